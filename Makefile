@@ -1,0 +1,95 @@
+# Everything a developer or a CI job needs. `make help` lists the targets.
+# A file local.mk, which git ignores, may set the variables below.
+-include local.mk
+
+PYTHON ?= python3
+# 1: warnings of the C++ compiler are errors.
+DEV ?= 0
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+VENV := .venv
+PY := $(VENV)/bin/python
+# Tools that the machine lacks (cmake, ninja) are installed in the environment.
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
+
+# Two terminals may say `make` at once; pip does not like that.
+LOCK := $(if $(shell command -v flock),flock .venv.lock)
+PIP := $(LOCK) $(PY) -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --no-build-isolation \
+  -C cmake.define.PMSIM_TESTS=ON -C cmake.define.PMSIM_DEV=$(DEV)
+
+NATIVE := $(shell find native -name '*.[ch]pp' -not -path 'native/tests/*') native/CMakeLists.txt
+EDITABLE := build/editable
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-native test-python test-sanitize lint format stubs bench clean
+
+help:
+	@sed -n 's/^## //p' Makefile
+
+$(VENV)/stamp-venv:
+	@sh scripts/make_venv.sh $(PYTHON) $(VENV)
+	@touch $@
+
+$(VENV)/stamp-build: $(VENV)/stamp-venv pyproject.toml $(NATIVE)
+	@echo "building the core and installing pmsim into $(VENV)"
+	@$(INSTALL) --editable .
+	@touch $@
+
+# The extras come after the build, which their installation would repeat.
+$(VENV)/stamp-test: pyproject.toml | $(VENV)/stamp-build
+	@$(INSTALL) --editable '.[test]'
+	@touch $@
+
+$(VENV)/stamp-dev: pyproject.toml | $(VENV)/stamp-build
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+## make build          .venv with the package, editable, and its compiled core
+build: $(VENV)/stamp-build
+
+## make demo           simulate the quickstart scenario and say where its report is
+demo: build
+	@$(VENV)/bin/pmsim run quickstart --out out/quickstart
+	@echo "The figure, with the measured values: $(CURDIR)/out/quickstart/report.html"
+
+## make test           native tests (where GoogleTest is found), Python tests, notebooks
+test: test-native test-python
+
+test-native: build
+	@sh scripts/native_tests.sh $(EDITABLE)
+
+test-python: build $(VENV)/stamp-test
+	@$(PY) -m pytest
+
+## make test-sanitize  native tests under the address and undefined-behaviour sanitizers
+test-sanitize: $(VENV)/stamp-venv
+	@cmake -S native -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPMSIM_BINDINGS=OFF \
+	  -DPMSIM_TESTS=ON -DPMSIM_DEV=ON -DPMSIM_SANITIZE=ON
+	@sh scripts/native_tests.sh build/sanitize
+
+## make lint           ruff, mypy --strict, clang-format; changes nothing
+lint: $(VENV)/stamp-dev
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@find native -name '*.[ch]pp' | xargs $(VENV)/bin/clang-format --dry-run --Werror
+
+## make format         what lint asks for
+format: $(VENV)/stamp-dev
+	@$(VENV)/bin/ruff check --fix --quiet .
+	@$(VENV)/bin/ruff format --quiet .
+	@find native -name '*.[ch]pp' | xargs $(VENV)/bin/clang-format -i
+
+## make stubs          regenerate pmsim/_native.pyi
+stubs: build
+	@$(PY) scripts/generate_stubs.py
+
+## make bench          speed of pmsim itself
+bench: build
+	@$(PY) benchmarks/run.py
+
+## make clean          remove what make has made
+clean:
+	rm -rf $(VENV) .venv.lock build out
