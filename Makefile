@@ -83,7 +83,7 @@ format: $(VENV)/stamp-dev
 	@find native -name '*.[ch]pp' | xargs $(VENV)/bin/clang-format -i
 
 ## make stubs          regenerate pmsim/_native.pyi
-stubs: build
+stubs: $(VENV)/stamp-test
 	@$(PY) scripts/generate_stubs.py
 
 ## make bench          speed of pmsim itself

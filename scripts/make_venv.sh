@@ -23,7 +23,8 @@ command -v "${CXX:-c++}" >/dev/null || { echo "pmsim needs a C++20 compiler: non
 
 echo "creating $venv"
 "$python" -m venv "$venv"
-requirements='scikit-build-core>=0.10 pybind11>=2.12'
+build_requirements='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])'
+requirements=$("$python" -c "$build_requirements")
 for tool in cmake ninja; do
   command -v "$tool" >/dev/null || requirements="$requirements $tool"
 done
