@@ -1,4 +1,4 @@
-"""Writes pmsim/_native.pyi from the compiled extension; with --check, compares instead (exit status 1: stale)."""
+"""Writes pmsim/_native.pyi from the compiled extension; with --check, only compares (exit status 1: stale)."""
 
 import contextlib
 import io
@@ -34,8 +34,9 @@ def generate() -> str:
         for pattern, replacement in REPLACEMENTS.items():
             signatures[index] = re.sub(pattern, replacement, signatures[index])
     text = "".join(signatures)
+    future = "from __future__ import annotations\n"
     if "typing.Any" in text and "import typing\n" not in text:
-        text = text.replace("from __future__ import annotations\n", "from __future__ import annotations\nimport typing\n")
+        text = text.replace(future, future + "import typing\n")
     return HEADER + text
 
 
