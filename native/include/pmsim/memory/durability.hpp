@@ -1,0 +1,116 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "pmsim/core/random.hpp"
+#include "pmsim/memory/memory.hpp"
+
+namespace pmsim::memory {
+
+/// Which stores survive a power failure.
+enum class Persistence : std::uint8_t {
+  kUntracked,  ///< nothing is recorded; full speed
+  kAdr,        ///< what reached the memory controller survives; caches do not
+  kEadr,       ///< caches survive too; streamed words still sit in write-combining buffers until a fence
+};
+
+/// What is known about the current value of an 8-byte word.
+enum class WordState : std::uint8_t { kDurable, kMaybe, kLost };
+
+/// The bytes that one cell (a line of pmem or a sector of a block device) has after a crash.
+struct CellBytes {
+  Address address;
+  std::vector<std::byte> bytes;
+  bool operator==(const CellBytes&) const = default;
+};
+
+/// One legal durable image: the cells whose content was uncertain, ascending; all other bytes are as last written.
+using DurableImage = std::vector<CellBytes>;
+
+/// The x86 persistence model at 8-byte granularity.
+///
+/// A line's image is the replay, in program order, of its certain stores, a prefix of its other cached stores, and any
+/// subset of its streamed words. Lines are independent, except that a store that follows a clflush of the same
+/// thread is not durable before what the clflush wrote back. Only uncertain lines are kept: when everything in a line is
+/// certain, the visible bytes are the durable ones. Stores that are never flushed are kept forever, so this is for
+/// checks, not for hour-long runs.
+class DurabilityTracker {
+ public:
+  explicit DurabilityTracker(Persistence persistence) noexcept : persistence_(persistence) {}
+
+  /// The thread that the following calls speak for: a fence completes the flushes of its own thread only.
+  void set_thread(std::uint32_t thread) noexcept { thread_ = thread; }
+
+  /// A cached or streamed store inside one line; `line_before` are the 64 bytes of the line before it.
+  void store(Address address, std::span<const std::byte> data, const std::byte* line_before, bool streamed);
+  void flush(Address line, FlushKind kind);
+  void fence();
+
+  /// A write of one sector; `sector_before` are its 512 bytes before it.
+  void write_sector(Address sector, const std::byte* data, const std::byte* sector_before);
+  void flush_sectors() noexcept { sectors_.clear(); }
+
+  /// Number of legal images (distinct in content), or nothing when more than `limit` combinations exist.
+  [[nodiscard]] std::optional<std::uint64_t> count(std::uint64_t limit) const;
+  /// All legal images, distinct in content and in a fixed order, or nothing when more than `limit` combinations exist.
+  [[nodiscard]] std::optional<std::vector<DurableImage>> enumerate(std::uint64_t limit) const;
+  /// One legal image drawn by `random`: every legal image can be drawn.
+  [[nodiscard]] DurableImage sample(Random& random) const;
+
+  /// Of the aligned word that contains `address`, whose current bytes are `current`.
+  [[nodiscard]] WordState word_state(Address address, const std::byte* current) const;
+  [[nodiscard]] std::size_t uncertain_lines() const noexcept { return lines_.size(); }
+
+ private:
+  struct Store {
+    std::uint64_t sequence;
+    std::uint32_t thread;
+    std::uint8_t word;  ///< 0..7 within the line
+    std::uint8_t mask;  ///< bytes of the word that count
+    bool streamed;
+    std::array<std::byte, 8> bytes;
+  };
+  struct Line {
+    std::array<std::byte, kLineBytes> certain;
+    std::vector<Store> pending;  ///< program order
+  };
+  using SectorBytes = std::array<std::byte, kSectorBytes>;
+  /// The line's cached stores up to this moment have been asked to be written back by `thread`.
+  struct WriteBack {
+    Address line;
+    std::uint64_t sequence;
+    std::uint32_t thread;
+  };
+  /// One possible content of a line and the choice that leads to it.
+  struct Choice {
+    std::size_t prefix;        ///< cached stores that are durable
+    std::uint64_t streamed;    ///< bit per streamed store
+  };
+  struct Cell;
+
+  static void apply(const Store& store, std::byte* line) noexcept;
+  static std::array<std::byte, kLineBytes> replay(const Line& line, const Choice& choice);
+  template <typename Chosen>
+  void settle(Address address, Chosen chosen);
+  [[nodiscard]] std::optional<std::vector<Cell>> cells(std::uint64_t limit) const;
+  [[nodiscard]] bool legal(const std::map<Address, std::size_t>& prefixes) const;
+  [[nodiscard]] bool includes_later(const WriteBack& clflush, const std::map<Address, std::size_t>& prefixes) const;
+  [[nodiscard]] std::size_t prefix_of(const WriteBack& clflush) const;
+
+  Persistence persistence_;
+  std::uint32_t thread_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::map<Address, Line> lines_;
+  std::map<Address, std::vector<SectorBytes>> sectors_;  ///< versions since the last flush, the certain one first
+  std::vector<WriteBack> write_backs_;                   ///< flushes that await their fence
+  std::vector<WriteBack> streams_;                       ///< lines streamed to since the thread's last fence
+  std::vector<WriteBack> clflushes_;                     ///< order between a clflush and its thread's later stores
+};
+
+}  // namespace pmsim::memory

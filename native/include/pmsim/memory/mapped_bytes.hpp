@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace pmsim::memory {
+
+/// Zeroed host memory that costs nothing until it is written: an anonymous mapping without reservation, in 4 KiB
+/// pages (huge pages are declined: one written byte would otherwise cost 2 MiB). The kernel's page table is the
+/// page directory of the simulated memory, which makes an access one addition.
+class MappedBytes {
+ public:
+  MappedBytes() = default;
+  /// Throws ConfigError when the host refuses the address space.
+  explicit MappedBytes(std::uint64_t bytes);
+  MappedBytes(MappedBytes&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  MappedBytes& operator=(MappedBytes&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MappedBytes();
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return bytes_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return data_ != nullptr; }
+  template <typename T>
+  [[nodiscard]] T* as() const noexcept {
+    return reinterpret_cast<T*>(data_);  // zeroed pages are valid objects of the integer types kept here
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace pmsim::memory

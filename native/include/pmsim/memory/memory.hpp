@@ -1,0 +1,87 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "pmsim/memory/micro_op.hpp"
+
+namespace pmsim::memory {
+
+/// An address of either memory: one fixed window per medium (micro_op.hpp), so that addresses kept inside
+/// persistent structures stay valid after a restart and are the same on SimMemory and HostMemory.
+using Address = std::uint64_t;
+
+/// Names one flush or fence of an algorithm's source for the crash checker; unique within the algorithm.
+using Site = std::uint16_t;
+inline constexpr Site kNoSite = 0;
+
+/// How to write a line back. Whether clwb keeps the line cached is the machine's business.
+enum class FlushKind : std::uint8_t { kClwb = 0, kClflushOpt = 1, kClflush = 2 };
+
+[[nodiscard]] constexpr OpKind op_kind(FlushKind kind) noexcept {
+  return static_cast<OpKind>(static_cast<std::uint8_t>(OpKind::kClwb) + static_cast<std::uint8_t>(kind));
+}
+static_assert(op_kind(FlushKind::kClwb) == OpKind::kClwb && op_kind(FlushKind::kClflush) == OpKind::kClflush);
+
+/// What may be loaded and stored: plain bytes. Raw pointers are refused because they mean nothing after a restart.
+template <typename T>
+concept Value = std::is_trivially_copyable_v<T> && std::default_initializable<T> && !std::is_pointer_v<T> &&
+                !std::is_const_v<T> && !std::is_reference_v<T>;
+
+/// Failure atomicity: an aligned store of at most this many bytes is durable entirely or not at all.
+inline constexpr std::size_t kAtomicBytes = 8;
+/// Unit and alignment of block transfers, and what a block device writes atomically.
+inline constexpr std::size_t kSectorBytes = 512;
+
+/// Waist 1: what every algorithm is written against. SimMemory simulates it, HostMemory executes it.
+///
+/// Accesses
+///  - load<T>, store<T>: address aligned to alignof(T). T is spelt out at a store, never deduced.
+///  - load_dependent<T>: the address came from the value of the load before it (a pointer was followed).
+///  - read, write: any alignment; a write is a series of stores of at most 8 bytes in ascending order.
+///  - stream: non-temporal store; address and size are multiples of 8.
+///  - Loads see the thread's latest stores, streamed ones included.
+/// Durability (x86; lines are 64 bytes; media other than kPmem lose everything)
+///  - A cached store *may* become durable at any moment from then on, since any line may be evicted at any time.
+///    Cached stores to one line become durable in program order; different lines are independent.
+///  - flush covers each line that [address, address + bytes) touches. What was stored there before the flush *is*
+///    durable after the thread's next sfence or mfence. A clflush is also ordered before the thread's later stores.
+///  - Streamed words are durable in any order, and surely after the thread's next sfence or mfence.
+///  - Failure atomicity is 8 aligned bytes, whatever the size of the access.
+/// Block device
+///  - block_read and block_write move whole sectors between a kBlock address and a dram or pmem address, and wait.
+///    Written sectors may be durable, each with any of its versions; block_flush makes the latest one so.
+/// Cost only
+///  - compute: cycles of work and the instructions that fill the window meanwhile. HostMemory executes nothing.
+///  - operation_begin, operation_end: frame one operation, for latency.
+/// Persistence points carry a Site; SimMemory can disable one, to prove that the checker misses it.
+template <typename M>
+concept Memory =
+    requires(M memory, Address address, std::uint64_t word, std::size_t bytes, std::span<std::byte> into,
+             std::span<const std::byte> from, FlushKind kind, Site site, std::uint32_t instructions) {
+      { memory.template load<std::uint64_t>(address) } -> std::same_as<std::uint64_t>;
+      { memory.template load<std::uint8_t>(address) } -> std::same_as<std::uint8_t>;
+      { memory.template load_dependent<std::uint64_t>(address) } -> std::same_as<std::uint64_t>;
+      { memory.template store<std::uint64_t>(address, word) } -> std::same_as<void>;
+      { memory.read(address, into) } -> std::same_as<void>;
+      { memory.write(address, from) } -> std::same_as<void>;
+      { memory.stream(address, from) } -> std::same_as<void>;
+      { memory.flush(address, bytes, kind, site) } -> std::same_as<void>;
+      { memory.sfence(site) } -> std::same_as<void>;
+      { memory.mfence(site) } -> std::same_as<void>;
+      { memory.prefetch(address) } -> std::same_as<void>;
+      { memory.compute(word, instructions) } -> std::same_as<void>;
+      { memory.block_read(address, address, bytes) } -> std::same_as<void>;
+      { memory.block_write(address, address, bytes) } -> std::same_as<void>;
+      { memory.block_flush(site) } -> std::same_as<void>;
+      { memory.operation_begin() } -> std::same_as<void>;
+      { memory.operation_end() } -> std::same_as<void>;
+    };
+
+static_assert(!Memory<int> && !Memory<std::byte*>);
+static_assert(Value<std::uint64_t> && !Value<std::byte*> && !Value<const int>);
+
+}  // namespace pmsim::memory

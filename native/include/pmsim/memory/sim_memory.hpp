@@ -1,0 +1,215 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/memory/durability.hpp"
+#include "pmsim/memory/mapped_bytes.hpp"
+#include "pmsim/memory/memory.hpp"
+#include "pmsim/memory/region.hpp"
+#include "pmsim/memory/stream.hpp"
+#include "pmsim/memory/wear.hpp"
+
+namespace pmsim::memory {
+
+struct SimOptions {
+  Capacities capacities{};
+  Persistence persistence = Persistence::kUntracked;  ///< of pmem and block regions with kBytes
+  bool wear = false;                                  ///< count writes per line and block of pmem regions
+};
+
+/// Simulated memory: real bytes in a sparse address space, and one micro-operation per line touched.
+///
+/// Functional only: every call takes effect at once, its time is the machine's affair. Several virtual threads share
+/// one memory by attaching their own stream (and number) before they run an operation. Not thread-safe: one memory
+/// belongs to one native thread.
+class SimMemory {
+ public:
+  explicit SimMemory(SimOptions options = {});
+  SimMemory(SimMemory&&) noexcept = default;
+  SimMemory& operator=(SimMemory&&) noexcept = default;
+
+  /// Address of the new region. Throws ConfigError when it does not fit (see RegionTable).
+  Address allocate(Medium medium, std::uint64_t bytes, const RegionOptions& options = {});
+
+  /// From now on micro-operations go to `stream`, and fences complete the flushes of `thread`.
+  void attach(Stream& stream, std::uint32_t thread = 0) noexcept;
+  /// From now on nothing is emitted: for set-up that should cost no time. Bytes and tracking work as before.
+  void detach() noexcept { stream_ = nullptr; }
+
+  template <Value T>
+  [[nodiscard]] T load(Address address) {
+    return load_as<T>(address, 0);
+  }
+  template <Value T>
+  [[nodiscard]] T load_dependent(Address address) {
+    return load_as<T>(address, kDependent);
+  }
+  template <Value T>
+  void store(Address address, const std::type_identity_t<T>& value) {
+    ensure((address & (alignof(T) - 1)) == 0, "a typed store is not aligned; use write()");
+    put<OpKind::kStore>(address, std::as_bytes(std::span(&value, 1)));
+  }
+  void read(Address address, std::span<std::byte> into) {
+    if (into.empty()) return;
+    Region& region = region_of(address, into.size());
+    emit_lines(OpKind::kLoad, address, into.size(), 0);
+    copy_out(region, address, into);
+  }
+  void write(Address address, std::span<const std::byte> from) {
+    if (!from.empty()) put<OpKind::kStore>(address, from);
+  }
+  void stream(Address address, std::span<const std::byte> from) {
+    ensure(((address | from.size()) & (kAtomicBytes - 1)) == 0, "stream() needs multiples of 8 bytes");
+    if (!from.empty()) put<OpKind::kStreamStore>(address, from);
+  }
+  void flush(Address address, std::size_t bytes, FlushKind kind = FlushKind::kClwb, Site site = kNoSite) {
+    if (bytes == 0 || site == disabled_site_) return;
+    static_cast<void>(region_of(address, bytes));
+    for (Address line = address & ~kLineMask; line < address + bytes; line += kLineBytes) {
+      emit(op_kind(kind), line, kLineBytes, 0, site);
+      if (tracking_) [[unlikely]] track_flush(line, kind);
+    }
+  }
+  void sfence(Site site = kNoSite) { fence(OpKind::kSfence, site); }
+  void mfence(Site site = kNoSite) { fence(OpKind::kMfence, site); }
+  void prefetch(Address address) { emit(OpKind::kPrefetch, address & ~kLineMask, kLineBytes); }
+  void compute(std::uint64_t cycles, std::uint32_t instructions) { emit(OpKind::kCompute, cycles, instructions); }
+  void block_read(Address device, Address destination, std::size_t bytes);
+  void block_write(Address device, Address source, std::size_t bytes);
+  void block_flush(Site site = kNoSite);
+  void operation_begin() { emit(OpKind::kOperationBegin, 0, 0); }
+  void operation_end() { emit(OpKind::kOperationEnd, 0, 0); }
+
+  /// Makes the flushes and fences of one site do nothing: the mutation test of the crash checker. kNoSite enables all.
+  void disable_site(Site site) noexcept { disabled_site_ = site == kNoSite ? kNothingDisabled : site; }
+
+  /// Called after each micro-operation that can change what is durable, while tracking: where a crash checker looks.
+  /// The callback must not use this memory except through const functions.
+  void on_persistence_step(std::function<void()> callback) { on_step_ = std::move(callback); }
+
+  /// What survives a power failure at this moment. Throws ConfigError when persistence is not tracked.
+  [[nodiscard]] const DurabilityTracker& durability() const;
+  /// Of the word at `address`; whatever is not tracked (dram) is lost.
+  [[nodiscard]] WordState word_state(Address address) const;
+  /// The memory after a crash that left `image`: same regions, pmem and block as durable, dram zero, no stream.
+  [[nodiscard]] SimMemory crash(const DurableImage& image) const;
+
+  /// Throws ConfigError when wear is not counted.
+  [[nodiscard]] WearSummary wear() const;
+
+  /// Reads without leaving a trace, for checks.
+  void peek(Address address, std::span<std::byte> into) const;
+  /// Bytes of the 4 KiB pages that have been written to.
+  [[nodiscard]] std::uint64_t touched_bytes() const noexcept;
+  [[nodiscard]] const RegionTable& regions() const noexcept { return table_; }
+
+ private:
+  static constexpr Address kLineMask = kLineBytes - 1;
+  static constexpr std::uint32_t kNothingDisabled = 0x1'0000;  // no site has this value
+
+  struct Region {
+    Address base = 0;
+    std::uint64_t bytes = 0;
+    MappedBytes data;     ///< empty with Backing::kNone
+    MappedBytes written;  ///< one bit per page
+    std::optional<WearMap> wear;
+    Backing backing = Backing::kBytes;
+    bool persistent = false;  ///< its stores are followed by the durability tracker
+
+    [[nodiscard]] bool contains(Address address, std::uint64_t count) const noexcept {
+      const std::uint64_t offset = address - base;
+      return offset < bytes && count <= bytes - offset;
+    }
+  };
+
+  /// The region of an access. The latest region of each medium is tried first: nearly every access ends there.
+  [[nodiscard]] Region& region_of(Address address, std::uint64_t bytes) {
+    Region* recent = recent_[(address >> kMediumShift) & 3];
+    if (recent != nullptr && recent->contains(address, bytes)) [[likely]] return *recent;
+    return find_region(address, bytes);
+  }
+  Region& find_region(Address address, std::uint64_t bytes);
+  [[nodiscard]] const Region* region_if(Address address, std::uint64_t bytes) const noexcept;
+
+  void emit(OpKind kind, Address address, std::uint32_t bytes, std::uint8_t flags = 0, Site site = kNoSite) {
+    if (stream_ != nullptr) stream_->push(kind, address, bytes, flags, site);
+  }
+  /// One micro-operation per line; a flag belongs to the first.
+  void emit_lines(OpKind kind, Address address, std::uint64_t bytes, std::uint8_t flags) {
+    const std::uint64_t first = kLineBytes - (address & kLineMask);
+    if (bytes <= first) [[likely]] return emit(kind, address, static_cast<std::uint32_t>(bytes), flags);
+    emit(kind, address, static_cast<std::uint32_t>(first), flags);
+    address += first;
+    for (bytes -= first; bytes > kLineBytes; bytes -= kLineBytes, address += kLineBytes) emit(kind, address, kLineBytes);
+    emit(kind, address, static_cast<std::uint32_t>(bytes));
+  }
+
+  template <Value T>
+  [[nodiscard]] T load_as(Address address, std::uint8_t flags) {
+    ensure((address & (alignof(T) - 1)) == 0, "a typed load is not aligned; use read()");
+    Region& region = region_of(address, sizeof(T));
+    emit_lines(OpKind::kLoad, address, sizeof(T), flags);
+    T value;
+    copy_out(region, address, std::as_writable_bytes(std::span(&value, 1)));
+    return value;
+  }
+  static void copy_out(const Region& region, Address address, std::span<std::byte> into) noexcept {
+    if (region.backing == Backing::kBytes) {
+      std::memcpy(into.data(), region.data.data() + (address - region.base), into.size());
+    } else {
+      std::memset(into.data(), 0, into.size());
+    }
+  }
+  static void copy_in(Region& region, Address address, std::span<const std::byte> from) noexcept {
+    if (region.backing == Backing::kNone) return;
+    const std::uint64_t offset = address - region.base;
+    std::memcpy(region.data.data() + offset, from.data(), from.size());
+    for (std::uint64_t page = offset / kPageBytes; page <= (offset + from.size() - 1) / kPageBytes; ++page) {
+      region.written.as<std::uint8_t>()[page / 8] |= static_cast<std::uint8_t>(1U << (page % 8));
+    }
+  }
+  template <OpKind kKind>
+  void put(Address address, std::span<const std::byte> from) {
+    Region& region = region_of(address, from.size());
+    if (tracking_) [[unlikely]] return put_tracked(region, kKind, address, from);
+    emit_lines(kKind, address, from.size(), 0);
+    copy_in(region, address, from);
+  }
+  void fence(OpKind kind, Site site) {
+    if (site == disabled_site_) return;
+    emit(kind, 0, 0, 0, site);
+    if (tracking_) [[unlikely]] track_fence();
+  }
+
+  void put_tracked(Region& region, OpKind kind, Address address, std::span<const std::byte> from);
+  void track_flush(Address line, FlushKind kind);
+  void track_fence();
+  [[nodiscard]] Region& block_region(Address device, std::size_t bytes);
+  void step() const {
+    if (on_step_) on_step_();
+  }
+
+  SimOptions options_;
+  Stream* stream_ = nullptr;
+  std::array<Region*, 4> recent_{};  ///< by medium window: 1 dram, 2 pmem
+  bool tracking_ = false;
+  std::uint32_t disabled_site_ = kNothingDisabled;
+  RegionTable table_;
+  std::vector<std::unique_ptr<Region>> all_;
+  std::optional<DurabilityTracker> durability_;
+  std::function<void()> on_step_;
+};
+
+static_assert(Memory<SimMemory>);
+
+}  // namespace pmsim::memory

@@ -1,0 +1,204 @@
+#include "pmsim/memory/sim_memory.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace pmsim::memory {
+
+SimMemory::SimMemory(SimOptions options)
+    : options_(options),
+      tracking_(options.wear || options.persistence != Persistence::kUntracked),
+      table_(options.capacities) {
+  if (options.persistence != Persistence::kUntracked) durability_.emplace(options.persistence);
+}
+
+Address SimMemory::allocate(Medium medium, std::uint64_t bytes, const RegionOptions& options) {
+  const RegionPlace& place = table_.allocate(medium, bytes, options);
+  auto region = std::make_unique<Region>();
+  region->base = place.base;
+  region->bytes = bytes;
+  region->backing = options.backing;
+  if (options.backing == Backing::kBytes) {
+    // Whole lines: the tracker copies the line of a store even when the region ends inside it.
+    region->data = MappedBytes((bytes + kLineMask) & ~kLineMask);
+    region->written = MappedBytes(bytes / kPageBytes / 8 + 1);
+    region->persistent = durability_.has_value() && medium != Medium::kDram;
+  }
+  if (options_.wear && medium == Medium::kPmem) region->wear.emplace(place.base, bytes);
+  all_.push_back(std::move(region));
+  return place.base;
+}
+
+void SimMemory::attach(Stream& stream, std::uint32_t thread) noexcept {
+  stream_ = &stream;
+  if (durability_) durability_->set_thread(thread);
+}
+
+SimMemory::Region& SimMemory::find_region(Address address, std::uint64_t bytes) {
+  if (medium_of(address) == Medium::kBlock) {
+    throw ConfigError("a load, store or flush of a block device's address; use block_read() and block_write()");
+  }
+  for (const auto& region : all_) {
+    if (region->contains(address, bytes)) return *(recent_[(address >> kMediumShift) & 3] = region.get());
+  }
+  table_.refuse(address, bytes);
+}
+
+SimMemory::Region& SimMemory::block_region(Address device, std::size_t bytes) {
+  if (medium_of(device) != Medium::kBlock) {
+    throw ConfigError("block access to a region that is not on block; use read() and write() for dram and pmem");
+  }
+  if (((device | bytes) & (kSectorBytes - 1)) != 0 || bytes == 0 || bytes > std::numeric_limits<std::uint32_t>::max()) {
+    throw ConfigError("block access to " + std::to_string(bytes) + " bytes: address and size must be multiples of " +
+                      std::to_string(kSectorBytes) + " bytes, and the size between 512 bytes and 4 GiB");
+  }
+  const auto found = std::ranges::find_if(all_, [&](const auto& region) { return region->contains(device, bytes); });
+  if (found == all_.end()) table_.refuse(device, bytes);
+  return **found;
+}
+
+const SimMemory::Region* SimMemory::region_if(Address address, std::uint64_t bytes) const noexcept {
+  const auto found = std::ranges::find_if(all_, [&](const auto& region) { return region->contains(address, bytes); });
+  return found == all_.end() ? nullptr : found->get();
+}
+
+void SimMemory::put_tracked(Region& region, OpKind kind, Address address, std::span<const std::byte> from) {
+  const bool streamed = kind == OpKind::kStreamStore;
+  while (!from.empty()) {
+    const Address line = address & ~kLineMask;
+    const auto part = from.first(std::min<std::size_t>(from.size(), kLineBytes - (address - line)));
+    emit(kind, address, static_cast<std::uint32_t>(part.size()));
+    if (region.persistent) durability_->store(address, part, region.data.data() + (line - region.base), streamed);
+    if (region.wear) streamed ? region.wear->stream(address) : region.wear->store(address);
+    copy_in(region, address, part);
+    if (region.persistent) step();
+    address += part.size();
+    from = from.subspan(part.size());
+  }
+}
+
+void SimMemory::track_flush(Address line, FlushKind kind) {
+  Region& region = region_of(line, 1);
+  if (region.wear) region.wear->flush(line);
+  if (!region.persistent) return;
+  durability_->flush(line, kind);
+  step();
+}
+
+void SimMemory::track_fence() {
+  if (!durability_) return;
+  durability_->fence();
+  step();
+}
+
+void SimMemory::block_read(Address device, Address destination, std::size_t bytes) {
+  const Region& from = block_region(device, bytes);
+  Region& to = region_of(destination, bytes);
+  emit(OpKind::kBlockRead, device, static_cast<std::uint32_t>(bytes));
+  if (from.backing == Backing::kNone) return;
+  // The device writes the memory by itself: no micro-operations of the core, but the bytes may be persistent.
+  const std::span<const std::byte> data(from.data.data() + (device - from.base), bytes);
+  if (!tracking_) return copy_in(to, destination, data);
+  Stream* attached = std::exchange(stream_, nullptr);
+  put_tracked(to, OpKind::kStore, destination, data);
+  stream_ = attached;
+}
+
+void SimMemory::block_write(Address device, Address source, std::size_t bytes) {
+  Region& to = block_region(device, bytes);
+  const Region& from = region_of(source, bytes);
+  emit(OpKind::kBlockWrite, device, static_cast<std::uint32_t>(bytes));
+  if (from.backing == Backing::kNone || to.backing == Backing::kNone) return;
+  const std::byte* data = from.data.data() + (source - from.base);
+  for (std::uint64_t done = 0; done < bytes; done += kSectorBytes) {
+    if (to.persistent) {
+      durability_->write_sector(device + done, data + done, to.data.data() + (device + done - to.base));
+    }
+    copy_in(to, device + done, {data + done, kSectorBytes});
+    if (to.persistent) step();
+  }
+}
+
+void SimMemory::block_flush(Site site) {
+  if (site == disabled_site_) return;
+  emit(OpKind::kBlockFlush, medium_base(Medium::kBlock), 0, 0, site);
+  if (!durability_) return;
+  durability_->flush_sectors();
+  step();
+}
+
+const DurabilityTracker& SimMemory::durability() const {
+  if (!durability_) throw ConfigError("persistence is not tracked; create the memory with persistence adr or eadr");
+  return *durability_;
+}
+
+WordState SimMemory::word_state(Address address) const {
+  const Address word = address & ~Address{kAtomicBytes - 1};
+  const Region* region = region_if(word, 1);
+  if (region == nullptr) table_.refuse(word, kAtomicBytes);
+  if (medium_of(word) != Medium::kPmem || !region->persistent) return WordState::kLost;
+  return durability().word_state(word, region->data.data() + (word - region->base));
+}
+
+SimMemory SimMemory::crash(const DurableImage& image) const {
+  SimMemory after(options_);
+  for (const Medium medium : {Medium::kDram, Medium::kPmem, Medium::kBlock}) {
+    for (const RegionPlace& place : table_.places(medium)) {
+      const Region& region = *region_if(place.base, 1);
+      // The same base again, whatever alignment put it there.
+      const std::uint64_t alignment = std::min(kMediumBytes, std::uint64_t{1} << std::countr_zero(place.base));
+      after.allocate(medium, place.bytes, {place.name, alignment, region.backing});
+      Region& copy = *after.all_.back();
+      ensure(copy.base == place.base, "a region moved in a crash");
+      if (medium == Medium::kDram || region.backing == Backing::kNone) continue;
+      for (std::uint64_t page = 0; page * kPageBytes < region.bytes; ++page) {
+        const std::uint8_t bits = region.written.as<std::uint8_t>()[page / 8];
+        if (bits == 0) {
+          page |= 7;
+        } else if ((bits >> (page % 8) & 1) != 0) {
+          const std::uint64_t offset = page * kPageBytes;
+          copy_in(copy, place.base + offset,
+                  {region.data.data() + offset, std::min(kPageBytes, region.bytes - offset)});
+        }
+      }
+    }
+  }
+  for (const CellBytes& cell : image) {
+    const auto found = std::ranges::find_if(after.all_, [&](const auto& copy) { return copy->contains(cell.address, 1); });
+    ensure(found != after.all_.end(), "a crash image has a cell outside of every region");
+    Region& region = **found;
+    const std::uint64_t inside = std::min<std::uint64_t>(cell.bytes.size(), region.base + region.bytes - cell.address);
+    copy_in(region, cell.address, std::span(cell.bytes).first(inside));
+  }
+  return after;
+}
+
+WearSummary SimMemory::wear() const {
+  if (!options_.wear) throw ConfigError("wear is not counted; create the memory with wear = true");
+  WearSummary summary;
+  for (const auto& region : all_) {
+    if (region->wear) region->wear->add_to(summary);
+  }
+  return summary;
+}
+
+void SimMemory::peek(Address address, std::span<std::byte> into) const {
+  const Region* region = region_if(address, into.size());
+  if (region == nullptr) table_.refuse(address, into.size());
+  copy_out(*region, address, into);
+}
+
+std::uint64_t SimMemory::touched_bytes() const noexcept {
+  std::uint64_t pages = 0;
+  for (const auto& region : all_) {
+    for (std::uint64_t index = 0; index < region->written.size(); ++index) {
+      pages += static_cast<std::uint64_t>(std::popcount(region->written.as<std::uint8_t>()[index]));
+    }
+  }
+  return pages * kPageBytes;
+}
+
+}  // namespace pmsim::memory

@@ -1,0 +1,231 @@
+#include "pmsim/memory/sim_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "pmsim/core/random.hpp"
+
+namespace pmsim::memory {
+namespace {
+
+struct NoStream : SimMemory {
+  void stream(Address, std::span<const std::byte>) = delete;
+};
+static_assert(Memory<SimMemory>);
+static_assert(!Memory<NoStream> && !Memory<int> && !Memory<Stream>);
+
+std::vector<std::byte> pattern(std::size_t bytes, unsigned seed = 1) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 7 + seed);
+  return data;
+}
+
+void expect_op(const MicroOp& op, OpKind kind, Address address, std::uint32_t bytes, std::uint8_t flags = 0, Site site = 0) {
+  EXPECT_EQ(op.kind, kind);
+  EXPECT_EQ(op.address, address);
+  EXPECT_EQ(op.bytes, bytes);
+  EXPECT_EQ(op.flags, flags);
+  EXPECT_EQ(op.site, site);
+}
+
+template <typename Action>
+std::string config_error(Action action) {
+  try {
+    action();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no ConfigError";
+}
+
+TEST(SimMemory, EveryCallLeavesOneMicroOperationPerLine) {
+  SimMemory memory;
+  Stream stream;
+  const Address base = memory.allocate(Medium::kPmem, 4096);
+  memory.attach(stream);
+  memory.operation_begin();
+  memory.store<std::uint64_t>(base + 8, 42);
+  EXPECT_EQ(memory.load_dependent<std::uint64_t>(base + 8), 42U);
+  memory.write(base + 60, pattern(72));
+  memory.stream(base + 256, pattern(128));
+  memory.flush(base + 60, 72, FlushKind::kClflushOpt, 7);
+  memory.sfence(8);
+  memory.mfence();
+  memory.prefetch(base + 100);
+  memory.compute(300, 20);
+  memory.operation_end();
+
+  std::size_t i = 0;
+  ASSERT_EQ(stream.size(), 16U);
+  expect_op(stream[i++], OpKind::kOperationBegin, 0, 0);
+  expect_op(stream[i++], OpKind::kStore, base + 8, 8);
+  expect_op(stream[i++], OpKind::kLoad, base + 8, 8, kDependent);
+  expect_op(stream[i++], OpKind::kStore, base + 60, 4);
+  expect_op(stream[i++], OpKind::kStore, base + 64, 64);
+  expect_op(stream[i++], OpKind::kStore, base + 128, 4);
+  expect_op(stream[i++], OpKind::kStreamStore, base + 256, 64);
+  expect_op(stream[i++], OpKind::kStreamStore, base + 320, 64);
+  expect_op(stream[i++], OpKind::kClflushOpt, base, 64, 0, 7);
+  expect_op(stream[i++], OpKind::kClflushOpt, base + 64, 64, 0, 7);
+  expect_op(stream[i++], OpKind::kClflushOpt, base + 128, 64, 0, 7);
+  expect_op(stream[i++], OpKind::kSfence, 0, 0, 0, 8);
+  expect_op(stream[i++], OpKind::kMfence, 0, 0);
+  expect_op(stream[i++], OpKind::kPrefetch, base + 64, 64);
+  expect_op(stream[i++], OpKind::kCompute, 300, 20);
+  expect_op(stream[i++], OpKind::kOperationEnd, 0, 0);
+}
+
+TEST(SimMemory, DetachedItEmitsNothingButStillWrites) {
+  SimMemory memory;
+  Stream stream;
+  const Address base = memory.allocate(Medium::kDram, 64);
+  memory.attach(stream);
+  memory.detach();
+  memory.store<std::uint32_t>(base, 5);
+  EXPECT_TRUE(stream.empty());
+  EXPECT_EQ(memory.load<std::uint32_t>(base), 5U);
+}
+
+TEST(SimMemory, ReadsReturnTheLastWrittenBytesAcrossPagesAndZerosElsewhere) {
+  SimMemory memory;
+  const Address base = memory.allocate(Medium::kDram, 1 << 20);
+  const auto written = pattern(10'000);
+  memory.write(base + 4'000, written);
+  std::vector<std::byte> read(10'002);
+  memory.read(base + 3'999, read);
+  EXPECT_EQ(read.front(), std::byte{0});
+  EXPECT_EQ(read.back(), std::byte{0});
+  EXPECT_TRUE(std::equal(written.begin(), written.end(), read.begin() + 1));
+  EXPECT_EQ(memory.touched_bytes(), 4 * kPageBytes);  // bytes 4000..13999 touch pages 0 to 3
+}
+
+TEST(SimMemory, ARegionWithoutContentsReadsZerosAndCostsNothing) {
+  SimMemory memory;
+  const Address base = memory.allocate(Medium::kPmem, std::uint64_t{360} << 30, {"big", 4096, Backing::kNone});
+  memory.store<std::uint64_t>(base + (std::uint64_t{300} << 30), 7);
+  EXPECT_EQ(memory.load<std::uint64_t>(base + (std::uint64_t{300} << 30)), 0U);
+  EXPECT_EQ(memory.touched_bytes(), 0U);
+}
+
+TEST(SimMemory, AllocationIsAlignedBumpedAndBoundedByTheCapacity) {
+  SimMemory memory({.capacities = Capacities::of(1 << 20, 10'000, 0)});
+  EXPECT_EQ(memory.allocate(Medium::kPmem, 100), medium_base(Medium::kPmem));
+  EXPECT_EQ(memory.allocate(Medium::kPmem, 100, {"b", 256}), medium_base(Medium::kPmem) + 256);
+  EXPECT_EQ(memory.allocate(Medium::kPmem, 10'000 - 4'096, {"c", 4096}), medium_base(Medium::kPmem) + 4096);
+  EXPECT_EQ(config_error([&] { memory.allocate(Medium::kPmem, 1, {"d", 64}); }),
+            "region 'd' on pmem: 1 bytes do not fit: 10000 of 10000 bytes of pmem are in use; make the region smaller or "
+            "the platform's capacity larger");
+  EXPECT_NE(config_error([&] { memory.allocate(Medium::kDram, 0); }).find("size is 0 bytes"), std::string::npos);
+  EXPECT_NE(config_error([&] { memory.allocate(Medium::kDram, 1, {"a", 96}); }).find("power of two"), std::string::npos);
+  EXPECT_NE(config_error([] { SimMemory({.capacities = Capacities::of(kMediumBytes + 1, 0, 0)}); }).find("16 TiB"),
+            std::string::npos);
+}
+
+TEST(SimMemory, AccessOutsideOfARegionNamesTheRegion) {
+  SimMemory memory;
+  const Address base = memory.allocate(Medium::kPmem, 100, {"table"});
+  static_cast<void>(memory.load<std::uint32_t>(base + 96));
+  EXPECT_EQ(config_error([&] { static_cast<void>(memory.load<std::uint64_t>(base + 96)); }),
+            "access to 8 bytes at 0x200000000060: outside of region 'table' on pmem, which is 100 bytes at 0x200000000000");
+  EXPECT_NE(config_error([&] { memory.flush(base + 90, 20); }).find("'table'"), std::string::npos);
+  EXPECT_NE(config_error([&] { memory.store<int>(medium_base(Medium::kDram), 1); }).find("no region of dram"),
+            std::string::npos);
+  EXPECT_NE(config_error([&] { memory.store<int>(64, 1); }).find("not an address"), std::string::npos);
+  EXPECT_THROW(static_cast<void>(memory.load<std::uint64_t>(base + 4)), SimulationError);
+  EXPECT_THROW(memory.stream(base, pattern(12)), SimulationError);
+}
+
+TEST(SimMemory, ADisabledSiteLeavesNeitherMicroOperationsNorDurability) {
+  SimMemory memory({.persistence = Persistence::kAdr});
+  Stream stream;
+  const Address base = memory.allocate(Medium::kPmem, 128);
+  memory.attach(stream);
+  memory.disable_site(3);
+  memory.store<std::uint64_t>(base, 1);
+  memory.flush(base, 8, FlushKind::kClwb, 3);
+  memory.sfence(4);
+  EXPECT_EQ(stream.size(), 2U);
+  EXPECT_EQ(memory.word_state(base), WordState::kMaybe);
+  memory.disable_site(kNoSite);
+  memory.flush(base, 8, FlushKind::kClwb, 3);
+  memory.sfence(4);
+  EXPECT_EQ(memory.word_state(base), WordState::kDurable);
+}
+
+TEST(SimMemory, BlocksMoveBetweenTheDeviceAndMemory) {
+  SimMemory memory;
+  Stream stream;
+  const Address frame = memory.allocate(Medium::kDram, 8192);
+  const Address device = memory.allocate(Medium::kBlock, 1 << 20);
+  memory.write(frame, pattern(4096));
+  memory.attach(stream);
+  memory.block_write(device + 8192, frame, 4096);
+  memory.block_flush();
+  memory.block_read(device + 8192, frame + 4096, 4096);
+  ASSERT_EQ(stream.size(), 3U);
+  expect_op(stream[0], OpKind::kBlockWrite, device + 8192, 4096);
+  expect_op(stream[1], OpKind::kBlockFlush, medium_base(Medium::kBlock), 0);
+  expect_op(stream[2], OpKind::kBlockRead, device + 8192, 4096);
+  std::vector<std::byte> read(4096);
+  memory.read(frame + 4096, read);
+  EXPECT_EQ(read, pattern(4096));
+  EXPECT_NE(config_error([&] { memory.block_read(device + 1, frame, 512); }).find("multiples of 512"), std::string::npos);
+  EXPECT_NE(config_error([&] { static_cast<void>(memory.load<int>(device)); }).find("block_read()"), std::string::npos);
+  EXPECT_NE(config_error([&] { memory.block_write(frame, frame, 512); }).find("not on block"), std::string::npos);
+}
+
+TEST(SimMemory, WearCountsWriteBacksOfModifiedLinesAndMergesRunsInABlock) {
+  SimMemory memory({.wear = true});
+  const Address base = memory.allocate(Medium::kPmem, 4096);
+  memory.flush(base, 64);  // not modified: no write
+  for (int round = 0; round < 3; ++round) {
+    memory.store<std::uint64_t>(base, 1);
+    memory.store<std::uint64_t>(base + 8, 1);
+    memory.flush(base, 64);
+    memory.flush(base, 64);
+  }
+  memory.stream(base + 256, pattern(256));
+  memory.store<std::uint64_t>(base + 1024, 1);
+
+  const WearSummary wear = memory.wear();
+  EXPECT_EQ(wear.lines.writes, 3U + 4U);
+  EXPECT_EQ(wear.lines.units, 5U);
+  EXPECT_EQ(wear.lines.maximum, 3U);
+  EXPECT_EQ(wear.lines.histogram[0], 4U);
+  EXPECT_EQ(wear.lines.histogram[1], 1U);  // three times is in 2..3
+  EXPECT_EQ(wear.blocks.writes, 2U);
+  EXPECT_EQ(wear.blocks.maximum, 1U);
+  EXPECT_EQ(wear.modified_lines, 1U);
+}
+
+std::uint64_t status_kib(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key + ":")) return std::stoull(line.substr(key.size() + 1));
+  }
+  return 0;
+}
+
+TEST(SimMemory, HostMemoryStaysWithinAQuarterAboveTheBytesTouched) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's shadow memory counts as ours";
+#endif
+  if (status_kib("VmRSS") == 0) GTEST_SKIP() << "needs /proc/self/status";
+  // 4,096 pages spread over 1 GiB, with wear, the costliest of the constant-size extras.
+  SimMemory memory({.wear = true});
+  const std::uint64_t region = std::uint64_t{1} << 30;
+  const Address base = memory.allocate(Medium::kPmem, region);
+  const std::uint64_t before = status_kib("VmRSS") + status_kib("VmPTE");
+  Random random(1);
+  const auto chunk = pattern(64 * 1024);
+  for (int i = 0; i < 1024; ++i) memory.write(base + random.below(region / chunk.size()) * chunk.size(), chunk);
+  const std::uint64_t grown = (status_kib("VmRSS") + status_kib("VmPTE") - before) * 1024;
+  RecordProperty("overhead_percent", static_cast<int>(grown * 100 / memory.touched_bytes()));
+  EXPECT_LE(grown, memory.touched_bytes() * 5 / 4);
+}
+
+}  // namespace
+}  // namespace pmsim::memory
