@@ -1,0 +1,17 @@
+"""Hints for messages: the names that a typo may have meant."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known names are nearest to ``name``, or list the known names where none is near."""
+    names = [str(candidate) for candidate in known]
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if not close:
+        folded = {candidate.lower(): candidate for candidate in names}
+        close = [folded[match] for match in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.6)]
+    if close:
+        return "did you mean " + " or ".join(f"'{candidate}'" for candidate in close) + "?"
+    shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    return f"known: {shown}" if shown else "none is known"
