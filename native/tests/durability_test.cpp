@@ -27,14 +27,16 @@ class Durability : public ::testing::Test {
   Words after(const DurableImage& image, const std::vector<std::size_t>& words) {
     SimMemory crashed = memory.crash(image);
     Words values;
-    for (const std::size_t word : words) values.push_back(crashed.load<std::uint64_t>(base + 8 * word));
+    for (const std::size_t word : words)
+      values.push_back(crashed.load<std::uint64_t>(base + 8 * word));
     return values;
   }
   std::set<Words> images(const std::vector<std::size_t>& words) {
     const auto found = memory.durability().enumerate(100'000);
     EXPECT_TRUE(found.has_value());
     std::set<Words> result;
-    for (const DurableImage& image : *found) result.insert(after(image, words));
+    for (const DurableImage& image : *found)
+      result.insert(after(image, words));
     EXPECT_EQ(found->size(), memory.durability().count(100'000));
     return result;
   }
@@ -122,19 +124,22 @@ TEST_F(Durability, EightBytesThatCrossAWordMayTear) {
 }
 
 TEST_F(Durability, SamplesReachEveryImageAndNoOther) {
-  for (std::uint64_t i = 0; i < 3; ++i) store(i, i + 1);
+  for (std::uint64_t i = 0; i < 3; ++i)
+    store(i, i + 1);
   stream(5, 9);
   store(8, 7);
   const auto all = images({0, 1, 2, 5, 8});
   std::set<Words> seen;
   Random random(7);
-  for (int i = 0; i < 1000; ++i) seen.insert(after(memory.durability().sample(random), {0, 1, 2, 5, 8}));
+  for (int i = 0; i < 1000; ++i)
+    seen.insert(after(memory.durability().sample(random), {0, 1, 2, 5, 8}));
   EXPECT_EQ(seen, all);
   EXPECT_EQ(all.size(), 4U * 2U * 2U);
 }
 
 TEST_F(Durability, TooManyImagesAreRefusedInsteadOfEnumerated) {
-  for (std::size_t line = 0; line < 20; ++line) store(8 * line, 1);
+  for (std::size_t line = 0; line < 20; ++line)
+    store(8 * line, 1);
   EXPECT_EQ(memory.durability().count(std::uint64_t{1} << 19), std::nullopt);
   EXPECT_EQ(memory.durability().count(std::uint64_t{1} << 20), std::uint64_t{1} << 20);
   EXPECT_FALSE(memory.durability().enumerate(1000).has_value());

@@ -19,11 +19,13 @@ static_assert(!Memory<NoStream> && !Memory<int> && !Memory<Stream>);
 
 std::vector<std::byte> pattern(std::size_t bytes, unsigned seed = 1) {
   std::vector<std::byte> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 7 + seed);
+  for (std::size_t i = 0; i < bytes; ++i)
+    data[i] = static_cast<std::byte>(i * 7 + seed);
   return data;
 }
 
-void expect_op(const MicroOp& op, OpKind kind, Address address, std::uint32_t bytes, std::uint8_t flags = 0, Site site = 0) {
+void expect_op(const MicroOp& op, OpKind kind, Address address, std::uint32_t bytes, std::uint8_t flags = 0,
+               Site site = 0) {
   EXPECT_EQ(op.kind, kind);
   EXPECT_EQ(op.address, address);
   EXPECT_EQ(op.bytes, bytes);
@@ -116,12 +118,16 @@ TEST(SimMemory, AllocationIsAlignedBumpedAndBoundedByTheCapacity) {
   EXPECT_EQ(memory.allocate(Medium::kPmem, 100, {"b", 256}), medium_base(Medium::kPmem) + 256);
   EXPECT_EQ(memory.allocate(Medium::kPmem, 10'000 - 4'096, {"c", 4096}), medium_base(Medium::kPmem) + 4096);
   EXPECT_EQ(config_error([&] { memory.allocate(Medium::kPmem, 1, {"d", 64}); }),
-            "region 'd' on pmem: 1 bytes do not fit: 10000 of 10000 bytes of pmem are in use; make the region smaller or "
+            "region 'd' on pmem: 1 bytes do not fit: 10000 of 10000 bytes of pmem are in use; make the region "
+            "smaller or "
             "the platform's capacity larger");
-  EXPECT_NE(config_error([&] { memory.allocate(Medium::kDram, 0); }).find("size is 0 bytes"), std::string::npos);
-  EXPECT_NE(config_error([&] { memory.allocate(Medium::kDram, 1, {"a", 96}); }).find("power of two"), std::string::npos);
-  EXPECT_NE(config_error([] { SimMemory({.capacities = Capacities::of(kMediumBytes + 1, 0, 0)}); }).find("16 TiB"),
+  EXPECT_NE(config_error([&] { memory.allocate(Medium::kDram, 0); }).find("size is 0 bytes"),
             std::string::npos);
+  EXPECT_NE(config_error([&] { memory.allocate(Medium::kDram, 1, {"a", 96}); }).find("power of two"),
+            std::string::npos);
+  EXPECT_NE(
+      config_error([] { SimMemory({.capacities = Capacities::of(kMediumBytes + 1, 0, 0)}); }).find("16 TiB"),
+      std::string::npos);
 }
 
 TEST(SimMemory, AccessOutsideOfARegionNamesTheRegion) {
@@ -129,7 +135,8 @@ TEST(SimMemory, AccessOutsideOfARegionNamesTheRegion) {
   const Address base = memory.allocate(Medium::kPmem, 100, {"table"});
   static_cast<void>(memory.load<std::uint32_t>(base + 96));
   EXPECT_EQ(config_error([&] { static_cast<void>(memory.load<std::uint64_t>(base + 96)); }),
-            "access to 8 bytes at 0x200000000060: outside of region 'table' on pmem, which is 100 bytes at 0x200000000000");
+            "access to 8 bytes at 0x200000000060: outside of region 'table' on pmem, which is 100 bytes at "
+            "0x200000000000");
   EXPECT_NE(config_error([&] { memory.flush(base + 90, 20); }).find("'table'"), std::string::npos);
   EXPECT_NE(config_error([&] { memory.store<int>(medium_base(Medium::kDram), 1); }).find("no region of dram"),
             std::string::npos);
@@ -172,9 +179,12 @@ TEST(SimMemory, BlocksMoveBetweenTheDeviceAndMemory) {
   std::vector<std::byte> read(4096);
   memory.read(frame + 4096, read);
   EXPECT_EQ(read, pattern(4096));
-  EXPECT_NE(config_error([&] { memory.block_read(device + 1, frame, 512); }).find("multiples of 512"), std::string::npos);
-  EXPECT_NE(config_error([&] { static_cast<void>(memory.load<int>(device)); }).find("block_read()"), std::string::npos);
-  EXPECT_NE(config_error([&] { memory.block_write(frame, frame, 512); }).find("not on block"), std::string::npos);
+  EXPECT_NE(config_error([&] { memory.block_read(device + 1, frame, 512); }).find("multiples of 512"),
+            std::string::npos);
+  EXPECT_NE(config_error([&] { static_cast<void>(memory.load<int>(device)); }).find("block_read()"),
+            std::string::npos);
+  EXPECT_NE(config_error([&] { memory.block_write(frame, frame, 512); }).find("not on block"),
+            std::string::npos);
 }
 
 TEST(SimMemory, WearCountsWriteBacksOfModifiedLinesAndMergesRunsInABlock) {
@@ -204,7 +214,8 @@ TEST(SimMemory, WearCountsWriteBacksOfModifiedLinesAndMergesRunsInABlock) {
 std::uint64_t status_kib(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(key + ":")) return std::stoull(line.substr(key.size() + 1));
+    if (line.starts_with(key + ":"))
+      return std::stoull(line.substr(key.size() + 1));
   }
   return 0;
 }
@@ -213,7 +224,8 @@ TEST(SimMemory, HostMemoryStaysWithinAQuarterAboveTheBytesTouched) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer's shadow memory counts as ours";
 #endif
-  if (status_kib("VmRSS") == 0) GTEST_SKIP() << "needs /proc/self/status";
+  if (status_kib("VmRSS") == 0)
+    GTEST_SKIP() << "needs /proc/self/status";
   // 4,096 pages spread over 1 GiB, with wear, the costliest of the constant-size extras.
   SimMemory memory({.wear = true});
   const std::uint64_t region = std::uint64_t{1} << 30;
@@ -221,7 +233,8 @@ TEST(SimMemory, HostMemoryStaysWithinAQuarterAboveTheBytesTouched) {
   const std::uint64_t before = status_kib("VmRSS") + status_kib("VmPTE");
   Random random(1);
   const auto chunk = pattern(64 * 1024);
-  for (int i = 0; i < 1024; ++i) memory.write(base + random.below(region / chunk.size()) * chunk.size(), chunk);
+  for (int i = 0; i < 1024; ++i)
+    memory.write(base + random.below(region / chunk.size()) * chunk.size(), chunk);
   const std::uint64_t grown = (status_kib("VmRSS") + status_kib("VmPTE") - before) * 1024;
   RecordProperty("overhead_percent", static_cast<int>(grown * 100 / memory.touched_bytes()));
   EXPECT_LE(grown, memory.touched_bytes() * 5 / 4);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -12,7 +11,8 @@ SimMemory::SimMemory(SimOptions options)
     : options_(options),
       tracking_(options.wear || options.persistence != Persistence::kUntracked),
       table_(options.capacities) {
-  if (options.persistence != Persistence::kUntracked) durability_.emplace(options.persistence);
+  if (options.persistence != Persistence::kUntracked)
+    durability_.emplace(options.persistence);
 }
 
 Address SimMemory::allocate(Medium medium, std::uint64_t bytes, const RegionOptions& options) {
@@ -27,14 +27,16 @@ Address SimMemory::allocate(Medium medium, std::uint64_t bytes, const RegionOpti
     region->written = MappedBytes(bytes / kPageBytes / 8 + 1);
     region->persistent = durability_.has_value() && medium != Medium::kDram;
   }
-  if (options_.wear && medium == Medium::kPmem) region->wear.emplace(place.base, bytes);
+  if (options_.wear && medium == Medium::kPmem)
+    region->wear.emplace(place.base, bytes);
   all_.push_back(std::move(region));
   return place.base;
 }
 
 void SimMemory::attach(Stream& stream, std::uint32_t thread) noexcept {
   stream_ = &stream;
-  if (durability_) durability_->set_thread(thread);
+  if (durability_)
+    durability_->set_thread(thread);
 }
 
 SimMemory::Region& SimMemory::find_region(Address address, std::uint64_t bytes) {
@@ -42,26 +44,23 @@ SimMemory::Region& SimMemory::find_region(Address address, std::uint64_t bytes) 
     throw ConfigError("a load, store or flush of a block device's address; use block_read() and block_write()");
   }
   for (const auto& region : all_) {
-    if (region->contains(address, bytes)) return *(recent_[(address >> kMediumShift) & 3] = region.get());
+    if (region->contains(address, bytes))
+      return *(recent_[(address >> kMediumShift) & 3] = region.get());
   }
   table_.refuse(address, bytes);
 }
 
 SimMemory::Region& SimMemory::block_region(Address device, std::size_t bytes) {
-  if (medium_of(device) != Medium::kBlock) {
-    throw ConfigError("block access to a region that is not on block; use read() and write() for dram and pmem");
-  }
-  if (((device | bytes) & (kSectorBytes - 1)) != 0 || bytes == 0 || bytes > std::numeric_limits<std::uint32_t>::max()) {
-    throw ConfigError("block access to " + std::to_string(bytes) + " bytes: address and size must be multiples of " +
-                      std::to_string(kSectorBytes) + " bytes, and the size between 512 bytes and 4 GiB");
-  }
-  const auto found = std::ranges::find_if(all_, [&](const auto& region) { return region->contains(device, bytes); });
-  if (found == all_.end()) table_.refuse(device, bytes);
+  table_.check_block(device, bytes);
+  const auto found =
+      std::ranges::find_if(all_, [&](const auto& region) { return region->contains(device, bytes); });
+  ensure(found != all_.end(), "a checked region is gone");
   return **found;
 }
 
 const SimMemory::Region* SimMemory::region_if(Address address, std::uint64_t bytes) const noexcept {
-  const auto found = std::ranges::find_if(all_, [&](const auto& region) { return region->contains(address, bytes); });
+  const auto found =
+      std::ranges::find_if(all_, [&](const auto& region) { return region->contains(address, bytes); });
   return found == all_.end() ? nullptr : found->get();
 }
 
@@ -71,10 +70,13 @@ void SimMemory::put_tracked(Region& region, OpKind kind, Address address, std::s
     const Address line = address & ~kLineMask;
     const auto part = from.first(std::min<std::size_t>(from.size(), kLineBytes - (address - line)));
     emit(kind, address, static_cast<std::uint32_t>(part.size()));
-    if (region.persistent) durability_->store(address, part, region.data.data() + (line - region.base), streamed);
-    if (region.wear) streamed ? region.wear->stream(address) : region.wear->store(address);
+    if (region.persistent)
+      durability_->store(address, part, region.data.data() + (line - region.base), streamed);
+    if (region.wear)
+      streamed ? region.wear->stream(address) : region.wear->store(address);
     copy_in(region, address, part);
-    if (region.persistent) step();
+    if (region.persistent)
+      step();
     address += part.size();
     from = from.subspan(part.size());
   }
@@ -82,14 +84,17 @@ void SimMemory::put_tracked(Region& region, OpKind kind, Address address, std::s
 
 void SimMemory::track_flush(Address line, FlushKind kind) {
   Region& region = region_of(line, 1);
-  if (region.wear) region.wear->flush(line);
-  if (!region.persistent) return;
+  if (region.wear)
+    region.wear->flush(line);
+  if (!region.persistent)
+    return;
   durability_->flush(line, kind);
   step();
 }
 
 void SimMemory::track_fence() {
-  if (!durability_) return;
+  if (!durability_)
+    return;
   durability_->fence();
   step();
 }
@@ -98,10 +103,12 @@ void SimMemory::block_read(Address device, Address destination, std::size_t byte
   const Region& from = block_region(device, bytes);
   Region& to = region_of(destination, bytes);
   emit(OpKind::kBlockRead, device, static_cast<std::uint32_t>(bytes));
-  if (from.backing == Backing::kNone) return;
+  if (from.backing == Backing::kNone)
+    return;
   // The device writes the memory by itself: no micro-operations of the core, but the bytes may be persistent.
   const std::span<const std::byte> data(from.data.data() + (device - from.base), bytes);
-  if (!tracking_) return copy_in(to, destination, data);
+  if (!tracking_)
+    return copy_in(to, destination, data);
   Stream* attached = std::exchange(stream_, nullptr);
   put_tracked(to, OpKind::kStore, destination, data);
   stream_ = attached;
@@ -111,35 +118,42 @@ void SimMemory::block_write(Address device, Address source, std::size_t bytes) {
   Region& to = block_region(device, bytes);
   const Region& from = region_of(source, bytes);
   emit(OpKind::kBlockWrite, device, static_cast<std::uint32_t>(bytes));
-  if (from.backing == Backing::kNone || to.backing == Backing::kNone) return;
+  if (from.backing == Backing::kNone || to.backing == Backing::kNone)
+    return;
   const std::byte* data = from.data.data() + (source - from.base);
   for (std::uint64_t done = 0; done < bytes; done += kSectorBytes) {
     if (to.persistent) {
       durability_->write_sector(device + done, data + done, to.data.data() + (device + done - to.base));
     }
     copy_in(to, device + done, {data + done, kSectorBytes});
-    if (to.persistent) step();
+    if (to.persistent)
+      step();
   }
 }
 
 void SimMemory::block_flush(Site site) {
-  if (site == disabled_site_) return;
+  if (site == disabled_site_)
+    return;
   emit(OpKind::kBlockFlush, medium_base(Medium::kBlock), 0, 0, site);
-  if (!durability_) return;
+  if (!durability_)
+    return;
   durability_->flush_sectors();
   step();
 }
 
 const DurabilityTracker& SimMemory::durability() const {
-  if (!durability_) throw ConfigError("persistence is not tracked; create the memory with persistence adr or eadr");
+  if (!durability_)
+    throw ConfigError("persistence is not tracked; create the memory with persistence adr or eadr");
   return *durability_;
 }
 
 WordState SimMemory::word_state(Address address) const {
   const Address word = address & ~Address{kAtomicBytes - 1};
   const Region* region = region_if(word, 1);
-  if (region == nullptr) table_.refuse(word, kAtomicBytes);
-  if (medium_of(word) != Medium::kPmem || !region->persistent) return WordState::kLost;
+  if (region == nullptr)
+    table_.refuse(word, kAtomicBytes);
+  if (medium_of(word) != Medium::kPmem || !region->persistent)
+    return WordState::kLost;
   return durability().word_state(word, region->data.data() + (word - region->base));
 }
 
@@ -153,7 +167,8 @@ SimMemory SimMemory::crash(const DurableImage& image) const {
       after.allocate(medium, place.bytes, {place.name, alignment, region.backing});
       Region& copy = *after.all_.back();
       ensure(copy.base == place.base, "a region moved in a crash");
-      if (medium == Medium::kDram || region.backing == Backing::kNone) continue;
+      if (medium == Medium::kDram || region.backing == Backing::kNone)
+        continue;
       for (std::uint64_t page = 0; page * kPageBytes < region.bytes; ++page) {
         const std::uint8_t bits = region.written.as<std::uint8_t>()[page / 8];
         if (bits == 0) {
@@ -167,27 +182,32 @@ SimMemory SimMemory::crash(const DurableImage& image) const {
     }
   }
   for (const CellBytes& cell : image) {
-    const auto found = std::ranges::find_if(after.all_, [&](const auto& copy) { return copy->contains(cell.address, 1); });
+    const auto found =
+        std::ranges::find_if(after.all_, [&](const auto& copy) { return copy->contains(cell.address, 1); });
     ensure(found != after.all_.end(), "a crash image has a cell outside of every region");
     Region& region = **found;
-    const std::uint64_t inside = std::min<std::uint64_t>(cell.bytes.size(), region.base + region.bytes - cell.address);
+    const std::uint64_t inside =
+        std::min<std::uint64_t>(cell.bytes.size(), region.base + region.bytes - cell.address);
     copy_in(region, cell.address, std::span(cell.bytes).first(inside));
   }
   return after;
 }
 
 WearSummary SimMemory::wear() const {
-  if (!options_.wear) throw ConfigError("wear is not counted; create the memory with wear = true");
+  if (!options_.wear)
+    throw ConfigError("wear is not counted; create the memory with wear = true");
   WearSummary summary;
   for (const auto& region : all_) {
-    if (region->wear) region->wear->add_to(summary);
+    if (region->wear)
+      region->wear->add_to(summary);
   }
   return summary;
 }
 
 void SimMemory::peek(Address address, std::span<std::byte> into) const {
   const Region* region = region_if(address, into.size());
-  if (region == nullptr) table_.refuse(address, into.size());
+  if (region == nullptr)
+    table_.refuse(address, into.size());
   copy_out(*region, address, into);
 }
 

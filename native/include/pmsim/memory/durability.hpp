@@ -30,16 +30,17 @@ struct CellBytes {
   bool operator==(const CellBytes&) const = default;
 };
 
-/// One legal durable image: the cells whose content was uncertain, ascending; all other bytes are as last written.
+/// One legal durable image: the cells whose content was uncertain, ascending; all other bytes are as last
+/// written.
 using DurableImage = std::vector<CellBytes>;
 
 /// The x86 persistence model at 8-byte granularity.
 ///
-/// A line's image is the replay, in program order, of its certain stores, a prefix of its other cached stores, and any
-/// subset of its streamed words. Lines are independent, except that a store that follows a clflush of the same
-/// thread is not durable before what the clflush wrote back. Only uncertain lines are kept: when everything in a line is
-/// certain, the visible bytes are the durable ones. Stores that are never flushed are kept forever, so this is for
-/// checks, not for hour-long runs.
+/// A line's image is the replay, in program order, of its certain stores, a prefix of its other cached stores,
+/// and any subset of its streamed words. Lines are independent, except that a store that follows a clflush of
+/// the same thread is not durable before what the clflush wrote back. Only uncertain lines are kept: when
+/// everything in a line is certain, the visible bytes are the durable ones. Stores that are never flushed are
+/// kept forever, so this is for checks, not for hour-long runs.
 class DurabilityTracker {
  public:
   explicit DurabilityTracker(Persistence persistence) noexcept : persistence_(persistence) {}
@@ -58,7 +59,8 @@ class DurabilityTracker {
 
   /// Number of legal images (distinct in content), or nothing when more than `limit` combinations exist.
   [[nodiscard]] std::optional<std::uint64_t> count(std::uint64_t limit) const;
-  /// All legal images, distinct in content and in a fixed order, or nothing when more than `limit` combinations exist.
+  /// All legal images, distinct in content and in a fixed order, or nothing when more than `limit` combinations
+  /// exist.
   [[nodiscard]] std::optional<std::vector<DurableImage>> enumerate(std::uint64_t limit) const;
   /// One legal image drawn by `random`: every legal image can be drawn.
   [[nodiscard]] DurableImage sample(Random& random) const;
@@ -89,8 +91,8 @@ class DurabilityTracker {
   };
   /// One possible content of a line and the choice that leads to it.
   struct Choice {
-    std::size_t prefix;        ///< cached stores that are durable
-    std::uint64_t streamed;    ///< bit per streamed store
+    std::size_t prefix;      ///< cached stores that are durable
+    std::uint64_t streamed;  ///< bit per streamed store
   };
   struct Cell;
 
@@ -100,17 +102,19 @@ class DurabilityTracker {
   void settle(Address address, Chosen chosen);
   [[nodiscard]] std::optional<std::vector<Cell>> cells(std::uint64_t limit) const;
   [[nodiscard]] bool legal(const std::map<Address, std::size_t>& prefixes) const;
-  [[nodiscard]] bool includes_later(const WriteBack& clflush, const std::map<Address, std::size_t>& prefixes) const;
+  [[nodiscard]] bool includes_later(const WriteBack& clflush,
+                                    const std::map<Address, std::size_t>& prefixes) const;
   [[nodiscard]] std::size_t prefix_of(const WriteBack& clflush) const;
 
   Persistence persistence_;
   std::uint32_t thread_ = 0;
   std::uint64_t sequence_ = 0;
   std::map<Address, Line> lines_;
-  std::map<Address, std::vector<SectorBytes>> sectors_;  ///< versions since the last flush, the certain one first
-  std::vector<WriteBack> write_backs_;                   ///< flushes that await their fence
-  std::vector<WriteBack> streams_;                       ///< lines streamed to since the thread's last fence
-  std::vector<WriteBack> clflushes_;                     ///< order between a clflush and its thread's later stores
+  std::map<Address, std::vector<SectorBytes>>
+      sectors_;                         ///< versions since the last flush, the certain one first
+  std::vector<WriteBack> write_backs_;  ///< flushes that await their fence
+  std::vector<WriteBack> streams_;      ///< lines streamed to since the thread's last fence
+  std::vector<WriteBack> clflushes_;    ///< order between a clflush and its thread's later stores
 };
 
 }  // namespace pmsim::memory

@@ -6,9 +6,9 @@
 
 namespace pmsim::memory {
 
-/// Zeroed host memory that costs nothing until it is written: an anonymous mapping without reservation, in 4 KiB
-/// pages (huge pages are declined: one written byte would otherwise cost 2 MiB). The kernel's page table is the
-/// page directory of the simulated memory, which makes an access one addition.
+/// Zeroed host memory that costs nothing until it is written: an anonymous mapping without reservation, in 4
+/// KiB pages (huge pages are declined: one written byte would otherwise cost 2 MiB). The kernel's page table is
+/// the page directory of the simulated memory, which makes an access one addition.
 class MappedBytes {
  public:
   MappedBytes() = default;

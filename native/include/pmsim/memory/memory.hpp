@@ -26,7 +26,8 @@ enum class FlushKind : std::uint8_t { kClwb = 0, kClflushOpt = 1, kClflush = 2 }
 }
 static_assert(op_kind(FlushKind::kClwb) == OpKind::kClwb && op_kind(FlushKind::kClflush) == OpKind::kClflush);
 
-/// What may be loaded and stored: plain bytes. Raw pointers are refused because they mean nothing after a restart.
+/// What may be loaded and stored: plain bytes. Raw pointers are refused because they mean nothing after a
+/// restart.
 template <typename T>
 concept Value = std::is_trivially_copyable_v<T> && std::default_initializable<T> && !std::is_pointer_v<T> &&
                 !std::is_const_v<T> && !std::is_reference_v<T>;
@@ -45,14 +46,18 @@ inline constexpr std::size_t kSectorBytes = 512;
 ///  - stream: non-temporal store; address and size are multiples of 8.
 ///  - Loads see the thread's latest stores, streamed ones included.
 /// Durability (x86; lines are 64 bytes; media other than kPmem lose everything)
-///  - A cached store *may* become durable at any moment from then on, since any line may be evicted at any time.
+///  - A cached store *may* become durable at any moment from then on, since any line may be evicted at any
+///  time.
 ///    Cached stores to one line become durable in program order; different lines are independent.
-///  - flush covers each line that [address, address + bytes) touches. What was stored there before the flush *is*
-///    durable after the thread's next sfence or mfence. A clflush is also ordered before the thread's later stores.
+///  - flush covers each line that [address, address + bytes) touches. What was stored there before the flush
+///  *is*
+///    durable after the thread's next sfence or mfence. A clflush is also ordered before the thread's later
+///    stores.
 ///  - Streamed words are durable in any order, and surely after the thread's next sfence or mfence.
 ///  - Failure atomicity is 8 aligned bytes, whatever the size of the access.
 /// Block device
-///  - block_read and block_write move whole sectors between a kBlock address and a dram or pmem address, and wait.
+///  - block_read and block_write move whole sectors between a kBlock address and a dram or pmem address, and
+///  wait.
 ///    Written sectors may be durable, each with any of its versions; block_flush makes the latest one so.
 /// Cost only
 ///  - compute: cycles of work and the instructions that fill the window meanwhile. HostMemory executes nothing.

@@ -13,7 +13,9 @@ namespace pmsim::memory {
 inline constexpr int kMedia = 3;
 inline constexpr std::uint64_t kPageBytes = 4096;
 
-[[nodiscard]] constexpr std::size_t index_of(Medium medium) noexcept { return static_cast<std::size_t>(medium); }
+[[nodiscard]] constexpr std::size_t index_of(Medium medium) noexcept {
+  return static_cast<std::size_t>(medium);
+}
 [[nodiscard]] std::string_view name_of(Medium medium) noexcept;
 
 /// Whether a region keeps its bytes.
@@ -37,8 +39,8 @@ struct RegionOptions {
   Backing backing = Backing::kBytes;
 };
 
-/// Where a region lies. Regions of a medium are bump-allocated in the order of the calls, so the same calls give
-/// the same addresses on every memory, which is what lets a restarted program find its data.
+/// Where a region lies. Regions of a medium are bump-allocated in the order of the calls, so the same calls
+/// give the same addresses on every memory, which is what lets a restarted program find its data.
 struct RegionPlace {
   Address base = 0;
   std::uint64_t bytes = 0;
@@ -53,8 +55,13 @@ class RegionTable {
   /// Throws ConfigError for an empty region, a bad alignment, or one that exceeds the capacity of the medium.
   const RegionPlace& allocate(Medium medium, std::uint64_t bytes, const RegionOptions& options);
 
-  [[nodiscard]] const std::vector<RegionPlace>& places(Medium medium) const noexcept { return places_[index_of(medium)]; }
+  [[nodiscard]] const std::vector<RegionPlace>& places(Medium medium) const noexcept {
+    return places_[index_of(medium)];
+  }
   [[nodiscard]] const Capacities& capacities() const noexcept { return capacities_; }
+
+  /// Throws ConfigError unless the transfer is whole sectors inside one region of the block device.
+  void check_block(Address device, std::uint64_t bytes) const;
 
   /// Throws the ConfigError of an access outside of every region, naming the nearest region below it.
   [[noreturn]] void refuse(Address address, std::uint64_t bytes) const;

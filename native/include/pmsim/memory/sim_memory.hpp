@@ -29,9 +29,9 @@ struct SimOptions {
 
 /// Simulated memory: real bytes in a sparse address space, and one micro-operation per line touched.
 ///
-/// Functional only: every call takes effect at once, its time is the machine's affair. Several virtual threads share
-/// one memory by attaching their own stream (and number) before they run an operation. Not thread-safe: one memory
-/// belongs to one native thread.
+/// Functional only: every call takes effect at once, its time is the machine's affair. Several virtual threads
+/// share one memory by attaching their own stream (and number) before they run an operation. Not thread-safe:
+/// one memory belongs to one native thread.
 class SimMemory {
  public:
   explicit SimMemory(SimOptions options = {});
@@ -60,41 +60,49 @@ class SimMemory {
     put<OpKind::kStore>(address, std::as_bytes(std::span(&value, 1)));
   }
   void read(Address address, std::span<std::byte> into) {
-    if (into.empty()) return;
+    if (into.empty())
+      return;
     Region& region = region_of(address, into.size());
     emit_lines(OpKind::kLoad, address, into.size(), 0);
     copy_out(region, address, into);
   }
   void write(Address address, std::span<const std::byte> from) {
-    if (!from.empty()) put<OpKind::kStore>(address, from);
+    if (!from.empty())
+      put<OpKind::kStore>(address, from);
   }
   void stream(Address address, std::span<const std::byte> from) {
     ensure(((address | from.size()) & (kAtomicBytes - 1)) == 0, "stream() needs multiples of 8 bytes");
-    if (!from.empty()) put<OpKind::kStreamStore>(address, from);
+    if (!from.empty())
+      put<OpKind::kStreamStore>(address, from);
   }
   void flush(Address address, std::size_t bytes, FlushKind kind = FlushKind::kClwb, Site site = kNoSite) {
-    if (bytes == 0 || site == disabled_site_) return;
+    if (bytes == 0 || site == disabled_site_)
+      return;
     static_cast<void>(region_of(address, bytes));
     for (Address line = address & ~kLineMask; line < address + bytes; line += kLineBytes) {
       emit(op_kind(kind), line, kLineBytes, 0, site);
-      if (tracking_) [[unlikely]] track_flush(line, kind);
+      if (tracking_) [[unlikely]]
+        track_flush(line, kind);
     }
   }
   void sfence(Site site = kNoSite) { fence(OpKind::kSfence, site); }
   void mfence(Site site = kNoSite) { fence(OpKind::kMfence, site); }
   void prefetch(Address address) { emit(OpKind::kPrefetch, address & ~kLineMask, kLineBytes); }
-  void compute(std::uint64_t cycles, std::uint32_t instructions) { emit(OpKind::kCompute, cycles, instructions); }
+  void compute(std::uint64_t cycles, std::uint32_t instructions) {
+    emit(OpKind::kCompute, cycles, instructions);
+  }
   void block_read(Address device, Address destination, std::size_t bytes);
   void block_write(Address device, Address source, std::size_t bytes);
   void block_flush(Site site = kNoSite);
   void operation_begin() { emit(OpKind::kOperationBegin, 0, 0); }
   void operation_end() { emit(OpKind::kOperationEnd, 0, 0); }
 
-  /// Makes the flushes and fences of one site do nothing: the mutation test of the crash checker. kNoSite enables all.
+  /// Makes the flushes and fences of one site do nothing: the mutation test of the crash checker. kNoSite
+  /// enables all.
   void disable_site(Site site) noexcept { disabled_site_ = site == kNoSite ? kNothingDisabled : site; }
 
-  /// Called after each micro-operation that can change what is durable, while tracking: where a crash checker looks.
-  /// The callback must not use this memory except through const functions.
+  /// Called after each micro-operation that can change what is durable, while tracking: where a crash checker
+  /// looks. The callback must not use this memory except through const functions.
   void on_persistence_step(std::function<void()> callback) { on_step_ = std::move(callback); }
 
   /// What survives a power failure at this moment. Throws ConfigError when persistence is not tracked.
@@ -135,22 +143,26 @@ class SimMemory {
   /// The region of an access. The latest region of each medium is tried first: nearly every access ends there.
   [[nodiscard]] Region& region_of(Address address, std::uint64_t bytes) {
     Region* recent = recent_[(address >> kMediumShift) & 3];
-    if (recent != nullptr && recent->contains(address, bytes)) [[likely]] return *recent;
+    if (recent != nullptr && recent->contains(address, bytes)) [[likely]]
+      return *recent;
     return find_region(address, bytes);
   }
   Region& find_region(Address address, std::uint64_t bytes);
   [[nodiscard]] const Region* region_if(Address address, std::uint64_t bytes) const noexcept;
 
   void emit(OpKind kind, Address address, std::uint32_t bytes, std::uint8_t flags = 0, Site site = kNoSite) {
-    if (stream_ != nullptr) stream_->push(kind, address, bytes, flags, site);
+    if (stream_ != nullptr)
+      stream_->push(kind, address, bytes, flags, site);
   }
   /// One micro-operation per line; a flag belongs to the first.
   void emit_lines(OpKind kind, Address address, std::uint64_t bytes, std::uint8_t flags) {
     const std::uint64_t first = kLineBytes - (address & kLineMask);
-    if (bytes <= first) [[likely]] return emit(kind, address, static_cast<std::uint32_t>(bytes), flags);
+    if (bytes <= first) [[likely]]
+      return emit(kind, address, static_cast<std::uint32_t>(bytes), flags);
     emit(kind, address, static_cast<std::uint32_t>(first), flags);
     address += first;
-    for (bytes -= first; bytes > kLineBytes; bytes -= kLineBytes, address += kLineBytes) emit(kind, address, kLineBytes);
+    for (bytes -= first; bytes > kLineBytes; bytes -= kLineBytes, address += kLineBytes)
+      emit(kind, address, kLineBytes);
     emit(kind, address, static_cast<std::uint32_t>(bytes));
   }
 
@@ -171,7 +183,8 @@ class SimMemory {
     }
   }
   static void copy_in(Region& region, Address address, std::span<const std::byte> from) noexcept {
-    if (region.backing == Backing::kNone) return;
+    if (region.backing == Backing::kNone)
+      return;
     const std::uint64_t offset = address - region.base;
     std::memcpy(region.data.data() + offset, from.data(), from.size());
     for (std::uint64_t page = offset / kPageBytes; page <= (offset + from.size() - 1) / kPageBytes; ++page) {
@@ -181,14 +194,17 @@ class SimMemory {
   template <OpKind kKind>
   void put(Address address, std::span<const std::byte> from) {
     Region& region = region_of(address, from.size());
-    if (tracking_) [[unlikely]] return put_tracked(region, kKind, address, from);
+    if (tracking_) [[unlikely]]
+      return put_tracked(region, kKind, address, from);
     emit_lines(kKind, address, from.size(), 0);
     copy_in(region, address, from);
   }
   void fence(OpKind kind, Site site) {
-    if (site == disabled_site_) return;
+    if (site == disabled_site_)
+      return;
     emit(kind, 0, 0, 0, site);
-    if (tracking_) [[unlikely]] track_fence();
+    if (tracking_) [[unlikely]]
+      track_fence();
   }
 
   void put_tracked(Region& region, OpKind kind, Address address, std::span<const std::byte> from);
@@ -196,7 +212,8 @@ class SimMemory {
   void track_fence();
   [[nodiscard]] Region& block_region(Address device, std::size_t bytes);
   void step() const {
-    if (on_step_) on_step_();
+    if (on_step_)
+      on_step_();
   }
 
   SimOptions options_;

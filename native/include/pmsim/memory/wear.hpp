@@ -20,18 +20,21 @@ struct WearCounts {
   std::array<std::uint64_t, 32> histogram{};
 
   void add(std::uint32_t count) noexcept {
-    if (count == 0) return;
+    if (count == 0)
+      return;
     writes += count;
     ++units;
-    if (count > maximum) maximum = count;
+    if (count > maximum)
+      maximum = count;
     ++histogram[static_cast<std::size_t>(std::bit_width(count) - 1)];
   }
 };
 
-/// What an algorithm writes to persistent memory, before any cache or on-DIMM buffer merges or evicts something.
+/// What an algorithm writes to persistent memory, before any cache or on-DIMM buffer merges or evicts
+/// something.
 struct WearSummary {
-  WearCounts lines;   ///< 64 bytes: flushes of modified lines and streamed lines
-  WearCounts blocks;  ///< 256 bytes: runs of line writes that stay inside one block count once
+  WearCounts lines;                  ///< 64 bytes: flushes of modified lines and streamed lines
+  WearCounts blocks;                 ///< 256 bytes: runs of line writes that stay inside one block count once
   std::uint64_t modified_lines = 0;  ///< stored to but not written back yet: each costs at least one more write
 };
 
@@ -61,19 +64,22 @@ class WearMap {
   void add_to(WearSummary& summary) const noexcept {
     const auto* touched = touched_.as<std::uint8_t>();
     for (std::uint64_t group = 0; group * kLinesPerGroup < line_count_; ++group) {
-      if ((touched[group / 8] >> (group % 8) & 1) == 0) continue;
+      if ((touched[group / 8] >> (group % 8) & 1) == 0)
+        continue;
       const std::uint64_t end = std::min((group + 1) * kLinesPerGroup, line_count_);
       for (std::uint64_t index = group * kLinesPerGroup; index < end; ++index) {
         const std::uint32_t entry = lines_.as<std::uint32_t>()[index];
         summary.lines.add(entry >> 1);
         summary.modified_lines += entry & 1;
-        if (index % kLinesPerBlock == 0) summary.blocks.add(blocks_.as<std::uint32_t>()[index / kLinesPerBlock]);
+        if (index % kLinesPerBlock == 0)
+          summary.blocks.add(blocks_.as<std::uint32_t>()[index / kLinesPerBlock]);
       }
     }
   }
 
  private:
-  static constexpr std::uint64_t kLinesPerGroup = 64;  ///< of one bit in touched_, so that a summary skips the rest
+  static constexpr std::uint64_t kLinesPerGroup =
+      64;  ///< of one bit in touched_, so that a summary skips the rest
   static constexpr std::uint64_t kLinesPerBlock = kBlockBytes / kLineBytes;
 
   [[nodiscard]] std::uint32_t& line(Address address) noexcept {
@@ -85,7 +91,8 @@ class WearMap {
   void write_back(std::uint32_t& entry, Address address) noexcept {
     entry += 2;
     const std::uint64_t block = (address - base_) / kBlockBytes;
-    if (block + 1 == last_block_) return;
+    if (block + 1 == last_block_)
+      return;
     last_block_ = block + 1;
     ++blocks_.as<std::uint32_t>()[block];
   }

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/memory/host_cpu.hpp"
+#include "pmsim/memory/host_mapping.hpp"
+#include "pmsim/memory/memory.hpp"
+#include "pmsim/memory/region.hpp"
+
+namespace pmsim::memory {
+
+struct HostOptions {
+  /// How much each medium holds; its address space is mapped at once, its memory is taken when touched.
+  Capacities capacities = Capacities::of(std::uint64_t{1} << 30, std::uint64_t{1} << 30, 0);
+  /// File behind the pmem window, on a DAX file system for real persistence; created or grown as needed. Empty:
+  /// anonymous memory, which is fine for timing DRAM and for tests.
+  std::string pmem_path;
+  /// File or device behind the block window; needed when capacities hold block bytes.
+  std::string block_path;
+  bool block_direct = false;  ///< O_DIRECT: past the page cache, which otherwise hides the device
+  /// Instructions to use; a test may take some away.
+  CpuFeatures features = cpu_features();
+};
+
+/// The real machine: the concept Memory executed with real loads, stores, flushes and fences.
+///
+/// Addresses are the same as SimMemory's: window plus offset, so persistent structures survive a new mapping.
+/// Thread-safe as far as the hardware is; allocate() is not. The contents of a file stay from run to run:
+/// allocate the same regions in the same order to find them again.
+class HostMemory {
+ public:
+  /// Throws ConfigError where the CPU lacks non-temporal stores or the operating system refuses a file or
+  /// mapping.
+  explicit HostMemory(const HostOptions& options = {});
+
+  Address allocate(Medium medium, std::uint64_t bytes, const RegionOptions& options = {}) {
+    return table_.allocate(medium, bytes, options).base;
+  }
+
+  template <Value T>
+  [[nodiscard]] T load(Address address) {
+    ensure((address & (alignof(T) - 1)) == 0, "a typed load is not aligned; use read()");
+    T value;
+    std::memcpy(&value, at(address, sizeof(T)), sizeof(T));
+    return value;
+  }
+  template <Value T>
+  [[nodiscard]] T load_dependent(Address address) {
+    return load<T>(address);  // the dependency is in the data
+  }
+  template <Value T>
+  void store(Address address, const std::type_identity_t<T>& value) {
+    ensure((address & (alignof(T) - 1)) == 0, "a typed store is not aligned; use write()");
+    if constexpr (sizeof(T) <= kAtomicBytes && std::has_single_bit(sizeof(T)) && alignof(T) == sizeof(T)) {
+      store_word<sizeof(T)>(at(address, sizeof(T)), &value);
+    } else {
+      copy_in(at(address, sizeof(T)), std::as_bytes(std::span(&value, 1)));
+    }
+  }
+  void read(Address address, std::span<std::byte> into) {
+    if (!into.empty())
+      std::memcpy(into.data(), at(address, into.size()), into.size());
+  }
+  void write(Address address, std::span<const std::byte> from) {
+    if (!from.empty())
+      copy_in(at(address, from.size()), from);
+  }
+  void stream(Address address, std::span<const std::byte> from);
+  /// Throws ConfigError where the CPU lacks the instruction.
+  void flush(Address address, std::size_t bytes, FlushKind kind = FlushKind::kClwb, Site = kNoSite) {
+    if (bytes == 0)
+      return;
+    if (!features_.has(kind)) [[unlikely]]
+      refuse(kind);
+    const std::size_t before = address & (kLineBytes - 1);
+    const std::byte* line = at(address, bytes) - before;
+    flush_lines(line, (before + bytes + kLineBytes - 1) / kLineBytes, kind);
+  }
+  void sfence(Site = kNoSite) noexcept { instruction::sfence(); }
+  void mfence(Site = kNoSite) noexcept { instruction::mfence(); }
+  void prefetch(Address address) { __builtin_prefetch(at(address, 1), 0, 3); }
+  void compute(std::uint64_t, std::uint32_t) noexcept {}  // the real computation is the algorithm's own code
+  void block_read(Address device, Address destination, std::size_t bytes);
+  void block_write(Address device, Address source, std::size_t bytes);
+  void block_flush(Site = kNoSite);
+  void operation_begin() noexcept {}
+  void operation_end() noexcept {}
+
+  /// Whether the pmem window is a DAX mapping made with MAP_SYNC: only then do flush and fence alone make data
+  /// durable. Otherwise the file is an ordinary one, mapped through the page cache, and timings are those of
+  /// DRAM.
+  [[nodiscard]] bool pmem_is_dax() const noexcept { return windows_[index_of(Medium::kPmem)].is_dax(); }
+  [[nodiscard]] const CpuFeatures& features() const noexcept { return features_; }
+  [[nodiscard]] StreamWidth stream_width() const noexcept { return stream_width_; }
+  [[nodiscard]] const RegionTable& regions() const noexcept { return table_; }
+
+ private:
+  /// Host pointer of an access; one that leaves its window's mapping is refused.
+  [[nodiscard]] std::byte* at(Address address, std::uint64_t bytes) const {
+    const std::uint64_t window = (address >> kMediumShift) - 1;
+    const std::uint64_t offset = address & (kMediumBytes - 1);
+    if (window < kMedia - 1) [[likely]] {
+      const HostMapping& mapping = windows_[window];
+      if (offset < mapping.size() && bytes <= mapping.size() - offset) [[likely]]
+        return mapping.data() + offset;
+    }
+    table_.refuse(address, bytes);
+  }
+  /// One store instruction; volatile, so that the compiler neither splits nor merges nor reorders it.
+  template <std::size_t kBytes>
+  static void store_word(std::byte* to, const void* from) noexcept {
+    using Word =
+        std::conditional_t<kBytes == 8, std::uint64_t,
+                           std::conditional_t<kBytes == 4, std::uint32_t,
+                                              std::conditional_t<kBytes == 2, std::uint16_t, std::uint8_t>>>;
+    Word word;
+    std::memcpy(&word, from, sizeof word);
+    *reinterpret_cast<volatile Word*>(to) = word;
+  }
+  /// Stores in ascending order, each word by one instruction: what failure atomicity and same-line order rest
+  /// on.
+  static void copy_in(std::byte* to, std::span<const std::byte> from) noexcept;
+  static void flush_lines(const std::byte* line, std::size_t count, FlushKind kind) noexcept;
+  [[noreturn]] static void refuse(FlushKind kind);
+
+  CpuFeatures features_;
+  StreamWidth stream_width_;
+  RegionTable table_;
+  std::array<HostMapping, kMedia - 1> windows_;  ///< dram, pmem
+  BlockFile block_;
+};
+
+static_assert(Memory<HostMemory>);
+
+}  // namespace pmsim::memory

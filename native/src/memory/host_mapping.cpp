@@ -1,0 +1,116 @@
+#include "pmsim/memory/host_mapping.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "pmsim/core/error.hpp"
+
+namespace pmsim::memory {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const std::string& what, const std::string& remedy) {
+  const int error = errno;
+  throw ConfigError(path + ": " + what + ": " + std::strerror(error) + "; " + remedy);
+}
+
+/// Opens for reading and writing, and grows a regular file to `bytes`; what is already there stays.
+FileDescriptor open_sized(const std::string& path, std::uint64_t bytes, int flags) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | flags, 0644));
+  if (file.get() < 0)
+    fail(path, "cannot be opened", "name a writable file in an existing directory");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0)
+    fail(path, "cannot be examined", "name a regular file");
+  if (!S_ISREG(status.st_mode))
+    return file;  // a device has the size it has
+  if (static_cast<std::uint64_t>(status.st_size) < bytes &&
+      ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
+    fail(path, "cannot grow to " + std::to_string(bytes) + " bytes", "free some space or lower the capacity");
+  }
+  return file;
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
+}
+
+HostMapping HostMapping::anonymous(std::uint64_t bytes) {
+  if (bytes == 0)
+    return {};
+  void* data =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED)
+    fail("anonymous memory", std::to_string(bytes) + " bytes are refused", "lower the capacity");
+  return {static_cast<std::byte*>(data), bytes, false};
+}
+
+HostMapping HostMapping::file(const std::string& path, std::uint64_t bytes) {
+  if (bytes == 0)
+    return {};
+  const FileDescriptor file = open_sized(path, bytes, 0);
+  void* data = MAP_FAILED;
+#if defined(MAP_SYNC) && defined(MAP_SHARED_VALIDATE)
+  data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, file.get(), 0);
+#endif
+  const bool dax = data != MAP_FAILED;
+  if (!dax)
+    data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (data == MAP_FAILED)
+    fail(path, "cannot be mapped", "name a regular file or a DAX device of that size");
+  return {static_cast<std::byte*>(data), bytes, dax};
+}
+
+HostMapping::~HostMapping() {
+  if (data_ != nullptr)
+    ::munmap(data_, bytes_);
+}
+
+BlockFile::BlockFile(const std::string& path, std::uint64_t bytes, bool direct) : path_(path) {
+#ifdef O_DIRECT
+  file_ = open_sized(path, bytes, direct ? O_DIRECT : 0);
+#else
+  if (direct)
+    throw ConfigError(path + ": this system has no O_DIRECT; use block_direct = false");
+  file_ = open_sized(path, bytes, 0);
+#endif
+}
+
+void BlockFile::read(std::uint64_t offset, std::byte* into, std::size_t bytes) const {
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t got = ::pread(file_.get(), into + done, bytes - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      fail(path_, "read failed", "with block_direct, memory and size must be multiples of the sector");
+    if (got == 0)
+      throw ConfigError(path_ + ": ends before offset " + std::to_string(offset + done) + "; it was cut");
+    done += static_cast<std::size_t>(got);
+  }
+}
+
+void BlockFile::write(std::uint64_t offset, const std::byte* from, std::size_t bytes) const {
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t put = ::pwrite(file_.get(), from + done, bytes - done, static_cast<off_t>(offset + done));
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0)
+      fail(path_, "write failed", "free some space, or align to the sector with block_direct");
+    done += static_cast<std::size_t>(put);
+  }
+}
+
+void BlockFile::flush() const {
+  if (::fdatasync(file_.get()) != 0)
+    fail(path_, "flush failed", "the device reports an error");
+}
+
+}  // namespace pmsim::memory

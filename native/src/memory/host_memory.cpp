@@ -1,0 +1,121 @@
+#include "pmsim/memory/host_memory.hpp"
+
+#include <algorithm>
+
+namespace pmsim::memory {
+
+HostMemory::HostMemory(const HostOptions& options)
+    : features_(options.features), stream_width_(widest_stream(options.features)), table_(options.capacities) {
+  const auto& bytes = options.capacities.bytes;
+  windows_[index_of(Medium::kDram)] = HostMapping::anonymous(bytes[index_of(Medium::kDram)]);
+  const std::uint64_t pmem = bytes[index_of(Medium::kPmem)];
+  windows_[index_of(Medium::kPmem)] =
+      options.pmem_path.empty() ? HostMapping::anonymous(pmem) : HostMapping::file(options.pmem_path, pmem);
+  const std::uint64_t block = bytes[index_of(Medium::kBlock)];
+  if (block == 0)
+    return;
+  if (options.block_path.empty()) {
+    throw ConfigError("HostOptions.block_path is empty but the capacity of block is " + std::to_string(block) +
+                      " bytes; name a file or device, or set that capacity to 0");
+  }
+  block_ = BlockFile(options.block_path, block, options.block_direct);
+}
+
+void HostMemory::copy_in(std::byte* to, std::span<const std::byte> from) noexcept {
+  std::size_t done = 0;
+  while (done < from.size()) {
+    const auto address = reinterpret_cast<std::uintptr_t>(to + done);
+    const std::size_t left = from.size() - done;
+    const std::size_t aligned = address == 0 ? kAtomicBytes : std::size_t{1} << std::countr_zero(address);
+    const std::size_t word = std::min({kAtomicBytes, aligned, std::bit_floor(left)});
+    switch (word) {
+      case 8:
+        store_word<8>(to + done, from.data() + done);
+        break;
+      case 4:
+        store_word<4>(to + done, from.data() + done);
+        break;
+      case 2:
+        store_word<2>(to + done, from.data() + done);
+        break;
+      default:
+        store_word<1>(to + done, from.data() + done);
+        break;
+    }
+    done += word;
+  }
+}
+
+void HostMemory::stream(Address address, std::span<const std::byte> from) {
+  ensure(((address | from.size()) & (kAtomicBytes - 1)) == 0, "stream() needs multiples of 8 bytes");
+  if (from.empty())
+    return;
+  std::byte* to = at(address, from.size());
+  const std::byte* source = from.data();
+  std::size_t left = from.size();
+  const auto words = [&](std::size_t bytes) {
+    for (std::size_t done = 0; done < bytes; done += kAtomicBytes)
+      instruction::stream_word(to + done, source + done);
+    to += bytes;
+    source += bytes;
+    left -= bytes;
+  };
+  words(std::min<std::size_t>(left, (kLineBytes - address % kLineBytes) % kLineBytes));
+  const std::size_t lines = left / kLineBytes;
+  switch (stream_width_) {
+    case StreamWidth::kAvx512:
+      instruction::stream_lines_avx512(to, source, lines);
+      break;
+    case StreamWidth::kAvx:
+      instruction::stream_lines_avx(to, source, lines);
+      break;
+    case StreamWidth::kSse2:
+      instruction::stream_lines_sse2(to, source, lines);
+      break;
+  }
+  to += lines * kLineBytes;
+  source += lines * kLineBytes;
+  left -= lines * kLineBytes;
+  words(left);
+}
+
+void HostMemory::flush_lines(const std::byte* line, std::size_t count, FlushKind kind) noexcept {
+  const std::byte* end = line + count * kLineBytes;
+  switch (kind) {
+    case FlushKind::kClwb:
+      for (; line < end; line += kLineBytes)
+        instruction::clwb(line);
+      break;
+    case FlushKind::kClflushOpt:
+      for (; line < end; line += kLineBytes)
+        instruction::clflushopt(line);
+      break;
+    case FlushKind::kClflush:
+      for (; line < end; line += kLineBytes)
+        instruction::clflush(line);
+      break;
+  }
+}
+
+void HostMemory::refuse(FlushKind kind) {
+  const std::string name(name_of(kind));
+  throw ConfigError("this CPU has no " + name + " instruction; use clflush, which every x86-64 CPU has, " +
+                    "or run the algorithm on SimMemory");
+}
+
+void HostMemory::block_read(Address device, Address destination, std::size_t bytes) {
+  table_.check_block(device, bytes);
+  block_.read(device - medium_base(Medium::kBlock), at(destination, bytes), bytes);
+}
+
+void HostMemory::block_write(Address device, Address source, std::size_t bytes) {
+  table_.check_block(device, bytes);
+  block_.write(device - medium_base(Medium::kBlock), at(source, bytes), bytes);
+}
+
+void HostMemory::block_flush(Site) {
+  if (table_.capacities().bytes[index_of(Medium::kBlock)] != 0)
+    block_.flush();
+}
+
+}  // namespace pmsim::memory
