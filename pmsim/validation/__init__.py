@@ -1,0 +1,1 @@
+"""Holds predictions against published measurements: claims of papers and whole data sets."""

@@ -1,0 +1,406 @@
+"""Published numbers, orderings and shapes that a simulation should reproduce, and the rules that judge them.
+
+A suite is one TOML file under ``validation/claims``. Tolerances are not written there: each claim names the
+rule that follows from how precisely its source states the number, and the rule gives the tolerance.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+    model_validator,
+)
+
+from pmsim.errors import ConfigError
+from pmsim.resources import validation_dir
+
+Scalar = StrictBool | StrictInt | StrictFloat | str
+PlatformRef = str | dict[str, Any]
+Kind = Literal["absolute", "ratio", "crossover", "ordering", "shape", "exact"]
+Precision = Literal["stated", "approx", "qualitative"]
+Use = Literal["calibration", "prediction"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How far a prediction may be from a stated value, and which claims may ask for that."""
+
+    kinds: frozenset[str]
+    precisions: frozenset[str]
+    relative: float | None
+    absolute: float | None
+    meaning: str
+
+    def interval(self, low: float, high: float) -> tuple[float, float]:
+        """Widen the expected range by the tolerance."""
+        if self.relative is not None:
+            return low - self.relative * abs(low), high + self.relative * abs(high)
+        margin = self.absolute or 0.0
+        return low - margin, high + margin
+
+    def describe(self) -> str:
+        """Write the tolerance for a table."""
+        if self.relative is not None:
+            return f"{100 * self.relative:g} %"
+        return f"±{self.absolute:g}" if self.absolute is not None else "exact"
+
+
+def _rule(
+    kinds: str, precisions: str, meaning: str, relative: float | None = None, absolute: float | None = None
+) -> Rule:
+    return Rule(frozenset(kinds.split()), frozenset(precisions.split()), relative, absolute, meaning)
+
+
+# The rule of docs/validation.md, fixed before the first comparison with a prediction.
+RULES: dict[str, Rule] = {
+    "idle-or-peak": _rule("absolute", "stated", "idle latency or peak bandwidth of a calibrated machine", 0.05),
+    "single-thread-write": _rule("absolute", "stated", "streaming write bandwidth of one thread", 0.10),
+    "interference": _rule("absolute", "stated", "bandwidth beside other tasks on the same channels", 0.25),
+    "threads": _rule("absolute crossover", "stated", "a thread count, or a number of lines", absolute=2),
+    "stated": _rule("absolute ratio", "stated", "any other number stated without reservation", 0.10),
+    "stated-elsewhere": _rule("absolute", "stated", "stated for a machine that was never fitted", 0.15),
+    "approx": _rule("absolute ratio", "approx", "a number given as 'about', 'around' or 'at least'", 0.25),
+    "near-one": _rule("ratio", "approx", "an approximate ratio near one", absolute=0.10),
+    "count": _rule("exact", "stated qualitative", "a structural count, seen through a sample", 0.02),
+    "ordering": _rule("ordering exact", "stated qualitative", "an ordering must hold exactly; ~ within 15 %"),
+    "shape": _rule("shape", "stated qualitative", "the shape of a curve"),
+}  # fmt: skip
+
+EQUAL_WITHIN = 0.15  # "~" in an ordering
+AT_LEAST_WITHIN = 0.02  # ">=": what two runs of the same thing may differ by
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Model):
+    """One publication."""
+
+    citation: Annotated[str, Field(min_length=1)]
+    doi: str = ""
+
+
+class Cited(_Model):
+    """A place in a publication."""
+
+    ref: str
+    where: Annotated[str, Field(min_length=1)]
+
+
+class Series(_Model):
+    """Runs of one kind, over at most one swept parameter."""
+
+    platform: PlatformRef
+    kind: str
+    metric: str
+    parameters: dict[str, Scalar] = {}
+    sweep: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = {}
+
+    @model_validator(mode="after")
+    def _one_sweep(self) -> Self:
+        if len(self.sweep) > 1:
+            raise ValueError("sweep: at most one parameter")
+        if set(self.sweep) & set(self.parameters):
+            raise ValueError("sweep: the parameter is also in parameters")
+        return self
+
+    def points(self) -> Iterator[tuple[float, dict[str, Scalar]]]:
+        """Yield x and the parameters of every run; a series without a sweep has one run at x = 0."""
+        if not self.sweep:
+            yield 0.0, dict(self.parameters)
+        for name, values in self.sweep.items():
+            for position, value in enumerate(values):
+                x = float(value) if isinstance(value, int | float) else float(position)
+                yield x, {**self.parameters, name: value}
+
+
+class Crossover(_Model):
+    """The first x where ``upper`` is at least (or, for below, at most) ``factor`` times ``lower``."""
+
+    upper: str
+    lower: str
+    relation: Literal["at least", "at most"] = "at least"
+    factor: float = 1.0
+
+
+_REDUCERS = (
+    "point",
+    "max",
+    "min",
+    "peak_x",
+    "decline_x",
+    "at",
+    "first_x",
+    "ratio",
+    "sum",
+    "scaled",
+    "slowdown",
+)
+
+
+class Measure(_Model):
+    """A number made from series (point to first_x) or from other measures (ratio to slowdown)."""
+
+    point: str | None = None
+    max: list[str] | None = None
+    min: list[str] | None = None
+    peak_x: str | None = None  # the smallest x within `within` of the maximum
+    decline_x: list[str] | None = None  # the smallest x behind the maximum that has lost `within`
+    at: str | None = None  # the value at x
+    first_x: Crossover | None = None
+    ratio: tuple[str, str] | None = None
+    sum: list[str] | None = None
+    scaled: str | None = None  # times `by`
+    slowdown: tuple[str, str] | None = None  # (alone, beside): loss in per cent
+    within: Annotated[float, Field(gt=0, lt=1)] = 0.02
+    x: float | None = None
+    by: float | None = None
+
+    @model_validator(mode="after")
+    def _one_reducer(self) -> Self:
+        given = [name for name in _REDUCERS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"exactly one of {', '.join(_REDUCERS)}; given: {', '.join(given) or 'none'}")
+        if (self.at is None) != (self.x is None):
+            raise ValueError("'at' and 'x' belong together")
+        if (self.scaled is None) != (self.by is None):
+            raise ValueError("'scaled' and 'by' belong together")
+        return self
+
+    def series_names(self) -> list[str]:
+        """Name the series that this measure reads."""
+        if self.first_x is not None:
+            return [self.first_x.upper, self.first_x.lower]
+        single = [name for name in (self.point, self.peak_x, self.at) if name is not None]
+        return single + [name for names in (self.max, self.min, self.decline_x) for name in names or []]
+
+    def measure_names(self) -> list[str]:
+        """Name the measures that this measure reads."""
+        names = [name for group in (self.ratio, self.sum, self.slowdown) for name in group or ()]
+        return names + ([self.scaled] if self.scaled is not None else [])
+
+
+_TOKEN = re.compile(r"\s*(>=|<=|>|<|~|[A-Za-z_][\w-]*|\d+(?:\.\d+)?)")
+_OPERATORS = {">", ">=", "<", "<=", "~"}
+
+
+def parse_ordering(text: str) -> list[tuple[str, str, str]]:
+    """Split ``"a > b ~ c"`` into its adjacent pairs.
+
+    Returns
+    -------
+    list of (left, operator, right); operands are names of measures or decimal numbers.
+    """
+    tokens, position = [], 0
+    while position < len(text.rstrip()):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ValueError(f"ordering '{text}': cannot read '{text[position:].strip()}'")
+        tokens.append(match.group(1))
+        position = match.end()
+    operands, operators = tokens[0::2], tokens[1::2]
+    if len(operands) < 2 or len(operands) != len(operators) + 1:
+        raise ValueError(f"ordering '{text}': expected operand, operator, operand, ...")
+    if set(operators) - _OPERATORS or set(operands) & _OPERATORS:
+        raise ValueError(f"ordering '{text}': operators are {' '.join(sorted(_OPERATORS))}")
+    return list(zip(operands, operators, operands[1:], strict=False))
+
+
+Shape = Literal["flat", "rise_peak_decline", "rise_then_flat", "increasing", "peaks_at"]
+
+
+class Check(_Model):
+    """One condition of a claim: a value against ``expected``, an ordering, or the shape of a series."""
+
+    value: str | None = None
+    order: str | None = None
+    shape: Shape | None = None
+    of: str | None = None
+    over: str | None = None  # the shape is that of of / over, point by point
+    peak: tuple[float, float] | None = None  # rise_peak_decline: where the maximum may be
+    at: list[float] | None = None  # peaks_at: where the local maxima must be
+    within: Annotated[float, Field(gt=0, lt=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if sum(form is not None for form in (self.value, self.order, self.shape)) != 1:
+            raise ValueError("exactly one of value, order, shape")
+        if (self.shape is None) != (self.of is None):
+            raise ValueError("'shape' and 'of' belong together")
+        if (self.shape == "peaks_at") != (self.at is not None):
+            raise ValueError("'at' belongs to the shape 'peaks_at'")
+        if self.order is not None:
+            parse_ordering(self.order)
+        return self
+
+    def measure_names(self) -> list[str]:
+        """Name the measures that this check reads."""
+        if self.value is not None:
+            return [self.value]
+        pairs = parse_ordering(self.order) if self.order is not None else []
+        operands = [side for left, _, right in pairs for side in (left, right)]
+        return [name for name in dict.fromkeys(operands) if not name[0].isdigit()]
+
+    def series_names(self) -> list[str]:
+        """Name the series that this check reads."""
+        return [name for name in (self.of, self.over) if name is not None]
+
+
+class Claim(_Model):
+    """One published statement."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    source: Annotated[list[Cited], Field(min_length=1)]
+    setup: str
+    quantity: str
+    kind: Kind
+    expected: float | tuple[float, float] | str
+    unit: str
+    precision: Precision
+    note: str = ""
+    medium: Literal["dram", "pmem", "both", "block"] = "pmem"
+    use: Use = "prediction"
+    rule: str = ""
+    interpretation: str = ""  # what the set-up leaves open, and how it is read here
+    measures: dict[str, Measure] = {}
+    checks: list[Check] = []
+    not_simulated: str = ""  # why no simulation tests it
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if bool(self.checks) == bool(self.not_simulated):
+            raise ValueError("give either checks or the reason not_simulated")
+        if self.not_simulated:
+            return self
+        rule = RULES.get(self.rule)
+        if rule is None:
+            raise ValueError(f"rule '{self.rule}': unknown; known: {', '.join(RULES)}")
+        if self.kind not in rule.kinds or self.precision not in rule.precisions:
+            raise ValueError(f"rule '{self.rule}' does not fit a claim of kind {self.kind}, {self.precision}")
+        if any(check.value for check in self.checks) and isinstance(self.expected, str):
+            raise ValueError("a value check needs a number in 'expected'")
+        return self
+
+    @property
+    def tolerance(self) -> Rule:
+        """The rule that judges this claim."""
+        return RULES[self.rule]
+
+    def expected_text(self) -> str:
+        """Write the expectation for a table."""
+        if isinstance(self.expected, tuple):
+            return f"{self.expected[0]:g} to {self.expected[1]:g} {self.unit}".strip()
+        if isinstance(self.expected, float):
+            return f"{self.expected:g} {self.unit}".strip()
+        return self.expected
+
+
+class Suite(_Model):
+    """The claims of one file, with the runs that several of them share."""
+
+    name: str
+    title: str
+    sources: dict[str, Source]
+    series: dict[str, Series] = {}
+    measures: dict[str, Measure] = {}
+    claim: Annotated[list[Claim], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _resolved(self) -> Self:
+        seen: set[str] = set()
+        for claim in self.claim:
+            if claim.id in seen:
+                raise ValueError(f"claim '{claim.id}': given twice")
+            seen.add(claim.id)
+            for cited in claim.source:
+                if cited.ref not in self.sources:
+                    raise ValueError(f"claim '{claim.id}': source '{cited.ref}' is not in [sources]")
+            self.series_of(claim)
+        return self
+
+    def measure(self, claim: Claim, name: str) -> Measure:
+        """Look a measure up: the claim's own, then those of the suite."""
+        found = claim.measures.get(name) or self.measures.get(name)
+        if found is None:
+            raise ValueError(f"claim '{claim.id}': measure '{name}' is not defined")
+        return found
+
+    def series_of(self, claim: Claim) -> list[str]:
+        """Name every series that the claim needs, directly or through measures."""
+        names: dict[str, None] = {}
+        open_names = [name for check in claim.checks for name in check.measure_names()]
+        visited: set[str] = set()
+        while open_names:
+            name = open_names.pop()
+            if name in visited:
+                continue
+            visited.add(name)
+            measure = self.measure(claim, name)
+            open_names.extend(measure.measure_names())
+            names.update(dict.fromkeys(measure.series_names()))
+        names.update(dict.fromkeys(name for check in claim.checks for name in check.series_names()))
+        for name in names:
+            if name not in self.series:
+                raise ValueError(f"claim '{claim.id}': series '{name}' is not defined")
+        return list(names)
+
+    def citation(self, claim: Claim) -> str:
+        """Write where the claim comes from."""
+        return "; ".join(f"{self.sources[cited.ref].citation}, {cited.where}" for cited in claim.source)
+
+
+def suites() -> list[str]:
+    """Names of the suites that come with pmsim."""
+    return sorted(path.stem for path in (validation_dir() / "claims").glob("*.toml"))
+
+
+def load_suite(name_or_path: str | Path) -> Suite:
+    """Read and check a suite.
+
+    Parameters
+    ----------
+    name_or_path : the name of a suite that comes with pmsim, or a path that ends in ``.toml``.
+
+    Raises
+    ------
+    ConfigError : the file is missing, is not TOML, or a claim in it is incomplete; one line names the place.
+    """
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        path = validation_dir() / "claims" / f"{name_or_path}.toml"
+        if not path.is_file():
+            raise ConfigError(f"suite '{name_or_path}': unknown; known: {', '.join(suites()) or 'none'}")
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not a TOML file: {error}") from error
+    try:
+        return Suite.model_validate({"name": path.stem, **content})
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {_first_problem(error, content)}") from error
+
+
+def _first_problem(error: ValidationError, content: dict[str, Any]) -> str:
+    problem = error.errors()[0]
+    where = [str(part) for part in problem["loc"]]
+    if len(where) > 1 and where[0] == "claim":
+        claims = content.get("claim")
+        index = int(where[1])
+        name = claims[index].get("id", index) if isinstance(claims, list) else index
+        where = [f"claim '{name}'", *where[2:]]
+    message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
+    return ": ".join([part for part in (".".join(where), message) if part])

@@ -1,0 +1,292 @@
+"""Reads the PerMA-Bench measurements (github.com/hpides/perma-bench): JSON results, and tables made of them.
+
+Two layouts are recognised: a table ``a256_raw.csv`` of the raw benchmarks of one machine, and the published
+``*.json``: a list of ``{"bm_name", "benchmarks": [{"config", "results"}]}``. Set-up, after the paper and its
+source:
+
+- Every persisting write ends in a fence. ``cache`` is store + clwb, ``cacheinv`` store + clflushopt (the same
+  on these processors, whose clwb invalidates), ``nocache`` streaming stores, ``none`` plain stores without one.
+- Random accesses of all threads fall in one range; each sequential thread has a part of its own.
+- Files lie on ext4 with DAX and are prefaulted by 2 MiB, DRAM is in 2 MiB pages: the platform's default.
+- Operation chains of a DRAM run are written with ``rp_`` and ``wp_`` as well; they become ``rd_`` and ``wd_``.
+- Bandwidth is in GiB/s.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pmsim.errors import ConfigError
+from pmsim.validation.claims import Use
+from pmsim.validation.loaders.common import GIB, DataSet, Measurement, count, number, read_csv
+
+NAME = "perma-bench"
+LAYOUT = "PerMA-Bench (a256_raw.csv, *.json results)"
+CITATION = (
+    "L. Benson, L. Papke, T. Rabl: PerMA-Bench: Benchmarking Persistent Memory Access, PVLDB 15(11), 2022"
+)
+# The machines that have a profile, by the names of result files.
+_MACHINES = {
+    "a256": "perma-a256",
+    "apache-256": "perma-a256",
+    "intel-256": "perma-a256",
+    "a128": "perma-a128",
+    "apache-128": "perma-a128",
+    "intel-128": "perma-a128",
+}
+_CALIBRATED = "perma-a256"
+_RAW_BENCHMARKS = frozenset(
+    {
+        "sequential_reads",
+        "random_reads",
+        "sequential_writes",
+        "random_writes",
+        "operation_latency",
+        "double_flush_latency",
+    }
+)
+_PERSIST = {"cache": "store+clwb", "cacheinv": "store+clwb", "nocache": "ntstore", "none": "store"}
+_DEFAULT_RANGE = 10 * GIB
+_CHAIN = re.compile(r"r[dp]?_\d+|w[dp]?_\d+_(none|cache|cacheinv|nocache)(_-?\d+)?")
+
+
+def recognises(folder: Path) -> bool:
+    """Tell whether a folder holds the table, or at least one result file (here or below)."""
+    return any(folder.glob("*_raw.csv")) or any(True for _ in _result_files(folder))
+
+
+def _result_files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*.json")):
+        try:
+            with path.open(encoding="utf-8") as file:
+                start = file.read(65536)
+        except (OSError, UnicodeDecodeError):
+            continue
+        if start.lstrip().startswith("[") and re.search(r'"(bm_name|bench_name)"', start):
+            yield path
+
+
+def load(folder: Path) -> DataSet:
+    """Read every table and every result file whose machine has a profile."""
+    data = DataSet(NAME, folder, CITATION)
+    reader = _Reader(data)
+    for path in sorted(folder.glob("*_raw.csv")):
+        reader.table(path)
+    for path in _result_files(folder):
+        reader.results(path)
+    return data
+
+
+class _Reader:
+    def __init__(self, data: DataSet) -> None:
+        self._data = data
+
+    def _add(
+        self,
+        place: Mapping[str, str],
+        kind: str,
+        parameters: dict[str, Any],
+        metric: str,
+        value: float,
+        medium: str,
+    ) -> None:
+        unit = {"bandwidth_gb_s": "GB/s", "operations_per_s": "1/s", "latency_ns": "ns"}[metric]
+        fitted = place["platform"] == _CALIBRATED and place["benchmark"] in _RAW_BENCHMARKS
+        use: Use = "calibration" if fitted else "prediction"
+        row = Measurement(
+            NAME,
+            place["benchmark"],
+            place["platform"],
+            kind,
+            parameters,
+            metric,
+            value,
+            unit,
+            medium,
+            use,
+            CITATION,
+        )
+        self._data.rows.append(row)
+
+    def table(self, path: Path) -> None:
+        """Read a table of raw benchmarks."""
+        machine = path.stem.removesuffix("_raw")
+        if machine not in _MACHINES:
+            raise ConfigError(f"{path}: machine '{machine}': no profile; known: {', '.join(_MACHINES)}")
+        columns = [
+            "memory",
+            "bench",
+            "exec_mode",
+            "operation",
+            "access_size",
+            "threads",
+            "persist_instruction",
+            "custom_operations",
+            "bandwidth_GiBs",
+            "ops_per_s",
+            "lat_avg",
+        ]
+        for line, row in enumerate(read_csv(path, columns), start=2):
+            place = {"benchmark": row["bench"], "platform": _MACHINES[machine], "where": f"{path}, line {line}"}
+            threads = count(path, line, row, "threads")
+            medium = _known(place, "memory", row["memory"], ("dram", "pmem"))
+            if row["exec_mode"] == "custom":
+                chain = _chain(place, row["custom_operations"], medium)
+                parameters = {"operations": chain, "threads": threads, "region_size": _DEFAULT_RANGE}
+                rate = number(path, line, row, "ops_per_s")
+                self._add(place, "operations", parameters, "operations_per_s", rate, medium)
+                if row["lat_avg"]:
+                    latency = number(path, line, row, "lat_avg")
+                    self._add(place, "operations", parameters, "latency_ns", latency, medium)
+                continue
+            config = {
+                "exec_mode": row["exec_mode"],
+                "operation": row["operation"],
+                "access_size": count(path, line, row, "access_size"),
+                "number_threads": threads,
+                "persist_instruction": row["persist_instruction"],
+            }
+            parameters = _bandwidth(place, config, medium)
+            value = number(path, line, row, "bandwidth_GiBs") * GIB / 1e9
+            self._add(place, "bandwidth", parameters, "bandwidth_gb_s", value, medium)
+
+    def results(self, path: Path) -> None:
+        """Read a JSON result file."""
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+            raise ConfigError(f"{path}: not a JSON file: {error}") from error
+        machine = _MACHINES.get(path.stem)
+        for position, benchmark in enumerate(content if isinstance(content, list) else [None]):
+            if not isinstance(benchmark, dict) or not isinstance(benchmark.get("benchmarks"), list):
+                raise ConfigError(
+                    f"{path}: benchmark {position}: expected an object with the list 'benchmarks'"
+                )
+            name = str(benchmark.get("bm_name") or benchmark.get("bench_name"))
+            for run_number, run in enumerate(benchmark["benchmarks"]):
+                where = f"{path}: {name}, run {run_number}"
+                if not isinstance(run, dict) or not isinstance(run.get("config", run.get("configs")), dict):
+                    raise ConfigError(f"{where}: expected an object with 'config'")
+                if machine is None:
+                    self._data.skipped.add(f"{path.name}: no profile of this machine")
+                    continue
+                self._run({"benchmark": name, "platform": machine, "where": where}, run)
+
+    def _run(self, place: Mapping[str, str], run: dict[str, Any]) -> None:
+        config: dict[str, Any] = run["config"] if "config" in run else run["configs"]
+        results: dict[str, Any] = run.get("results", run)
+        reason = _not_expressible(config)
+        if reason:
+            self._data.skipped.add(f"{place['benchmark']}: {reason}")
+            return
+        medium = _known(place, "memory_type", str(config.get("memory_type", "pmem")), ("dram", "pmem"))
+        if config.get("exec_mode") == "custom":
+            self._chain(place, config, results, medium)
+            return
+        value = _bandwidth_of(place, config, results) * GIB / 1e9
+        parameters = _bandwidth(place, config, medium)
+        self._add(place, "bandwidth", parameters, "bandwidth_gb_s", value, medium)
+
+    def _chain(
+        self, place: Mapping[str, str], config: dict[str, Any], results: dict[str, Any], medium: str
+    ) -> None:
+        chain = _chain(place, str(config.get("custom_operations", "")), medium)
+        parameters = {
+            "operations": chain,
+            "threads": _whole(place, config, "number_threads"),
+            "region_size": int(config.get("memory_range", _DEFAULT_RANGE)) or _DEFAULT_RANGE,
+        }
+        rate = results.get("ops_per_second", results.get("ops_per_s"))
+        self._add(
+            place,
+            "operations",
+            parameters,
+            "operations_per_s",
+            _positive(place, "ops_per_second", rate),
+            medium,
+        )
+        latency = results.get("latency")
+        if isinstance(latency, dict) and "avg" in latency:
+            value = _positive(place, "latency.avg", latency["avg"])
+            self._add(place, "operations", parameters, "latency_ns", value, medium)
+
+
+def _not_expressible(config: dict[str, Any]) -> str:
+    if config and all(isinstance(part, dict) for part in config.values()):
+        return "two workloads side by side"
+    if config.get("numa_pattern", "near") != "near":
+        return "remote socket"
+    if float(config.get("dram_operation_ratio", 0) or 0) not in (0.0,):
+        return "operations split between DRAM and PMem"
+    if config.get("random_distribution", "uniform") != "uniform":
+        return "skewed distribution"
+    if config.get("exec_mode") == "sequential_desc":
+        return "descending addresses"
+    if config.get("prefault_file", True) in (False, "false"):
+        return "page faults"
+    return ""
+
+
+def _bandwidth(place: Mapping[str, str], config: Mapping[str, Any], medium: str) -> dict[str, Any]:
+    pattern = _known(place, "exec_mode", str(config.get("exec_mode", "")), ("random", "sequential"))
+    access_size = _whole(place, config, "access_size")
+    threads = _whole(place, config, "number_threads")
+    partitions = int(config.get("number_partitions", 1))
+    shared = pattern == "random" and (partitions == 1 or threads == 1)
+    total = int(config.get("memory_range", _DEFAULT_RANGE)) or _DEFAULT_RANGE
+    parameters: dict[str, Any] = {
+        "memory": medium,
+        "operation": "load",
+        "pattern": pattern,
+        "access_size": access_size,
+        "threads": threads,
+        "shared_region": shared,
+        "region_size": total,
+    }
+    if _known(place, "operation", str(config.get("operation", "")), ("read", "write")) == "write":
+        instruction = str(config.get("persist_instruction", ""))
+        parameters["operation"] = _PERSIST[_known(place, "persist_instruction", instruction, tuple(_PERSIST))]
+        if instruction != "none":
+            parameters["fence_every"] = access_size
+    return parameters
+
+
+def _bandwidth_of(place: Mapping[str, str], config: Mapping[str, Any], results: Mapping[str, Any]) -> float:
+    value = results.get("bandwidth")
+    if isinstance(value, dict):
+        value = value.get("total", value.get(str(config.get("operation"))))
+    return _positive(place, "bandwidth", value)
+
+
+def _chain(place: Mapping[str, str], text: str, medium: str) -> str:
+    operations = [operation.strip() for operation in text.split(",")]
+    for operation in operations:
+        if not _CHAIN.fullmatch(operation):
+            raise ConfigError(
+                f"{place['where']}: operation '{operation}' is not in the notation of PerMA-Bench"
+            )
+    # "r_64" and "rp_64" mean the memory under test; in a run on DRAM that is DRAM.
+    letter = "d" if medium == "dram" else "p"
+    explicit = [re.sub(r"^([rw])_", r"\1p_", operation) for operation in operations]
+    return ",".join(re.sub(r"^([rw])p_", rf"\1{letter}_", operation) for operation in explicit)
+
+
+def _known(place: Mapping[str, str], key: str, text: str, known: tuple[str, ...]) -> str:
+    if text not in known:
+        raise ConfigError(f"{place['where']}: {key} = '{text}': unknown; known: {', '.join(known)}")
+    return text
+
+
+def _positive(place: Mapping[str, str], key: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ConfigError(f"{place['where']}: {key} = {value!r}: expected a positive number")
+    return float(value)
+
+
+def _whole(place: Mapping[str, str], config: Mapping[str, Any], key: str) -> int:
+    value = _positive(place, key, config.get(key))
+    if value != int(value):
+        raise ConfigError(f"{place['where']}: {key} = {value!r}: expected a whole number")
+    return int(value)

@@ -1,0 +1,220 @@
+"""Runs what claims and measurements need, each distinct point once, and reduces series to numbers."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+from pmsim.errors import PmsimError, SimulationError
+from pmsim.validation.claims import Claim, Crossover, Measure, PlatformRef, Series, Suite
+
+Metrics = Mapping[str, float]
+Simulate = Callable[[str, PlatformRef, dict[str, Any], int], Metrics]
+Curve = list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run: what is simulated, on which platform, with which parameters."""
+
+    kind: str
+    platform: PlatformRef
+    parameters: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Equal for equal runs, whatever the order in which parameters were written."""
+        return json.dumps([self.kind, self.platform, dict(self.parameters)], sort_keys=True)
+
+
+def simulate(kind: str, platform: PlatformRef, parameters: dict[str, Any], seed: int) -> Metrics:
+    """Run one point with the simulator (in a worker process: nothing but plain data crosses)."""
+    import pmsim  # the core is loaded where it is needed: reading claims and data works without it
+
+    metrics: Metrics = pmsim.simulate_point(kind, platform, parameters, seed=seed)
+    return metrics
+
+
+class Runs:
+    """Results of points, computed at most once.
+
+    Parameters
+    ----------
+    run : what simulates one point; tests give their own.
+    seed : of every run.
+    jobs : worker processes; 1 runs in this process.
+    """
+
+    def __init__(self, run: Simulate = simulate, *, seed: int = 0, jobs: int | None = None) -> None:
+        self._run = run
+        self._seed = seed
+        self._jobs = jobs if jobs is not None else (os.cpu_count() or 1)
+        self._metrics: dict[str, Metrics] = {}
+        self._failures: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._metrics) + len(self._failures)
+
+    def missing(self, points: Iterable[Point]) -> dict[str, Point]:
+        """Select the points without a result, each once."""
+        known = self._metrics.keys() | self._failures.keys()
+        return {point.key: point for point in points if point.key not in known}
+
+    def compute(self, points: Iterable[Point], progress: Callable[[], None] = lambda: None) -> None:
+        """Run every point that has no result yet; a point that fails is kept with its message."""
+        todo = self.missing(points)
+        if self._jobs == 1 or len(todo) < 2:
+            for key, point in todo.items():
+                self._record(key, lambda point=point: self._one(point))  # type: ignore[misc]
+                progress()
+            return
+        with ProcessPoolExecutor(max_workers=min(self._jobs, len(todo))) as pool:
+            self._parallel(pool, todo, progress)
+
+    def _parallel(self, pool: Executor, todo: Mapping[str, Point], progress: Callable[[], None]) -> None:
+        futures = {
+            pool.submit(self._run, point.kind, point.platform, dict(point.parameters), self._seed): key
+            for key, point in todo.items()
+        }
+        try:
+            for future in as_completed(futures):
+                self._record(futures[future], future.result)
+                progress()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+    def _one(self, point: Point) -> Metrics:
+        return self._run(point.kind, point.platform, dict(point.parameters), self._seed)
+
+    def _record(self, key: str, result: Callable[[], Metrics]) -> None:
+        try:
+            self._metrics[key] = result()
+        except PmsimError as error:
+            self._failures[key] = str(error)
+
+    def metrics(self, point: Point) -> Metrics:
+        """Give the result of a point that was computed; raises what the point raised."""
+        if point.key in self._failures:
+            raise SimulationError(self._failures[point.key])
+        return self._metrics[point.key]
+
+    def value(self, point: Point, metric: str) -> float:
+        """Give one metric of a point, native or derived."""
+        metrics = self.metrics(point)
+        derived = DERIVED.get(metric)
+        try:
+            value = derived(metrics, point.parameters) if derived else metrics[metric]
+        except KeyError as error:
+            known = ", ".join(sorted(metrics))
+            raise SimulationError(f"{point.kind}: no metric {error.args[0]!r}; known: {known}") from error
+        if not math.isfinite(value):
+            raise SimulationError(f"{point.kind}: metric '{metric}' is {value}")
+        return float(value)
+
+
+# Quantities that follow from a run's metrics and parameters and that papers state instead of them.
+DERIVED: dict[str, Callable[[Metrics, Mapping[str, Any]], float]] = {
+    "line_time_ns": lambda m, p: 64 / m["bandwidth_gb_s"],
+    "persists_per_s": lambda m, p: 1e9 / m["latency_ns"],
+    "media_bytes_read_per_access": lambda m, p: m["read_amplification"] * p["access_size"],
+    "unneeded_lines_per_access": lambda m, p: (m["read_amplification"] - 1) * p["access_size"] / 64,
+    "media_bytes_per_byte": lambda m, p: m["read_amplification"] + m["write_amplification"],
+}
+
+
+def points_of(series: Series) -> list[Point]:
+    """List the runs of a series."""
+    return [Point(series.kind, series.platform, parameters) for _, parameters in series.points()]
+
+
+def curve(runs: Runs, series: Series) -> Curve:
+    """Give (x, y) of a series, in the order of its sweep."""
+    return [
+        (x, runs.value(Point(series.kind, series.platform, parameters), series.metric))
+        for x, parameters in series.points()
+    ]
+
+
+def evaluate(runs: Runs, suite: Suite, claim: Claim, name: str) -> float:
+    """Reduce a measure of a claim to its number."""
+    measure = suite.measure(claim, name)
+
+    def series(series_name: str) -> Curve:
+        return curve(runs, suite.series[series_name])
+
+    def other(measure_name: str) -> float:
+        return evaluate(runs, suite, claim, measure_name)
+
+    return reduce(measure, series, other)
+
+
+def reduce(measure: Measure, series: Callable[[str], Curve], other: Callable[[str], float]) -> float:
+    """Apply the one reducer that a measure names."""
+    if measure.point is not None:
+        return only(series(measure.point))
+    if measure.max is not None:
+        return max(y for name in measure.max for _, y in series(name))
+    if measure.min is not None:
+        return min(y for name in measure.min for _, y in series(name))
+    if measure.peak_x is not None:
+        return peak_x(series(measure.peak_x), measure.within)
+    if measure.decline_x is not None:
+        return min(decline_x(series(name), measure.within) for name in measure.decline_x)
+    if measure.at is not None:
+        return at_x(series(measure.at), measure.x)
+    if measure.first_x is not None:
+        return crossing(series(measure.first_x.upper), series(measure.first_x.lower), measure.first_x)
+    if measure.ratio is not None:
+        return other(measure.ratio[0]) / other(measure.ratio[1])
+    if measure.sum is not None:
+        return math.fsum(other(name) for name in measure.sum)
+    if measure.slowdown is not None:
+        return 100 * (1 - other(measure.slowdown[1]) / other(measure.slowdown[0]))
+    assert measure.scaled is not None
+    assert measure.by is not None
+    return other(measure.scaled) * measure.by
+
+
+def only(points: Sequence[tuple[float, float]]) -> float:
+    """Give the value of a series of one run."""
+    if len(points) != 1:
+        raise SimulationError(f"'point' needs a series of one run, this one has {len(points)}")
+    return points[0][1]
+
+
+def at_x(points: Sequence[tuple[float, float]], wanted: float | None) -> float:
+    """Give the value at one x of the sweep."""
+    for x, y in points:
+        if x == wanted:
+            return y
+    raise SimulationError(f"the series has no point at {wanted}")
+
+
+def peak_x(points: Sequence[tuple[float, float]], within: float) -> float:
+    """Give the smallest x whose value is within a fraction of the maximum ("needed to reach the peak")."""
+    top = max(y for _, y in points)
+    return next(x for x, y in points if y >= (1 - within) * top)
+
+
+def decline_x(points: Sequence[tuple[float, float]], within: float) -> float:
+    """Give the smallest x behind the maximum that has lost a fraction of it; infinite where none has."""
+    top, top_x = max((y, -x) for x, y in points)
+    return next((x for x, y in points if x > -top_x and y < (1 - within) * top), math.inf)
+
+
+def crossing(
+    upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], crossover: Crossover
+) -> float:
+    """Give the first x where the relation holds; infinite where it never does."""
+    reference = dict(lower)
+    for x, y in upper:
+        if x not in reference:
+            raise SimulationError(f"the two series of a crossover differ at x = {x:g}")
+        limit = crossover.factor * reference[x]
+        if y >= limit if crossover.relation == "at least" else y <= limit:
+            return x
+    return math.inf

@@ -1,0 +1,156 @@
+"""Writes a validation as one HTML file that works without a network: tables, and measured over predicted."""
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+from pmsim.validation.summary import Accuracy, Compared, Validation
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 80rem; margin: 2rem auto; padding: 0 1rem;
+color: #222; }
+table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .25rem .6rem; text-align: left;
+vertical-align: top; border-bottom: 1px solid #ddd; } td.number { text-align: right; white-space: nowrap; }
+tr.fail, tr.error { background: #fdecea; } .note { color: #666; }
+"""
+_SYMBOLS = {"calibration": "circle-open", "prediction": "circle"}
+_COLOURS = {"pmem": "#c44e00", "dram": "#1f5fa8"}
+
+
+def percent(value: float | None, signed: bool = False) -> str:
+    """Write a fraction as per cent, nothing where there is none."""
+    if value is None or math.isnan(value):
+        return ""
+    return f"{100 * value:+.1f} %" if signed else f"{100 * value:.1f} %"
+
+
+def write_report(validation: Validation, path: Path) -> None:
+    """Write the report; the folder exists."""
+    parts = [
+        f"<h1>Validation: {escape(validation.suite.title)}</h1>",
+        "<p>Errors are relative to the published value. <b>Calibration</b>: the value was used to set a "
+        "parameter of the platform; <b>prediction</b>: it was not. A claim is judged by the tolerance that its "
+        "rule gives.</p>",
+        "<h2>Accuracy</h2>",
+        _accuracy_table(validation.accuracy()),
+    ]
+    library: bool = True
+    for name in dict.fromkeys(row.measurement.dataset for row in validation.compared):
+        rows = [row for row in validation.compared if row.measurement.dataset == name]
+        data_sets = [data_set for data_set in validation.data_sets if data_set.name == name]
+        parts.append(f"<h2>Data set {escape(name)}</h2><p>{escape(data_sets[0].citation)}</p>")
+        notes = [note for data_set in data_sets for note in data_set.notes]
+        counts = [
+            (reason, number) for data_set in data_sets for reason, number in data_set.skipped.counts.items()
+        ]
+        notes += [f"{number} measurements left out: {reason}" for reason, number in counts]
+        parts.append("".join(f'<p class="note">{escape(note)}</p>' for note in notes))
+        for metric in dict.fromkeys(row.measurement.metric for row in rows):
+            figure = scatter([row for row in rows if row.measurement.metric == metric], f"{name}: {metric}")
+            parts.append(figure.to_html(full_html=False, include_plotlyjs=library))
+            library = False
+    if validation.compared:
+        parts += ["<h2>By experiment</h2>", _accuracy_table(validation.by_experiment())]
+    else:
+        parts.append('<p class="note">Without measurement data: claims of the publications alone.</p>')
+    parts += ["<h2>Claims</h2>", _claims_table(validation), "<h2>Sources</h2>"]
+    parts += [f"<p>{escape(source.citation)}</p>" for source in validation.suite.sources.values()]
+    head = f"<meta charset='utf-8'><title>pmsim validation</title><style>{_STYLE}</style>"
+    page = f"<!doctype html><html lang='en'><head>{head}</head><body>{''.join(parts)}</body></html>\n"
+    path.write_text(page, encoding="utf-8")
+
+
+def scatter(rows: Sequence[Compared], title: str) -> go.Figure:
+    """Draw measured over predicted on logarithmic axes; hovering shows the set-up."""
+    good = [row for row in rows if not row.message and row.predicted > 0]
+    figure = go.Figure()
+    for medium in ("pmem", "dram"):
+        for use in ("prediction", "calibration"):
+            chosen = [row for row in good if row.measurement.medium == medium and row.measurement.use == use]
+            if not chosen:
+                continue
+            figure.add_scatter(
+                x=[row.predicted for row in chosen],
+                y=[row.measurement.value for row in chosen],
+                mode="markers",
+                name=f"{medium}, {use}",
+                marker={"symbol": _SYMBOLS[use], "color": _COLOURS[medium], "size": 7},
+                text=[f"{row.measurement.experiment}<br>{row.measurement.setup}" for row in chosen],
+                customdata=[percent(row.error, signed=True) for row in chosen],
+                hovertemplate="%{text}<br>predicted %{x:.4g}, measured %{y:.4g}, error %{customdata}"
+                "<extra></extra>",
+            )
+    values = [value for row in good for value in (row.predicted, row.measurement.value)]
+    if values:
+        ends = [min(values) * 0.8, max(values) * 1.25]
+        for factor, dash in ((1.0, "solid"), (1.2, "dot"), (1 / 1.2, "dot")):
+            figure.add_scatter(
+                x=ends,
+                y=[factor * end for end in ends],
+                mode="lines",
+                line={"color": "#888", "dash": dash, "width": 1},
+                name="equal" if dash == "solid" else "± 20 %",
+                showlegend=factor >= 1,
+                hoverinfo="skip",
+            )
+    unit = rows[0].measurement.unit
+    figure.update_layout(title=title, template="plotly_white", height=560)
+    figure.update_xaxes(type="log", title=f"predicted [{unit}]")
+    figure.update_yaxes(type="log", title=f"measured [{unit}]")
+    return figure
+
+
+def _accuracy_table(rows: Iterable[Accuracy]) -> str:
+    head = ("group", "medium", "use", "points", "median error", "90th percentile", "rank correlation", "failed")
+    body = [
+        _row(
+            "",
+            [row.group, row.medium, row.use],
+            [
+                str(row.rows),
+                percent(row.median),
+                percent(row.p90),
+                "" if math.isnan(row.rank_correlation) else f"{row.rank_correlation:.3f}",
+                str(row.failed or ""),
+            ],
+        )
+        for row in rows
+    ]
+    return _table(head, body)
+
+
+def _claims_table(validation: Validation) -> str:
+    head = ("claim", "quantity and set-up", "measured", "predicted", "error", "tolerance", "verdict", "use")
+    body = []
+    for outcome in validation.outcomes:
+        claim = outcome.claim
+        setup = f"{claim.quantity}. {claim.setup}. {claim.interpretation}".replace(".. ", ". ").strip()
+        cells = [
+            claim.id,
+            f"{setup} [{validation.suite.citation(claim)}]",
+            claim.expected_text(),
+            outcome.predicted,
+        ]
+        tolerance = claim.tolerance.describe() if claim.checks else ""
+        tail = [
+            percent(outcome.error, signed=True),
+            tolerance,
+            outcome.verdict,
+            claim.use if claim.checks else "",
+        ]
+        body.append(_row(outcome.verdict, cells, tail))
+    return _table(head, body)
+
+
+def _row(kind: str, cells: Sequence[str], numbers: Sequence[str]) -> str:
+    texts = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    rest = "".join(f'<td class="number">{escape(cell)}</td>' for cell in numbers)
+    return f'<tr class="{kind}">{texts}{rest}</tr>'
+
+
+def _table(head: Sequence[str], body: Sequence[str]) -> str:
+    header = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    return f"<table><thead><tr>{header}</tr></thead><tbody>{''.join(body)}</tbody></table>"
