@@ -34,8 +34,9 @@ $(VENV)/stamp-venv:
 
 $(VENV)/stamp-build: $(VENV)/stamp-venv pyproject.toml $(NATIVE)
 	@echo "building the core and installing pmsim into $(VENV)"
+	@touch $@.started
 	@$(INSTALL) --editable .
-	@touch $@
+	@mv $@.started $@  # keeps its time: a source edited meanwhile is newer
 
 # The extras come after the build, which their installation would repeat.
 $(VENV)/stamp-test: pyproject.toml | $(VENV)/stamp-build
