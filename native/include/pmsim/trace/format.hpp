@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "pmsim/memory/micro_op.hpp"
+
+namespace pmsim::trace {
+
+/// The layout of a trace file, version 1; docs/trace-format.md says it in words.
+inline constexpr std::array<std::uint8_t, 8> kMagic{'P', 'M', 'S', 'I', 'M', 'T', 'R', 0x1a};
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kByteOrder = 0x0a0b0c0d;
+inline constexpr std::uint32_t kChunkMark = 0x4b4e4843;    // "CHNK"
+inline constexpr std::uint32_t kFooterMark = 0x544f4f46;   // "FOOT"
+inline constexpr std::uint32_t kTrailerMark = 0x21444e45;  // "END!"
+
+inline constexpr std::uint64_t kHeaderBytes = 8 + 4 * 4;  ///< before the provenance and the checksum
+inline constexpr std::uint64_t kChunkHeaderBytes = 6 * 4;
+inline constexpr std::uint64_t kTrailerBytes = 8 + 8 + 4 + 4;
+
+inline constexpr std::uint32_t kChunkOps = 8192;          ///< what the writer puts into one chunk
+inline constexpr std::uint32_t kMostChunkOps = 1U << 20;  ///< what a reader accepts: bounds its memory
+inline constexpr std::uint32_t kMostThreads = 1U << 16;
+inline constexpr std::uint32_t kMostProvenanceBytes = 1U << 24;
+
+struct ChunkEntry {
+  std::uint32_t thread = 0;
+  std::uint32_t ops = 0;
+  std::uint32_t bytes = 0;  ///< header included
+  std::uint64_t offset = 0;
+};
+
+/// What a trace says about itself.
+struct TraceInfo {
+  std::uint32_t version = kVersion;
+  std::string provenance;  ///< JSON text, as given to the writer
+  std::array<std::uint64_t, memory::kOpKinds> operations_by_kind{};
+  std::vector<std::uint64_t> operations_by_thread;
+  std::uint64_t file_bytes = 0;
+  std::vector<ChunkEntry> chunks;
+
+  [[nodiscard]] std::uint32_t threads() const noexcept {
+    return static_cast<std::uint32_t>(operations_by_thread.size());
+  }
+  [[nodiscard]] std::uint64_t operations() const noexcept {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t count : operations_by_thread)
+      sum += count;
+    return sum;
+  }
+};
+
+/// Name of a kind in provenance, tables and Python.
+[[nodiscard]] const char* name_of(memory::OpKind kind) noexcept;
+
+}  // namespace pmsim::trace

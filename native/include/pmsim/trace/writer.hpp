@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pmsim/trace/codec.hpp"
+#include "pmsim/trace/format.hpp"
+
+namespace pmsim::trace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+};
+using FileHandle = std::unique_ptr<std::FILE, CloseFile>;
+
+/// Writes a trace. Keeps at most one chunk per thread in memory. The file appears under its name in finish();
+/// until then it is NAME.partial, and is removed when the writer goes away unfinished.
+class TraceWriter {
+ public:
+  /// Throws ConfigError when the file cannot be made. `provenance` is kept as it is: JSON by convention.
+  TraceWriter(std::filesystem::path path, std::uint32_t threads, const std::string& provenance);
+  TraceWriter(const TraceWriter&) = delete;
+  TraceWriter& operator=(const TraceWriter&) = delete;
+  ~TraceWriter();
+
+  void append(std::uint32_t thread, std::span<const MicroOp> ops);
+  /// Writes the rest, the footer and the final name; returns what the file says about itself.
+  TraceInfo finish();
+
+ private:
+  void write_chunk(std::uint32_t thread);
+  void write(std::span<const std::byte> data);
+  [[noreturn]] void fail(const char* what) const;
+
+  std::filesystem::path path_;
+  std::filesystem::path partial_;
+  FileHandle file_;
+  TraceInfo info_;
+  std::uint64_t offset_ = 0;
+  std::vector<std::vector<MicroOp>> waiting_;  ///< per thread, less than one chunk
+  Encoder encoder_;
+  EncodedChunk chunk_;
+};
+
+}  // namespace pmsim::trace
