@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from pmsim.errors import ConfigError
+from pmsim.hints import nearest
 from pmsim.resources import validation_dir
 
 Scalar = StrictBool | StrictInt | StrictFloat | str
@@ -395,12 +396,18 @@ def load_suite(name_or_path: str | Path) -> Suite:
 
 
 def _first_problem(error: ValidationError, content: dict[str, Any]) -> str:
-    problem = error.errors()[0]
+    problems = error.errors()
+    # A misspelt key is the cause of the key that is missing.
+    problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
     where = [str(part) for part in problem["loc"]]
+    known = Suite.model_fields
     if len(where) > 1 and where[0] == "claim":
         claims = content.get("claim")
         index = int(where[1])
         name = claims[index].get("id", index) if isinstance(claims, list) else index
-        where = [f"claim '{name}'", *where[2:]]
+        where = [f"claim '{name}'", ".".join(where[2:])]
+        known = Claim.model_fields
     message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
-    return ": ".join([part for part in (".".join(where), message) if part])
+    if problem["type"] == "extra_forbidden":
+        message = f"unknown key; {nearest(str(problem['loc'][-1]), known)}"
+    return ": ".join([part for part in (*where, message) if part])

@@ -37,6 +37,8 @@ _MACHINES = {
     "intel-128": "perma-a128",
 }
 _CALIBRATED = "perma-a256"
+# Folders whose files have the names of machines but were measured with something about them changed.
+_OTHER_CONFIGURATIONS = frozenset({"prefetcher", "speed", "dimms", "numa"})
 _RAW_BENCHMARKS = frozenset(
     {
         "sequential_reads",
@@ -53,12 +55,14 @@ _CHAIN = re.compile(r"r[dp]?_\d+|w[dp]?_\d+_(none|cache|cacheinv|nocache)(_-?\d+
 
 
 def recognises(folder: Path) -> bool:
-    """Tell whether a folder holds the table, or at least one result file (here or below)."""
+    """Tell whether a folder holds the table, or at least one result file (here or under ``results``)."""
     return any(folder.glob("*_raw.csv")) or any(True for _ in _result_files(folder))
 
 
 def _result_files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*.json")):
+    for path in sorted([*folder.glob("*.json"), *folder.glob("results/**/*.json")]):
+        if path.is_symlink():  # the published set links one file into several folders
+            continue
         try:
             with path.open(encoding="utf-8") as file:
                 start = file.read(65536)
@@ -159,6 +163,9 @@ class _Reader:
         except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
             raise ConfigError(f"{path}: not a JSON file: {error}") from error
         machine = _MACHINES.get(path.stem)
+        left_out = "no profile of this machine"
+        if path.parent.name in _OTHER_CONFIGURATIONS:
+            machine, left_out = None, f"the machine in another configuration ({path.parent.name})"
         for position, benchmark in enumerate(content if isinstance(content, list) else [None]):
             if not isinstance(benchmark, dict) or not isinstance(benchmark.get("benchmarks"), list):
                 raise ConfigError(
@@ -170,7 +177,7 @@ class _Reader:
                 if not isinstance(run, dict) or not isinstance(run.get("config", run.get("configs")), dict):
                     raise ConfigError(f"{where}: expected an object with 'config'")
                 if machine is None:
-                    self._data.skipped.add(f"{path.name}: no profile of this machine")
+                    self._data.skipped.add(f"{path.name}: {left_out}")
                     continue
                 self._run({"benchmark": name, "platform": machine, "where": where}, run)
 

@@ -1,0 +1,158 @@
+"""The claims that come with pmsim are complete and keep to the rule of tolerances."""
+
+from pathlib import Path
+
+import pytest
+
+from pmsim.errors import ConfigError
+from pmsim.validation.claims import RULES, Suite, load_suite, parse_ordering
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.fixture(scope="module")
+def device() -> Suite:
+    return load_suite("device")
+
+
+def test_every_published_device_claim_is_there_exactly_once(device: Suite) -> None:
+    published = (DATA / "device_claims.txt").read_text().split()
+    assert [claim.id for claim in device.claim] == published
+
+
+def test_every_claim_is_tested_or_says_why_not(device: Suite) -> None:
+    for claim in device.claim:
+        assert claim.checks or len(claim.not_simulated) > 40, claim.id
+
+
+def test_every_series_and_measure_is_used(device: Suite) -> None:
+    used = {name for claim in device.claim for name in device.series_of(claim)}
+    assert used == set(device.series)
+
+
+def test_calibration_is_only_what_the_bars_name(device: Suite) -> None:
+    calibrated = [claim for claim in device.claim if claim.checks and claim.use == "calibration"]
+    assert {claim.rule for claim in calibrated} <= {"idle-or-peak", "single-thread-write", "interference"}
+    assert sum(claim.rule == "interference" for claim in calibrated) <= 1
+    assert len(calibrated) == 9
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected", "accepted", "refused"),
+    [
+        ("idle-or-peak", 100.0, [95.0, 105.0], [94.9, 105.1]),
+        ("single-thread-write", 10.0, [9.0, 11.0], [8.9, 11.1]),
+        ("interference", 40.0, [30.0, 50.0], [29.9, 50.1]),
+        ("threads", 15.0, [13.0, 17.0], [12.9, 17.1]),
+        ("stated", 2.0, [1.8, 2.2], [1.79, 2.21]),
+        ("stated-elsewhere", 100.0, [85.0, 115.0], [84.9, 115.1]),
+        ("approx", 100.0, [75.0, 125.0], [74.9, 125.1]),
+        ("near-one", 1.1, [1.001, 1.199], [0.999, 1.201]),
+        ("count", 256.0, [251.0, 261.0], [250.0, 262.0]),
+    ],
+)
+def test_tolerances_are_those_of_the_documented_rule(
+    rule: str, expected: float, accepted: list[float], refused: list[float]
+) -> None:
+    low, high = RULES[rule].interval(expected, expected)
+    assert all(low <= value <= high for value in accepted)
+    assert not any(low <= value <= high for value in refused)
+
+
+def test_the_documentation_has_every_rule() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "validation.md").read_text()
+    for name, rule in RULES.items():
+        assert f"| `{name}` |" in page
+        if rule.relative is not None:
+            assert any(name in line and rule.describe() in line for line in page.splitlines()), name
+
+
+def test_an_ordering_is_read_pair_by_pair() -> None:
+    assert parse_ordering("nt > clwb ~ flush") == [("nt", ">", "clwb"), ("clwb", "~", "flush")]
+    assert parse_ordering("a<2.6") == [("a", "<", "2.6")]
+
+
+@pytest.mark.parametrize("text", ["a >", "> a", "a b", "a ! b", "a > > b", "a", ""])
+def test_a_broken_ordering_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="ordering"):
+        parse_ordering(text)
+
+
+SUITE = """
+title = "t"
+[sources.paper]
+citation = "Somebody: Something, 2020"
+[series.s]
+platform = "tum-6212u"
+kind = "latency"
+metric = "latency_ns"
+[[claim]]
+id = "device-x"
+source = [{ ref = "paper", where = "Table 1" }]
+setup = "one thread"
+quantity = "latency"
+kind = "absolute"
+expected = 100
+unit = "ns"
+precision = "stated"
+rule = "stated"
+measures.m = { point = "s" }
+checks = [{ value = "m" }]
+"""
+
+
+def test_the_smallest_suite_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(SUITE)
+    suite = load_suite(path)
+    assert suite.citation(suite.claim[0]) == "Somebody: Something, 2020, Table 1"
+    assert suite.series_of(suite.claim[0]) == ["s"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('rule = "stated"', 'rule = "guess"', "rule 'guess': unknown"),
+        ('rule = "stated"', 'rule = "approx"', "does not fit a claim of kind absolute, stated"),
+        ('precision = "stated"', 'precision = "exactly"', "claim 'device-x': precision"),
+        ("expected = 100", 'expected = "fast"', "needs a number"),
+        ('ref = "paper"', 'ref = "rumour"', "source 'rumour' is not in"),
+        ('point = "s"', 'point = "t"', "series 't' is not defined"),
+        ('{ value = "m" }', '{ value = "n" }', "measure 'n' is not defined"),
+        ('{ point = "s" }', '{ point = "s", min = ["s"] }', "exactly one of"),
+        ('{ point = "s" }', "{ }", "given: none"),
+        ('{ point = "s" }', '{ at = "s" }', "'at' and 'x' belong together"),
+        ('{ value = "m" }', '{ value = "m", order = "m > 1" }', "exactly one of value, order, shape"),
+        ('{ value = "m" }', '{ shape = "wavy", of = "s" }', "shape"),
+        ('{ value = "m" }', '{ shape = "flat" }', "'shape' and 'of' belong together"),
+        ('checks = [{ value = "m" }]', "", "either checks or the reason"),
+        ('setup = "one thread"', 'setpu = "one thread"', "setpu"),
+        ("[[claim]]", "[[claim", "not a TOML file"),
+    ],
+)
+def test_a_malformed_suite_is_one_clear_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in SUITE
+    path = tmp_path / "bad.toml"
+    path.write_text(SUITE.replace(old, new, 1))
+    with pytest.raises(ConfigError) as caught:
+        load_suite(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_claim_given_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "twice.toml"
+    path.write_text(SUITE + SUITE[SUITE.index("[[claim]]") :])
+    with pytest.raises(ConfigError, match="claim 'device-x': given twice"):
+        load_suite(path)
+
+
+def test_an_unknown_suite_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"suite 'devices': unknown; known: .*device"):
+        load_suite("devices")
+
+
+def test_a_missing_file_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent\.toml: cannot be read"):
+        load_suite(tmp_path / "absent.toml")

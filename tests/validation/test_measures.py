@@ -1,0 +1,140 @@
+"""Each reducer gives the number it promises, and other numbers for other curves."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pmsim.errors import SimulationError
+from pmsim.validation.claims import Crossover, Measure, PlatformRef, Series
+from pmsim.validation.measures import Curve, Point, Runs, curve, points_of, reduce
+
+RISE_AND_FALL: Curve = [(1, 4.0), (2, 8.0), (3, 9.9), (4, 10.0), (8, 9.0), (16, 5.0)]
+
+
+def number(measure: dict[str, Any], series: Mapping[str, Curve] | None = None, **others: float) -> float:
+    return reduce(Measure.model_validate(measure), (series or {}).__getitem__, others.__getitem__)
+
+
+def test_point_gives_the_only_value() -> None:
+    assert number({"point": "s"}, {"s": [(0, 7.5)]}) == 7.5
+
+
+def test_point_refuses_a_sweep() -> None:
+    with pytest.raises(SimulationError, match="one run"):
+        number({"point": "s"}, {"s": RISE_AND_FALL})
+
+
+def test_max_and_min_run_over_all_series() -> None:
+    series = {"a": RISE_AND_FALL, "b": [(1, 1.5), (2, 11.0)]}
+    assert number({"max": ["a", "b"]}, series) == 11.0
+    assert number({"min": ["a", "b"]}, series) == 1.5
+    assert number({"max": ["a"]}, series) == 10.0
+
+
+def test_the_peak_is_where_two_per_cent_are_missing_at_most() -> None:
+    assert number({"peak_x": "s"}, {"s": RISE_AND_FALL}) == 3
+    assert number({"peak_x": "s", "within": 0.001}, {"s": RISE_AND_FALL}) == 4
+    assert number({"peak_x": "s", "within": 0.25}, {"s": RISE_AND_FALL}) == 2
+
+
+def test_the_decline_begins_behind_the_maximum() -> None:
+    assert number({"decline_x": ["s"]}, {"s": RISE_AND_FALL}) == 8
+    assert number({"decline_x": ["s"], "within": 0.2}, {"s": RISE_AND_FALL}) == 16
+
+
+def test_a_curve_that_never_declines_says_never() -> None:
+    assert math.isinf(number({"decline_x": ["s"]}, {"s": [(1, 1.0), (2, 2.0), (3, 2.0)]}))
+
+
+def test_at_gives_the_value_at_x_and_nothing_between() -> None:
+    assert number({"at": "s", "x": 8}, {"s": RISE_AND_FALL}) == 9.0
+    with pytest.raises(SimulationError, match="no point at 5"):
+        number({"at": "s", "x": 5}, {"s": RISE_AND_FALL})
+
+
+def test_the_crossover_is_the_first_x_where_the_relation_holds() -> None:
+    series = {"a": [(1, 1.0), (2, 3.0), (3, 5.0)], "b": [(1, 4.0), (2, 4.0), (3, 4.0)]}
+    assert number({"first_x": Crossover(upper="a", lower="b")}, series) == 3
+    assert number({"first_x": Crossover(upper="a", lower="b", factor=0.75)}, series) == 2
+    assert number({"first_x": Crossover(upper="b", lower="a", relation="at most")}, series) == 3
+    assert math.isinf(number({"first_x": Crossover(upper="a", lower="b", factor=2)}, series))
+
+
+def test_a_crossover_of_different_sweeps_is_refused() -> None:
+    with pytest.raises(SimulationError, match="differ at x = 2"):
+        number({"first_x": Crossover(upper="a", lower="b")}, {"a": [(1, 0.0), (2, 1.0)], "b": [(1, 4.0)]})
+
+
+def test_measures_of_measures() -> None:
+    assert number({"ratio": ["a", "b"]}, a=6.0, b=4.0) == 1.5
+    assert number({"sum": ["a", "b"]}, a=6.0, b=4.0) == 10.0
+    assert number({"scaled": "a", "by": 2.5}, a=6.0) == 15.0
+    assert number({"slowdown": ["a", "b"]}, a=100.0, b=65.0) == pytest.approx(35.0)
+
+
+def fake(kind: str, platform: PlatformRef, parameters: dict[str, Any], seed: int) -> dict[str, float]:
+    if parameters.get("threads") == 13:
+        raise SimulationError("unlucky")
+    return {"latency_ns": 50.0 * parameters["threads"] + seed, "bandwidth_gb_s": 32.0, "bad": math.nan}
+
+
+SERIES = Series(platform="p", kind="k", metric="latency_ns", sweep={"threads": [1, 2]})
+
+
+def test_a_series_is_one_run_per_swept_value() -> None:
+    runs = Runs(fake, jobs=1, seed=3)
+    runs.compute(points_of(SERIES))
+    assert curve(runs, SERIES) == [(1.0, 53.0), (2.0, 103.0)]
+
+
+def test_equal_runs_are_made_once() -> None:
+    calls: list[dict[str, Any]] = []
+
+    def counted(kind: str, platform: PlatformRef, parameters: dict[str, Any], seed: int) -> dict[str, float]:
+        calls.append(parameters)
+        return fake(kind, platform, parameters, seed)
+
+    runs = Runs(counted, jobs=1)
+    same = [Point("k", "p", {"threads": 1, "size": 2}), Point("k", "p", {"size": 2, "threads": 1})]
+    runs.compute([*same, Point("k", "p", {"size": 3, "threads": 1})])
+    runs.compute(same)
+    assert len(calls) == 2
+
+
+def test_worker_processes_give_what_one_process_gives() -> None:
+    points = [Point("k", "p", {"threads": threads}) for threads in range(1, 15)]
+    alone, together = Runs(fake, jobs=1), Runs(fake, jobs=2)
+    for runs in (alone, together):
+        runs.compute(points)
+    good = [point for point in points if point.parameters["threads"] != 13]
+    assert [alone.value(p, "latency_ns") for p in good] == [together.value(p, "latency_ns") for p in good]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_fails_leaves_the_others_intact(jobs: int) -> None:
+    runs = Runs(fake, jobs=jobs)
+    points = [Point("k", "p", {"threads": threads}) for threads in (12, 13, 14)]
+    runs.compute(points)
+    assert runs.value(points[0], "latency_ns") == 600.0
+    with pytest.raises(SimulationError, match="unlucky"):
+        runs.value(points[1], "latency_ns")
+
+
+def test_unknown_and_undefined_metrics_are_refused() -> None:
+    runs = Runs(fake, jobs=1)
+    point = Point("k", "p", {"threads": 1})
+    runs.compute([point])
+    with pytest.raises(SimulationError, match="no metric 'speed'; known: bad, bandwidth_gb_s, latency_ns"):
+        runs.value(point, "speed")
+    with pytest.raises(SimulationError, match="'bad' is nan"):
+        runs.value(point, "bad")
+
+
+def test_derived_metrics_follow_from_the_run() -> None:
+    runs = Runs(fake, jobs=1)
+    point = Point("k", "p", {"threads": 2})
+    runs.compute([point])
+    assert runs.value(point, "line_time_ns") == 64 / 32.0
+    assert runs.value(point, "persists_per_s") == 1e9 / 100.0

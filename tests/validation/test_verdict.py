@@ -1,0 +1,185 @@
+"""Verdicts can fail: each rule, relation and shape is shown from both sides."""
+
+from typing import Any
+
+import pytest
+
+from pmsim.errors import SimulationError
+from pmsim.validation.claims import Check, Claim, Suite
+from pmsim.validation.measures import Curve, Runs
+from pmsim.validation.verdict import check_order, check_shape, check_value, judge, quantile, spearman
+
+
+def claim(**changes: Any) -> Claim:
+    fields = {
+        "id": "device-x",
+        "source": [{"ref": "paper", "where": "Table 1"}],
+        "setup": "",
+        "quantity": "",
+        "kind": "absolute",
+        "expected": 100,
+        "unit": "ns",
+        "precision": "stated",
+        "rule": "idle-or-peak",
+        "measures": {"m": {"point": "s"}},
+        "checks": [{"value": "m"}],
+    }
+    return Claim.model_validate(fields | changes)
+
+
+@pytest.mark.parametrize(("value", "passed"), [(95, True), (94.9, False), (105, True), (105.1, False)])
+def test_a_value_is_judged_from_both_sides(value: float, passed: bool) -> None:
+    result = check_value(claim(), value)
+    assert result.passed is passed
+    assert result.error == pytest.approx(value / 100 - 1)
+
+
+def test_inside_a_range_the_error_is_zero_and_outside_it_counts_from_the_nearest_end() -> None:
+    ranged = claim(expected=[50, 70], rule="stated", kind="ratio")
+    assert check_value(ranged, 60).error == 0
+    assert check_value(ranged, 77).passed
+    assert not check_value(ranged, 77.1).passed
+    assert check_value(ranged, 84).error == pytest.approx(0.2)
+
+
+def test_what_never_happens_fails_and_is_called_never() -> None:
+    result = check_value(claim(expected=12, rule="threads", kind="crossover"), float("inf"))
+    assert not result.passed
+    assert result.predicted == "never"
+    assert result.error is None
+
+
+@pytest.mark.parametrize(
+    ("order", "passed"),
+    [
+        ("a > b", True),
+        ("b > a", False),
+        ("b < a", True),
+        ("a > a", False),
+        ("a ~ c", True),
+        ("a ~ b", False),
+        ("a >= c", True),
+        ("c >= a", False),
+        ("d >= a", True),
+        ("b <= a", True),
+        ("a > c > b", True),
+        ("a > b > c", False),
+        ("b < 6", True),
+        ("b < 5", False),
+    ],
+)
+def test_an_ordering_is_exact_and_equality_is_within_15_per_cent(order: str, passed: bool) -> None:
+    values = {"a": 10.0, "b": 5.0, "c": 8.6, "d": 9.85}
+    assert check_order(order, values).passed is passed
+
+
+def points(*values: float) -> Curve:
+    return [(float(x), y) for x, y in enumerate(values, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("check", "curve", "passed"),
+    [
+        ({"shape": "flat"}, points(10, 8, 9), True),
+        ({"shape": "flat"}, points(10, 7, 9), False),
+        ({"shape": "flat", "within": 0.05}, points(10, 8, 9), False),
+        ({"shape": "rise_then_flat"}, points(3, 6, 10, 9.5), True),
+        ({"shape": "rise_then_flat"}, points(3, 6, 10, 8), False),
+        ({"shape": "rise_then_flat"}, points(9.5, 10, 9.8), False),
+        ({"shape": "rise_peak_decline", "peak": [2, 3]}, points(4, 10, 9, 6), True),
+        ({"shape": "rise_peak_decline", "peak": [3, 4]}, points(4, 10, 9, 6), False),
+        ({"shape": "rise_peak_decline"}, points(4, 10, 9.9, 9.5), False),
+        ({"shape": "rise_peak_decline"}, points(10, 9, 6), False),
+        ({"shape": "rise_peak_decline"}, points(4, 6, 10), False),
+        ({"shape": "increasing"}, points(1, 1.2, 1.1, 2), True),
+        ({"shape": "increasing"}, points(2, 1.2, 1.1, 1), False),
+        ({"shape": "increasing"}, points(1, 3, 2, 1.5, 1.4, 1.2), False),
+        ({"shape": "peaks_at", "at": [2, 4]}, points(1, 5, 2, 6, 3), True),
+        ({"shape": "peaks_at", "at": [2, 4]}, points(1, 5, 2, 4, 3), False),
+        ({"shape": "peaks_at", "at": [2, 4]}, points(1, 5, 5, 6, 3), False),
+        ({"shape": "peaks_at", "at": [3]}, points(1, 5, 2, 6, 3), False),
+    ],
+)
+def test_a_shape_can_fail(check: dict[str, Any], curve: Curve, passed: bool) -> None:
+    assert check_shape(Check.model_validate({"of": "s", **check}), curve).passed is passed
+
+
+def test_a_shape_needs_a_curve() -> None:
+    with pytest.raises(SimulationError, match="three points"):
+        check_shape(Check(shape="flat", of="s"), points(1, 2))
+
+
+def test_a_local_maximum_needs_neighbours() -> None:
+    with pytest.raises(SimulationError, match="needs neighbours"):
+        check_shape(Check(shape="peaks_at", of="s", at=[3]), points(1, 2, 3))
+
+
+def suite_of(*claims: Claim) -> Suite:
+    series = {"platform": "p", "kind": "k", "metric": "y", "parameters": {}}
+    swept = series | {"sweep": {"threads": [1, 2, 4]}}
+    return Suite.model_validate(
+        {
+            "name": "t",
+            "title": "t",
+            "sources": {"paper": {"citation": "Somebody, 2020"}},
+            "series": {"s": series, "swept": swept},
+            "claim": [item.model_dump() for item in claims],
+        }
+    )
+
+
+def verdict(subject: Claim, **metrics: float) -> str:
+    runs = Runs(lambda kind, platform, parameters, seed: metrics, jobs=1)
+    suite = suite_of(subject)
+    from pmsim.validation.measures import points_of
+
+    runs.compute(point for name in suite.series_of(subject) for point in points_of(suite.series[name]))
+    return judge(runs, suite, subject).verdict
+
+
+def test_all_conditions_of_a_claim_must_hold() -> None:
+    both = claim(checks=[{"value": "m"}, {"order": "m > 101"}])
+    assert verdict(both, y=102.0) == "pass"
+    assert verdict(both, y=100.0) == "fail"
+    assert verdict(both, y=120.0) == "fail"
+
+
+def test_a_claim_whose_runs_fail_is_an_error_not_a_pass() -> None:
+    assert verdict(claim(), x=100.0) == "error"
+
+
+def test_a_claim_that_is_not_simulated_says_so() -> None:
+    listed = claim(checks=[], not_simulated="structural")
+    assert verdict(listed) == "not simulated"
+
+
+def test_the_shape_of_a_ratio_is_point_by_point() -> None:
+    over = claim(
+        kind="shape",
+        expected="flat",
+        rule="shape",
+        measures={},
+        checks=[{"shape": "flat", "of": "swept", "over": "swept"}],
+    )
+    assert verdict(over, y=3.0) == "pass"
+    different = claim(
+        kind="shape",
+        expected="flat",
+        rule="shape",
+        measures={},
+        checks=[{"shape": "flat", "of": "swept", "over": "s"}],
+    )
+    assert verdict(different, y=3.0) == "error"
+
+
+def test_quantiles_interpolate() -> None:
+    assert quantile([4.0, 1.0, 3.0, 2.0], 0.5) == 2.5
+    assert quantile([0.0, 10.0], 0.9) == pytest.approx(9.0)
+    assert quantile([7.0], 0.9) == 7.0
+
+
+def test_rank_correlation_with_ties() -> None:
+    assert spearman([1, 2, 3, 4], [10, 20, 30, 40]) == pytest.approx(1.0)
+    assert spearman([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1.0)
+    # Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4: 4.5 / sqrt(4.5 * 5).
+    assert spearman([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / (4.5 * 5.0) ** 0.5)
