@@ -106,7 +106,7 @@ class Series(_Model):
     platform: PlatformRef
     kind: str
     metric: str
-    parameters: dict[str, Scalar] = {}
+    parameters: dict[str, Any] = {}
     sweep: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = {}
 
     @model_validator(mode="after")
@@ -117,7 +117,7 @@ class Series(_Model):
             raise ValueError("sweep: the parameter is also in parameters")
         return self
 
-    def points(self) -> Iterator[tuple[float, dict[str, Scalar]]]:
+    def points(self) -> Iterator[tuple[float, dict[str, Any]]]:
         """Yield x and the parameters of every run; a series without a sweep has one run at x = 0."""
         if not self.sweep:
             yield 0.0, dict(self.parameters)

@@ -186,10 +186,20 @@ def test_chains_of_published_json(perma: DataSet) -> None:
     assert pick(perma, "hash_index_update", metric="latency_ns").value == 800.0
 
 
+def test_two_published_workloads_side_by_side(perma: DataSet) -> None:
+    written = pick(perma, "page_propagation", metric="group_2_bandwidth_gb_s")
+    assert (written.kind, written.unit) == ("mixed", "GB/s")
+    assert written.value == pytest.approx(3 * GIB / 1e9)
+    assert written.parameters["groups"] == [
+        {"task": "read", "memory": "pmem", "threads": 8, "access_size": 4096},
+        {"task": "page", "memory": "pmem", "threads": 4, "access_size": 4096},
+    ]
+
+
 def test_published_json_that_cannot_be_expressed_is_counted(perma: DataSet) -> None:
     assert dict(perma.skipped.counts) == {
         "random_reads: skewed distribution": 1,
-        "page_propagation: two workloads side by side": 1,
+        "page_propagation: two workloads, of which one has no task in pmsim": 1,
         "other-machine.json: no profile of this machine": 1,
     }
 

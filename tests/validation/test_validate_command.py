@@ -9,6 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from pmsim.errors import SimulationError
 from pmsim.validation import cli, measures
 
 DATA = Path(__file__).parents[1] / "data"
@@ -50,7 +51,9 @@ not_simulated = "tested elsewhere"
 
 def made_up(kind: str, platform: object, parameters: dict[str, Any], seed: int) -> dict[str, float]:
     threads = parameters.get("threads", 1)
-    return {"latency_ns": 100.0 * threads, "bandwidth_gb_s": 2.0 * threads, "operations_per_s": 1e6 * threads}
+    groups = {f"group_{number}_bandwidth_gb_s": 3.0 * number for number in (1, 2)}
+    rate = 1e6 * threads
+    return {"latency_ns": 100.0 * threads, "bandwidth_gb_s": 2.0 * threads, "operations_per_s": rate, **groups}
 
 
 @pytest.fixture
@@ -114,6 +117,24 @@ def test_the_report_works_alone_and_the_table_has_every_row(app: typer.Typer, tm
         (frame["id"] == "optane-study: 04-bandwidth_thcount_optane") & (frame["measured_value"] == 12.5)
     ]
     assert row["error"].item() == pytest.approx(8.0 / 12.5 - 1)
+
+
+def test_a_measurement_that_cannot_be_simulated_exits_with_1(app: typer.Typer, tmp_path: Path) -> None:
+    table = "AccessSize,Read,Write(ntstore),Write(clwb)\n64,1,1,1\n"
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs" / "05-bandwidth_accesssize_dram.csv").write_text(table)
+
+    def refuses(kind: str, platform: object, parameters: dict[str, Any], seed: int) -> dict[str, float]:
+        if kind == "bandwidth":
+            raise SimulationError("threads: too many")
+        return made_up(kind, platform, parameters, seed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "Runs", lambda seed, jobs: measures.Runs(refuses, seed=seed, jobs=1))
+        result = run(app, tmp_path, "--data", str(tmp_path))
+    assert result.exit_code == 1
+    assert "3 measurements could not be simulated" in result.output
+    assert "threads: too many" in result.output
 
 
 def test_accuracy_is_given_by_set_use_and_medium(app: typer.Typer, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class _Reader:
         value: float,
         medium: str,
     ) -> None:
-        unit = {"bandwidth_gb_s": "GB/s", "operations_per_s": "1/s", "latency_ns": "ns"}[metric]
+        unit = {"operations_per_s": "1/s", "latency_ns": "ns"}.get(metric, "GB/s")
         fitted = place["platform"] == _CALIBRATED and place["benchmark"] in _RAW_BENCHMARKS
         use: Use = "calibration" if fitted else "prediction"
         row = Measurement(
@@ -184,6 +184,9 @@ class _Reader:
     def _run(self, place: Mapping[str, str], run: dict[str, Any]) -> None:
         config: dict[str, Any] = run["config"] if "config" in run else run["configs"]
         results: dict[str, Any] = run.get("results", run)
+        if _is_parallel(config):
+            self._side_by_side(place, config, results)
+            return
         reason = _not_expressible(config)
         if reason:
             self._data.skipped.add(f"{place['benchmark']}: {reason}")
@@ -195,6 +198,22 @@ class _Reader:
         value = _bandwidth_of(place, config, results) * GIB / 1e9
         parameters = _bandwidth(place, config, medium)
         self._add(place, "bandwidth", parameters, "bandwidth_gb_s", value, medium)
+
+    def _side_by_side(
+        self, place: Mapping[str, str], config: dict[str, dict[str, Any]], results: dict[str, Any]
+    ) -> None:
+        groups = [_group(place, part) for part in config.values()]
+        if not all(groups):
+            self._data.skipped.add(f"{place['benchmark']}: two workloads, of which one has no task in pmsim")
+            return
+        for index, (name, part) in enumerate(config.items(), start=1):
+            own = results.get(name)
+            if not isinstance(own, dict):
+                raise ConfigError(f"{place['where']}: no results of '{name}'")
+            value = _bandwidth_of(place, part, own.get("results", own)) * GIB / 1e9
+            medium = str(part.get("memory_type", "pmem"))
+            metric = f"group_{index}_bandwidth_gb_s"
+            self._add(place, "mixed", {"groups": groups}, metric, value, medium)
 
     def _chain(
         self, place: Mapping[str, str], config: dict[str, Any], results: dict[str, Any], medium: str
@@ -220,9 +239,30 @@ class _Reader:
             self._add(place, "operations", parameters, "latency_ns", value, medium)
 
 
+def _is_parallel(config: dict[str, Any]) -> bool:
+    return bool(config) and all(isinstance(part, dict) for part in config.values())
+
+
+def _group(place: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:
+    """Translate one of two workloads; empty where no task of the kind "mixed" does the same."""
+    task = {
+        ("sequential", "read"): "scan",
+        ("random", "read"): "read",
+        ("sequential", "write"): "log",
+        ("random", "write"): "page",
+    }.get((str(config.get("exec_mode")), str(config.get("operation"))))
+    streaming = config.get("operation") == "read" or config.get("persist_instruction") == "nocache"
+    if task is None or not streaming or _not_expressible(config):
+        return {}
+    group: dict[str, Any] = {
+        "task": task,
+        "memory": _known(place, "memory_type", str(config.get("memory_type", "pmem")), ("dram", "pmem")),
+        "threads": _whole(place, config, "number_threads"),
+    }
+    return group if task == "scan" else group | {"access_size": _whole(place, config, "access_size")}
+
+
 def _not_expressible(config: dict[str, Any]) -> str:
-    if config and all(isinstance(part, dict) for part in config.values()):
-        return "two workloads side by side"
     if config.get("numa_pattern", "near") != "near":
         return "remote socket"
     if float(config.get("dram_operation_ratio", 0) or 0) not in (0.0,):
