@@ -27,7 +27,7 @@ class ListSource final : public memory::Source {
  public:
   explicit ListSource(std::vector<Ops> threads) : threads_(std::move(threads)), at_(threads_.size(), 0) {}
   void refill(std::uint32_t thread, Stream& stream) override {
-    for (int i = 0; i < 1000 && at_[thread] < threads_[thread].size(); ++i) {
+    for (int i = 0; i < 1000 + static_cast<int>(thread) && at_[thread] < threads_[thread].size(); ++i) {
       const MicroOp& op = threads_[thread][at_[thread]++];
       stream.push(op.kind, op.address, op.bytes, op.flags, op.site);
     }
@@ -174,6 +174,53 @@ TEST_F(Trace, TheFileSaysWhatItHolds) {
   EXPECT_STREQ(name_of(OpKind::kStreamStore), "stream_store");
 }
 
+TEST_F(Trace, BatchesComeBackAsTheyWereServed) {
+  const std::vector<std::size_t> sizes{1, 1, 1, 700, 3 * kChunkOps, kChunkOps, 2, kMostChunkOps - 2};
+  TraceWriter writer(path, 1, "{}");
+  for (const std::size_t size : sizes) {
+    writer.append(0, wild(size, size));
+    writer.append(0, {});
+  }
+  writer.finish();
+  ReplaySource replay(path);
+  for (const std::size_t size : sizes) {
+    Stream stream;
+    replay.refill(0, stream);
+    EXPECT_EQ(stream.size(), size);
+  }
+  replay.check_served();
+}
+
+TEST_F(Trace, ThePlanOfTheRunIsKept) {
+  TraceWriter writer(path, 2, "{}",
+                     {.seed = 1ULL << 63,
+                      .warmup_operations = 2,
+                      .measured_operations = 3,
+                      .pmem_footprint = 4,
+                      .group_of_thread = {1, 0}});
+  writer.finish();
+  const RunPlan plan = read_info(path).plan;
+  EXPECT_EQ(plan.seed, 1ULL << 63);
+  EXPECT_EQ(plan.warmup_operations, 2U);
+  EXPECT_EQ(plan.measured_operations, 3U);
+  EXPECT_EQ(plan.pmem_footprint, 4U);
+  EXPECT_EQ(plan.group_of_thread, (std::vector<std::uint32_t>{1, 0}));
+}
+
+TEST_F(Trace, TheFileSaysWhatAPlatformMustHold) {
+  const std::uint64_t dram = memory::medium_base(Medium::kDram);
+  const std::uint64_t block = memory::medium_base(Medium::kBlock);
+  const TraceInfo info = record({{{dram + 1024, 8, OpKind::kLoad, 0, 0},
+                                  {dram, 64, OpKind::kLoad, 0, 0},
+                                  {block + 8192, 4096, OpKind::kBlockRead, 0, 0},
+                                  {1000, 10, OpKind::kCompute, 0, 0},
+                                  {0, 0, OpKind::kSfence, 0, 0}}});
+  EXPECT_EQ(info.extent_bytes, (std::array<std::uint64_t, 3>{1032, 0, 12288}));
+  EXPECT_EQ(info.irregular_operations, 0U);
+  EXPECT_EQ(record({{{64, 8, OpKind::kLoad, 0, 0}, {dram + 60, 8, OpKind::kStore, 0, 0}}}).irregular_operations,
+            2U);
+}
+
 TEST_F(Trace, TheSameStreamsGiveTheSameBytes) {
   record({transactions(3000, 1), wild(100, 2)});
   const std::string first = content();
@@ -262,8 +309,11 @@ TEST_F(Trace, AReplayThatStopsEarlyIsNoticed) {
   record({transactions(10, 1), transactions(10, 2)});
   ReplaySource replay(path);
   drain(replay, 0);
-  EXPECT_THROW(replay.check_served(), SimulationError);
-  EXPECT_THROW(drain(replay, 2), SimulationError);
+  EXPECT_THROW(replay.check_served(), ConfigError);
+  Stream stream;
+  EXPECT_THROW(replay.refill(2, stream), SimulationError);
+  replay.drain();
+  replay.check_served();
 }
 
 }  // namespace

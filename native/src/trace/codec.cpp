@@ -1,6 +1,7 @@
 #include "pmsim/trace/codec.hpp"
 
 #include "pmsim/core/random.hpp"
+#include "pmsim/trace/format.hpp"
 
 namespace pmsim::trace {
 
@@ -10,12 +11,6 @@ using memory::OpKind;
 
 constexpr std::size_t kMostFixedSymbols =
     1024;  // random addresses that repeat by chance must not flood the table
-
-/// Whether the address field is a place in memory; of the others it is a plain number, counted from 0.
-constexpr bool has_place(OpKind kind) noexcept {
-  return kind != OpKind::kSfence && kind != OpKind::kMfence && kind != OpKind::kCompute &&
-         kind != OpKind::kOperationBegin && kind != OpKind::kOperationEnd;
-}
 
 constexpr bool is_fixed(AddressMode mode) noexcept {
   return mode == AddressMode::kFixedFromLast || mode == AddressMode::kFixedFromSelf;

@@ -74,13 +74,24 @@ void TraceReader::read_header() {
     throw Malformed{"the number of threads is impossible"};
   if (provenance > kMostProvenanceBytes)
     throw Malformed{"the provenance is impossibly long"};
-  header_bytes_ = kHeaderBytes + provenance + sizeof(std::uint32_t);
+  const std::uint64_t fixed_bytes = kHeaderBytes + std::uint64_t{threads} * sizeof(std::uint32_t);
+  header_bytes_ = fixed_bytes + provenance + sizeof(std::uint32_t);
   const auto header = read(0, header_bytes_);
   const std::span<const std::byte> checked = std::span(header).first(header.size() - sizeof(std::uint32_t));
   if (ByteReader(std::span(header).last(sizeof(std::uint32_t))).fixed<std::uint32_t>() != crc32c(checked)) {
     throw Malformed{"the checksum of the header differs"};
   }
-  const auto text = checked.subspan(kHeaderBytes);
+  info_.plan.seed = reader.fixed<std::uint64_t>();
+  info_.plan.warmup_operations = reader.fixed<std::uint64_t>();
+  info_.plan.measured_operations = reader.fixed<std::uint64_t>();
+  info_.plan.pmem_footprint = reader.fixed<std::uint64_t>();
+  ByteReader groups{checked.subspan(kHeaderBytes)};
+  for (std::uint32_t thread = 0; thread < threads; ++thread) {
+    info_.plan.group_of_thread.push_back(groups.fixed<std::uint32_t>());
+    if (info_.plan.group_of_thread.back() >= threads)
+      throw Malformed{"a group of threads is impossible"};
+  }
+  const auto text = checked.subspan(fixed_bytes);
   info_.provenance.assign(reinterpret_cast<const char*>(text.data()), text.size());
   info_.operations_by_thread.resize(threads);
 }
@@ -116,6 +127,9 @@ void TraceReader::read_footer() {
     by_kind += count = reader.fixed<std::uint64_t>();
   for (std::uint64_t& count : info_.operations_by_thread)
     count = reader.fixed<std::uint64_t>();
+  for (std::uint64_t& extent : info_.extent_bytes)
+    extent = reader.fixed<std::uint64_t>();
+  info_.irregular_operations = reader.fixed<std::uint64_t>();
   std::vector<std::uint64_t> by_thread(info_.threads(), 0);
   std::uint64_t offset = header_bytes_;
   for (auto left = reader.fixed<std::uint64_t>(); left != 0; --left) {
@@ -139,7 +153,7 @@ void TraceReader::read_footer() {
   }
 }
 
-void TraceReader::read_chunk(std::size_t index, memory::Stream& stream) {
+void TraceReader::read_chunk(std::size_t index, memory::Stream& stream, std::vector<std::uint32_t>& batches) {
   const ChunkEntry& entry = info_.chunks.at(index);
   try {
     const auto data = read(entry.offset, entry.bytes);
@@ -147,6 +161,7 @@ void TraceReader::read_chunk(std::size_t index, memory::Stream& stream) {
     const auto mark = reader.fixed<std::uint32_t>();
     const auto thread = reader.fixed<std::uint32_t>();
     const auto ops = reader.fixed<std::uint32_t>();
+    const auto batch_bytes = reader.fixed<std::uint32_t>();
     const auto symbol_bytes = reader.fixed<std::uint32_t>();
     const auto difference_bytes = reader.fixed<std::uint32_t>();
     const auto checksum = reader.fixed<std::uint32_t>();
@@ -156,10 +171,21 @@ void TraceReader::read_chunk(std::size_t index, memory::Stream& stream) {
       throw Malformed{"the checksum of a chunk differs"};
     }
     if (mark != kChunkMark || thread != entry.thread || ops != entry.ops ||
-        std::uint64_t{symbol_bytes} + difference_bytes != payload.size()) {
+        std::uint64_t{batch_bytes} + symbol_bytes + difference_bytes != payload.size()) {
       throw Malformed{"a chunk contradicts the index"};
     }
-    decoder_.decode(payload.first(symbol_bytes), payload.subspan(symbol_bytes), ops, stream);
+    decoder_.decode(payload.subspan(batch_bytes, symbol_bytes), payload.last(difference_bytes), ops, stream);
+    std::uint64_t left = ops;
+    for (ByteReader sizes(payload.first(batch_bytes)); !sizes.done();) {
+      const std::uint64_t size = sizes.varint();
+      const std::uint64_t count = sizes.varint();
+      if (size == 0 || count == 0 || count > left / size)
+        throw Malformed{"the batches exceed their chunk"};
+      batches.insert(batches.end(), count, static_cast<std::uint32_t>(size));
+      left -= size * count;
+    }
+    if (left != 0)
+      throw Malformed{"the batches do not fill their chunk"};
   } catch (const Malformed& malformed) {
     refuse(malformed.what);
   }
@@ -169,13 +195,7 @@ TraceInfo read_info(const std::filesystem::path& path) { return TraceReader(path
 
 TraceInfo verify(const std::filesystem::path& path) {
   ReplaySource source(path);
-  memory::Stream stream;
-  for (std::uint32_t thread = 0; thread < source.info().threads(); ++thread) {
-    do {
-      stream.clear();
-      source.refill(thread, stream);
-    } while (!stream.empty());
-  }
+  source.drain();
   source.check_served();
   return source.info();
 }

@@ -10,7 +10,8 @@
 
 namespace pmsim::trace {
 
-TraceWriter::TraceWriter(std::filesystem::path path, std::uint32_t threads, const std::string& provenance)
+TraceWriter::TraceWriter(std::filesystem::path path, std::uint32_t threads, const std::string& provenance,
+                         RunPlan plan)
     : path_(std::move(path)), partial_(path_.string() + ".partial"), waiting_(threads) {
   if (threads == 0 || threads > kMostThreads) {
     throw ConfigError("trace " + path_.string() + ": threads = " + std::to_string(threads) + ": must be 1 to " +
@@ -19,6 +20,8 @@ TraceWriter::TraceWriter(std::filesystem::path path, std::uint32_t threads, cons
   if (provenance.size() > kMostProvenanceBytes) {
     throw ConfigError("trace " + path_.string() + ": the provenance is longer than 16 MiB; say less");
   }
+  ensure(plan.group_of_thread.empty() || plan.group_of_thread.size() == threads,
+         "a group for each thread or none");
   std::error_code ignored;
   if (std::filesystem::is_directory(path_, ignored)) {
     throw ConfigError("trace " + path_.string() + ": is a directory; name a file");
@@ -28,12 +31,20 @@ TraceWriter::TraceWriter(std::filesystem::path path, std::uint32_t threads, cons
     fail("cannot be created");
   info_.provenance = provenance;
   info_.operations_by_thread.resize(threads);
+  info_.plan = std::move(plan);
+  info_.plan.group_of_thread.resize(threads, 0);
   ByteWriter header;
   header.bytes(std::as_bytes(std::span(kMagic)));
   header.fixed(kVersion);
   header.fixed(kByteOrder);
   header.fixed(threads);
   header.fixed(static_cast<std::uint32_t>(provenance.size()));
+  header.fixed(info_.plan.seed);
+  header.fixed(info_.plan.warmup_operations);
+  header.fixed(info_.plan.measured_operations);
+  header.fixed(info_.plan.pmem_footprint);
+  for (const std::uint32_t group : info_.plan.group_of_thread)
+    header.fixed(group);
   header.bytes(std::as_bytes(std::span(provenance)));
   header.fixed(crc32c(header.view()));
   write(header.view());
@@ -58,47 +69,78 @@ void TraceWriter::write(std::span<const std::byte> data) {
   offset_ += data.size();
 }
 
-void TraceWriter::append(std::uint32_t thread, std::span<const MicroOp> ops) {
+void TraceWriter::count(std::uint32_t thread, const MicroOp& op) {
+  ++info_.operations_by_thread[thread];
+  ++info_.operations_by_kind[static_cast<std::size_t>(op.kind)];
+  if (!has_place(op.kind))
+    return;
+  const std::uint64_t window = op.address >> memory::kMediumShift;
+  const std::uint64_t end = (op.address & (memory::kMediumBytes - 1)) + op.bytes;
+  const bool is_block = window == 1 + static_cast<std::uint64_t>(memory::Medium::kBlock);
+  const bool in_line = is_block || op.address % memory::kLineBytes + op.bytes <= memory::kLineBytes;
+  if (window < 1 || window > info_.extent_bytes.size() || !in_line) {
+    ++info_.irregular_operations;
+  } else {
+    std::uint64_t& extent = info_.extent_bytes[window - 1];
+    extent = std::max(extent, end);
+  }
+}
+
+void TraceWriter::append(std::uint32_t thread, std::span<const MicroOp> batch) {
   ensure(file_ != nullptr && thread < waiting_.size(),
          "a trace got operations of an unknown thread or after its end");
-  info_.operations_by_thread[thread] += ops.size();
-  for (const MicroOp& op : ops)
-    ++info_.operations_by_kind[static_cast<std::size_t>(op.kind)];
-  std::vector<MicroOp>& waiting = waiting_[thread];
-  while (!ops.empty()) {
-    const std::size_t count = std::min<std::size_t>(ops.size(), kChunkOps - waiting.size());
-    waiting.insert(waiting.end(), ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(count));
-    ops = ops.subspan(count);
-    if (waiting.size() == kChunkOps)
+  for (const MicroOp& op : batch)
+    count(thread, op);
+  Waiting& waiting = waiting_[thread];
+  while (!batch.empty()) {
+    const std::size_t size = std::min<std::size_t>(batch.size(), kMostChunkOps - waiting.ops.size());
+    waiting.ops.insert(waiting.ops.end(), batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(size));
+    waiting.batches.push_back(static_cast<std::uint32_t>(size));
+    batch = batch.subspan(size);
+    if (waiting.ops.size() >= kChunkOps)
       write_chunk(thread);
   }
 }
 
 void TraceWriter::write_chunk(std::uint32_t thread) {
-  std::vector<MicroOp>& ops = waiting_[thread];
+  Waiting& waiting = waiting_[thread];
   chunk_.symbols.clear();
   chunk_.differences.clear();
-  encoder_.encode(ops, chunk_);
+  encoder_.encode(waiting.ops, chunk_);
+  ByteWriter batches;  // runs of equal sizes
+  for (std::size_t i = 0; i < waiting.batches.size();) {
+    std::size_t end = i;
+    while (end < waiting.batches.size() && waiting.batches[end] == waiting.batches[i])
+      ++end;
+    batches.varint(waiting.batches[i]);
+    batches.varint(end - i);
+    i = end;
+  }
   ByteWriter header;
   header.fixed(kChunkMark);
   header.fixed(thread);
-  header.fixed(static_cast<std::uint32_t>(ops.size()));
+  header.fixed(static_cast<std::uint32_t>(waiting.ops.size()));
+  header.fixed(static_cast<std::uint32_t>(batches.size()));
   header.fixed(static_cast<std::uint32_t>(chunk_.symbols.size()));
   header.fixed(static_cast<std::uint32_t>(chunk_.differences.size()));
-  header.fixed(crc32c(chunk_.differences.view(), crc32c(chunk_.symbols.view(), crc32c(header.view()))));
+  std::uint32_t checksum = crc32c(header.view());
+  for (const ByteWriter* part : {&batches, &chunk_.symbols, &chunk_.differences})
+    checksum = crc32c(part->view(), checksum);
+  header.fixed(checksum);
   const std::uint64_t offset = offset_;
   write(header.view());
-  write(chunk_.symbols.view());
-  write(chunk_.differences.view());
-  info_.chunks.push_back(
-      {thread, static_cast<std::uint32_t>(ops.size()), static_cast<std::uint32_t>(offset_ - offset), offset});
-  ops.clear();
+  for (const ByteWriter* part : {&batches, &chunk_.symbols, &chunk_.differences})
+    write(part->view());
+  info_.chunks.push_back({thread, static_cast<std::uint32_t>(waiting.ops.size()),
+                          static_cast<std::uint32_t>(offset_ - offset), offset});
+  waiting.ops.clear();
+  waiting.batches.clear();
 }
 
 TraceInfo TraceWriter::finish() {
   ensure(file_ != nullptr, "a trace is finished twice");
   for (std::uint32_t thread = 0; thread < waiting_.size(); ++thread) {
-    if (!waiting_[thread].empty())
+    if (!waiting_[thread].ops.empty())
       write_chunk(thread);
   }
   ByteWriter footer;
@@ -108,6 +150,9 @@ TraceInfo TraceWriter::finish() {
     footer.fixed(count);
   for (const std::uint64_t count : info_.operations_by_thread)
     footer.fixed(count);
+  for (const std::uint64_t extent : info_.extent_bytes)
+    footer.fixed(extent);
+  footer.fixed(info_.irregular_operations);
   footer.fixed(static_cast<std::uint64_t>(info_.chunks.size()));
   for (const ChunkEntry& chunk : info_.chunks) {
     footer.fixed(chunk.thread);

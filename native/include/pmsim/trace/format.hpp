@@ -18,12 +18,14 @@ inline constexpr std::uint32_t kChunkMark = 0x4b4e4843;    // "CHNK"
 inline constexpr std::uint32_t kFooterMark = 0x544f4f46;   // "FOOT"
 inline constexpr std::uint32_t kTrailerMark = 0x21444e45;  // "END!"
 
-inline constexpr std::uint64_t kHeaderBytes = 8 + 4 * 4;  ///< before the provenance and the checksum
-inline constexpr std::uint64_t kChunkHeaderBytes = 6 * 4;
+inline constexpr std::uint64_t kHeaderBytes = 8 + 4 * 4 + 4 * 8;  ///< before groups, provenance and checksum
+inline constexpr std::uint64_t kChunkHeaderBytes = 7 * 4;
 inline constexpr std::uint64_t kTrailerBytes = 8 + 8 + 4 + 4;
 
-inline constexpr std::uint32_t kChunkOps = 8192;          ///< what the writer puts into one chunk
-inline constexpr std::uint32_t kMostChunkOps = 1U << 20;  ///< what a reader accepts: bounds its memory
+/// The writer closes a chunk after the batch that fills it to this size, or splits a batch at kMostChunkOps.
+inline constexpr std::uint32_t kChunkOps = 8192;
+inline constexpr std::uint32_t kMostChunkOps = 1U
+                                               << 20;  ///< more than this no reader accepts: bounds its memory
 inline constexpr std::uint32_t kMostThreads = 1U << 16;
 inline constexpr std::uint32_t kMostProvenanceBytes = 1U << 24;
 
@@ -34,12 +36,27 @@ struct ChunkEntry {
   std::uint64_t offset = 0;
 };
 
+/// How the recorded run was driven, so that a replay is driven alike.
+struct RunPlan {
+  std::uint64_t seed = 0;
+  std::uint64_t warmup_operations = 0;
+  std::uint64_t measured_operations = 0;
+  std::uint64_t pmem_footprint = 0;
+  std::vector<std::uint32_t> group_of_thread;  ///< empty: all threads are one group
+};
+
 /// What a trace says about itself.
 struct TraceInfo {
   std::uint32_t version = kVersion;
   std::string provenance;  ///< JSON text, as given to the writer
+  RunPlan plan;
   std::array<std::uint64_t, memory::kOpKinds> operations_by_kind{};
   std::vector<std::uint64_t> operations_by_thread;
+  /// Bytes from the start of each medium's window to the end of the highest access: what a platform must hold.
+  std::array<std::uint64_t, 3> extent_bytes{};
+  /// Micro-operations that no machine can run: an address outside of all media, or an access that leaves its
+  /// line.
+  std::uint64_t irregular_operations = 0;
   std::uint64_t file_bytes = 0;
   std::vector<ChunkEntry> chunks;
 
@@ -53,6 +70,13 @@ struct TraceInfo {
     return sum;
   }
 };
+
+/// Whether the address of a micro-operation is a place in memory. Of the others it is a plain number.
+[[nodiscard]] constexpr bool has_place(memory::OpKind kind) noexcept {
+  using memory::OpKind;
+  return kind != OpKind::kSfence && kind != OpKind::kMfence && kind != OpKind::kCompute &&
+         kind != OpKind::kOperationBegin && kind != OpKind::kOperationEnd;
+}
 
 /// Name of a kind in provenance, tables and Python.
 [[nodiscard]] const char* name_of(memory::OpKind kind) noexcept;

@@ -20,8 +20,9 @@ class TraceReader {
   explicit TraceReader(std::filesystem::path path);
 
   [[nodiscard]] const TraceInfo& info() const noexcept { return info_; }
-  /// Checks chunk number `index` and appends its micro-operations to `stream`.
-  void read_chunk(std::size_t index, memory::Stream& stream);
+  /// Checks chunk number `index`, appends its micro-operations to `stream` and the sizes of its batches to
+  /// `batches`.
+  void read_chunk(std::size_t index, memory::Stream& stream, std::vector<std::uint32_t>& batches);
 
  private:
   [[noreturn]] void refuse(const char* what) const;

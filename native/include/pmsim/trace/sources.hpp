@@ -26,24 +26,35 @@ class RecordingSource final : public memory::Source {
   TraceWriter& writer_;
 };
 
-/// Serves a trace, one chunk per refill. Its batches are not those of the recorded run, which changes no
-/// timing: a machine sees a thread's micro-operations, not where they were cut.
+/// Serves a trace, batch by batch as it was recorded: threads share caches, so where their streams were cut
+/// matters.
 class ReplaySource final : public memory::Source {
  public:
   explicit ReplaySource(const std::filesystem::path& path);
 
   void refill(std::uint32_t thread, memory::Stream& stream) override;
   [[nodiscard]] const TraceInfo& info() const noexcept { return reader_.info(); }
-  /// Throws SimulationError unless exactly the micro-operations that the trace counts have been served, by kind
-  /// and by thread; ConfigError when the trace contradicts its own counts.
+  /// Reads and checks what nobody has asked for: a run may end before its trace does.
+  void drain();
+  /// Throws SimulationError unless exactly the micro-operations that have been read were served and drained, by
+  /// kind and by thread, and ConfigError unless these are the ones that the trace counts.
   void check_served() const;
 
  private:
+  struct Thread {
+    std::vector<std::uint32_t> chunks;  ///< their numbers, in order
+    std::size_t next_chunk = 0;
+    memory::Stream ops;  ///< of the current chunk
+    std::vector<std::uint32_t> batches;
+    std::size_t next_op = 0;
+    std::size_t next_batch = 0;
+    std::uint64_t read = 0;
+    std::uint64_t served = 0;
+  };
+
   TraceReader reader_;
-  std::vector<std::vector<std::uint32_t>> chunks_;  ///< of each thread, in order
-  std::vector<std::size_t> next_;
-  std::array<std::uint64_t, memory::kOpKinds> by_kind_{};
-  std::vector<std::uint64_t> by_thread_;
+  std::vector<Thread> threads_;
+  std::array<std::uint64_t, memory::kOpKinds> served_by_kind_{};
 };
 
 }  // namespace pmsim::trace
