@@ -1,0 +1,105 @@
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include "bindings.hpp"
+#include "pmsim/core/error.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace py = pybind11;
+
+namespace pmsim::bindings {
+
+namespace {
+
+py::dict latency_row(const machine::Histogram& latency) {
+  py::dict row;
+  row["count"] = latency.count();
+  row["mean_ps"] = latency.mean();
+  row["p50_ps"] = latency.percentile(0.50);
+  row["p95_ps"] = latency.percentile(0.95);
+  row["p99_ps"] = latency.percentile(0.99);
+  row["p999_ps"] = latency.percentile(0.999);
+  row["max_ps"] = latency.maximum();
+  return row;
+}
+
+}  // namespace
+
+py::dict to_dict(const machine::LaneResult& result) {
+  py::dict row;
+  py::list groups;
+  machine::Histogram latency;
+  std::int64_t operations = 0;
+  std::int64_t user_bytes = 0;
+  for (const machine::GroupResult& group : result.groups) {
+    py::dict entry;
+    entry["operations"] = group.operations;
+    entry["user_bytes"] = group.user_bytes;
+    entry["elapsed_ps"] = result.elapsed;
+    entry["latency"] = latency_row(group.latency);
+    groups.append(entry);
+    latency.merge(group.latency);
+    operations += group.operations;
+    user_bytes += group.user_bytes;
+  }
+  py::dict counters;
+  result.counters.for_each([&](std::string_view name, std::int64_t value) { counters[py::str(name)] = value; });
+  row["elapsed_ps"] = result.elapsed;
+  row["operations"] = operations;
+  row["user_bytes"] = user_bytes;
+  row["micro_ops"] = result.micro_ops;
+  row["latency"] = latency_row(latency);
+  row["counters"] = counters;
+  row["groups"] = groups;
+  return row;
+}
+
+void check_signals() {
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) {
+    throw py::error_already_set();
+  }
+}
+
+namespace {
+
+std::vector<py::dict> simulate(const std::string& name, const std::vector<PlatformValues>& values,
+                               const WorkloadValues& parameters, std::uint64_t seed) {
+  const std::vector<machine::PlatformParams> platforms = to_platforms(values);
+  std::vector<machine::LaneResult> results;
+  {
+    const py::gil_scoped_release released;
+    const std::unique_ptr<workloads::Workload> workload =
+        workloads::make_workload(name, workloads::Parameters(name, parameters), platforms.front(), seed);
+    results = machine::simulate(*workload, workload->threads(), platforms,
+                                machine::SimulateOptions{.length = workload->length(),
+                                                         .group_of_thread = workload->groups(),
+                                                         .seed = seed,
+                                                         .pmem_footprint = workload->pmem_footprint(),
+                                                         .poll = check_signals});
+  }
+  std::vector<py::dict> rows;
+  for (const machine::LaneResult& result : results) {
+    rows.push_back(bindings::to_dict(result));
+  }
+  return rows;
+}
+
+std::vector<std::string> workload_names() {
+  std::vector<std::string> names;
+  for (const workloads::WorkloadKind& kind : workloads::workload_kinds()) {
+    names.emplace_back(kind.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void bind_simulate(py::module_& module) {
+  module.def("workloads", &workload_names, "Names of the native workloads.");
+  module.def("simulate", &simulate, py::arg("workload"), py::arg("platforms"), py::arg("parameters"), py::arg("seed"),
+             "Executes a workload once and times it on every platform (values in base units). One dictionary per "
+             "platform: elapsed_ps, operations, user_bytes, micro_ops, latency, counters, groups. Raises ConfigError.");
+}
+
+}  // namespace pmsim::bindings

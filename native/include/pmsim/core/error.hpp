@@ -1,0 +1,29 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace pmsim {
+
+/// The user asked for something that cannot be: the message names the key and the remedy.
+/// Becomes pmsim.ConfigError in Python.
+class ConfigError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The simulation broke one of its own rules (a deadlock, an impossible state): a bug of pmsim.
+/// Becomes pmsim.SimulationError in Python.
+class SimulationError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// Checks an invariant in every build; the cost of one predictable branch.
+inline void ensure(bool condition, const char* message) {
+  if (!condition) [[unlikely]] {
+    throw SimulationError(std::string("pmsim bug: ") + message);
+  }
+}
+
+}  // namespace pmsim

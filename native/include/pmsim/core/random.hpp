@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+namespace pmsim {
+
+/// SplitMix64 finaliser (Steele, Lea, Flood, OOPSLA 2014): a bijective mix of 64 bits.
+[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t value) noexcept {
+  value += 0x9e3779b97f4a7c15ULL;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  return value ^ (value >> 31);
+}
+
+/// Deterministic generator: SplitMix64 in counter mode; every simulated thread and device owns one.
+class Random {
+ public:
+  explicit constexpr Random(std::uint64_t seed) noexcept : state_(mix64(seed)) {}
+
+  [[nodiscard]] constexpr std::uint64_t next() noexcept {
+    state_ += 0x9e3779b97f4a7c15ULL;
+    return mix64(state_);
+  }
+
+  /// Uniform in [0, bound) by multiply-shift; the bias is below bound / 2^64. bound must be positive.
+  [[nodiscard]] constexpr std::uint64_t below(std::uint64_t bound) noexcept {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >> 64);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace pmsim

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "pmsim/core/time.hpp"
+#include "pmsim/machine/counters.hpp"
+#include "pmsim/machine/params.hpp"
+
+namespace pmsim::machine {
+
+/// An SSD or hard disk behind the operating system: parallel units (dies or a head), a command queue, a link with
+/// a bandwidth cap each way, and a volatile write cache. Data in the write cache are lost at a power failure; they
+/// are durable after flush(), or at once where there is no write cache.
+class BlockDevice {
+ public:
+  BlockDevice(const BlockDeviceParams& params, Counters& counters);
+
+  /// Each takes the time at which the caller enters the system call and returns when it comes back.
+  Picoseconds read(std::uint64_t address, std::uint64_t bytes, Picoseconds now);
+  Picoseconds write(std::uint64_t address, std::uint64_t bytes, Picoseconds now);
+  Picoseconds flush(Picoseconds now);
+
+ private:
+  struct Cached {
+    Picoseconds written;
+    std::int64_t bytes;
+  };
+
+  Picoseconds enter_queue(Picoseconds now);
+  void leave_queue(Picoseconds done);
+  Picoseconds position(std::uint64_t address, std::uint64_t bytes);
+  Picoseconds occupy_unit(std::uint64_t block, Picoseconds now, Picoseconds duration);
+
+  BlockDeviceParams params_;
+  std::vector<Picoseconds> units_;
+  std::vector<Picoseconds> commands_;  ///< completion times of the last queue_depth commands: a ring
+  std::size_t next_command_ = 0;
+  Picoseconds link_in_free_ = 0;
+  Picoseconds link_out_free_ = 0;
+  std::deque<Cached> cache_;
+  std::int64_t cached_bytes_ = 0;
+  std::uint64_t next_address_ = ~std::uint64_t{0};
+  Counters* counters_;
+};
+
+}  // namespace pmsim::machine

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "pmsim/machine/cache.hpp"
+#include "pmsim/machine/counters.hpp"
+#include "pmsim/machine/params.hpp"
+#include "pmsim/machine/prefetcher.hpp"
+#include "pmsim/machine/timed_op.hpp"
+#include "pmsim/machine/tlb.hpp"
+#include "pmsim/memory/stream.hpp"
+
+namespace pmsim::machine {
+
+/// The time-free half of a machine: TLBs, cache tags and prefetchers of all cores. Turns micro-operations into
+/// TimedOps. Because it needs no clock, several timing lanes can share one hierarchy (design, section 1).
+///
+/// L2 holds what was fetched; the last-level cache receives its victims (non-inclusive, Skylake-SP). Caches of
+/// different cores are not kept coherent: a line that two cores write is timed as if each owned it.
+class Hierarchy {
+ public:
+  Hierarchy(const PlatformParams& params, std::uint32_t threads);
+
+  /// Appends the timed form of all of `stream` to `out`.
+  void classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out);
+
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+
+ private:
+  struct Core {
+    explicit Core(const PlatformParams& params);
+    Tlb tlb;
+    Cache l1;
+    Cache l2;
+    Prefetcher prefetcher;
+    std::array<std::uint64_t, 64> recently_flushed{};  ///< direct-mapped by line
+  };
+
+  Translation translate(Core& core, std::uint64_t address, std::vector<TimedOp>& out);
+  Level access(Core& core, std::uint64_t line, bool write, std::uint8_t& flags, std::vector<TimedOp>& out);
+  Level fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t extra_flags, std::vector<TimedOp>& out);
+  void fill_l1(Core& core, std::uint64_t word, std::vector<TimedOp>& out);
+  void fill_l2(Core& core, std::uint64_t word, std::vector<TimedOp>& out);
+  bool flush(Core& core, std::uint64_t line, bool keep);
+  void count(Level level) noexcept;
+
+  PlatformParams params_;
+  std::uint32_t cores_used_;
+  std::vector<Core> cores_;
+  Cache llc_;
+  Counters counters_;
+};
+
+}  // namespace pmsim::machine

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "pmsim/machine/params.hpp"
+
+namespace pmsim::machine {
+
+/// The L2 stream prefetcher of one core: follows ascending accesses to consecutive lines inside a 4 KiB page and
+/// runs ahead of them, never beyond the page (Intel 64 optimisation manual, "L2 hardware prefetchers").
+class Prefetcher {
+ public:
+  explicit Prefetcher(const PrefetcherParams& params) : params_(params) {}
+
+  /// Tells it of an L1 miss; calls fetch(line) for each line it wants in L2.
+  template <typename Fetch>
+  void observe(std::uint64_t line, Fetch&& fetch) {
+    if (params_.enabled == 0) {
+      return;
+    }
+    const std::uint64_t page = line / kPageLines;
+    Stream* stream = find(page);
+    if (stream == nullptr) {
+      streams_[oldest_] = Stream{page, line, line + 1, 1};
+      oldest_ = (oldest_ + 1) % streams_.size();
+      return;
+    }
+    if (line <= stream->last || line > stream->last + 2) {
+      if (line != stream->last) {
+        *stream = Stream{page, line, line + 1, 1};
+      }
+      return;
+    }
+    stream->last = line;
+    ++stream->run;
+    if (stream->run < params_.trigger) {
+      return;
+    }
+    const std::uint64_t page_end = (page + 1) * kPageLines;
+    const std::uint64_t horizon = line + static_cast<std::uint64_t>(params_.distance);
+    std::uint64_t next = stream->next > line ? stream->next : line + 1;
+    for (std::int64_t fetched = 0; fetched < params_.degree && next <= horizon && next < page_end; ++fetched, ++next) {
+      fetch(next);
+    }
+    stream->next = next;
+  }
+
+ private:
+  static constexpr std::uint64_t kPageLines = 64;
+
+  struct Stream {
+    std::uint64_t page = ~std::uint64_t{0};
+    std::uint64_t last = 0;
+    std::uint64_t next = 0;
+    std::int64_t run = 0;
+  };
+
+  [[nodiscard]] Stream* find(std::uint64_t page) noexcept {
+    for (Stream& stream : streams_) {
+      if (stream.page == page) {
+        return &stream;
+      }
+    }
+    return nullptr;
+  }
+
+  PrefetcherParams params_;
+  std::array<Stream, 32> streams_{};  ///< "one forward or backward stream for each of 32 4-KiB pages" (same manual)
+  std::size_t oldest_ = 0;
+};
+
+}  // namespace pmsim::machine

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "pmsim/core/time.hpp"
+
+namespace pmsim::machine {
+
+/// Remembers, for lines written not long ago, from when on they can be read again. A direct-mapped table: a
+/// forgotten line is one that nobody re-read soon.
+class RecentWrites {
+ public:
+  void note(std::uint64_t line, Picoseconds readable_at) noexcept { slot(line) = {line, readable_at}; }
+
+  [[nodiscard]] Picoseconds readable_at(std::uint64_t line) const noexcept {
+    const Entry& entry = entries_[line % entries_.size()];
+    return entry.line == line ? entry.readable_at : 0;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t line = ~std::uint64_t{0};
+    Picoseconds readable_at = 0;
+  };
+  Entry& slot(std::uint64_t line) noexcept { return entries_[line % entries_.size()]; }
+
+  std::array<Entry, 251> entries_{};  // a prime: lines of one channel are strided
+};
+
+}  // namespace pmsim::machine

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "pmsim/machine/hierarchy.hpp"
+#include "pmsim/machine/virtual_thread.hpp"
+#include "pmsim/memory/stream.hpp"
+
+namespace pmsim::machine {
+
+/// One execution for many machines: executes each thread's work once, classifies it once, and hands the result to
+/// every lane at that lane's own pace. What all lanes have taken is recycled.
+///
+/// The lane that asks first decides in which order threads touch the shared cache; the others replay the outcome.
+class SharedFeed {
+ public:
+  SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes);
+
+  [[nodiscard]] Feed& lane(std::size_t index) noexcept { return *lanes_[index]; }
+  /// Micro-operations executed so far, over all threads.
+  [[nodiscard]] std::int64_t micro_ops() const noexcept { return micro_ops_; }
+
+ private:
+  struct Batch {
+    std::vector<TimedOp> ops;
+    std::size_t readers = 0;  ///< lanes that have still to take it
+  };
+  struct ThreadLog {
+    std::deque<std::unique_ptr<Batch>> batches;
+    std::uint64_t first = 0;  ///< number of the first batch in `batches`
+    bool finished = false;
+  };
+  class LaneFeed final : public Feed {
+   public:
+    LaneFeed(SharedFeed& owner, std::uint32_t threads) : owner_(owner), taken_(threads, 0) {}
+    void next(std::uint32_t thread, const TimedOp*& first, const TimedOp*& last) override {
+      owner_.take(thread, taken_[thread], first, last);
+    }
+
+   private:
+    SharedFeed& owner_;
+    std::vector<std::uint64_t> taken_;  ///< per thread: number of the next batch
+  };
+
+  void take(std::uint32_t thread, std::uint64_t& number, const TimedOp*& first, const TimedOp*& last);
+  void execute(std::uint32_t thread);
+
+  memory::Source* source_;
+  Hierarchy* hierarchy_;
+  std::size_t lane_count_;
+  std::vector<ThreadLog> logs_;
+  std::vector<std::unique_ptr<Batch>> spare_;
+  std::vector<std::unique_ptr<LaneFeed>> lanes_;
+  memory::Stream stream_;
+  std::int64_t micro_ops_ = 0;
+};
+
+}  // namespace pmsim::machine

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "pmsim/core/time.hpp"
+#include "pmsim/machine/counters.hpp"
+#include "pmsim/machine/histogram.hpp"
+#include "pmsim/machine/params.hpp"
+#include "pmsim/memory/stream.hpp"
+
+namespace pmsim::machine {
+
+/// How long to simulate, in operations over all threads: first without and then with measurement.
+struct RunLength {
+  std::int64_t warmup_operations = 0;
+  std::int64_t measured_operations = 0;
+};
+
+/// What the threads of one group have done in the measured part.
+struct GroupResult {
+  std::int64_t operations = 0;
+  std::int64_t user_bytes = 0;
+  Histogram latency;  ///< of operations that the workload brackets with begin and end
+};
+
+/// What one lane has measured.
+struct LaneResult {
+  Picoseconds elapsed = 0;
+  std::int64_t micro_ops = 0;
+  Counters counters;
+  std::vector<GroupResult> groups;
+};
+
+struct SimulateOptions {
+  RunLength length;
+  std::vector<std::uint32_t> group_of_thread;  ///< empty: all threads are one group
+  std::uint64_t seed = 0;
+  std::uint64_t pmem_footprint = 0;
+  std::function<void()> poll;  ///< called every few milliseconds of real time; may throw to stop
+};
+
+/// Executes `source` once and times it on every platform. One LaneResult per platform, in their order.
+///
+/// All lanes must have the same caches, TLBs and prefetcher as the first one (ConfigError names the field): these
+/// are stepped once. Deterministic: the same arguments give the same results bit by bit.
+[[nodiscard]] std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
+                                               std::span<const PlatformParams> platforms, const SimulateOptions& options);
+
+}  // namespace pmsim::machine

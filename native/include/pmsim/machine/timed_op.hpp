@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+
+#include "pmsim/memory/micro_op.hpp"
+
+namespace pmsim::machine {
+
+/// Where the hierarchy found a line.
+enum Level : std::uint8_t { kL1 = 0, kL2 = 1, kLlc = 2, kFromMemory = 3 };
+
+/// How an address was translated: by the first TLB level, by the second, or by a page walk whose last entry was
+/// found at the given level.
+enum Translation : std::uint8_t {
+  kTlbFirst = 0,
+  kTlbSecond = 1,
+  kWalkL2 = 2,
+  kWalkLlc = 3,
+  kWalkMemory = 4,
+};
+
+/// Bits of TimedOp::flags; the first equals memory::kDependent.
+enum TimedFlag : std::uint8_t {
+  kTimedDependent = 1,
+  kTimedSerialising = 2,
+  kTimedDirty = 4,       ///< flush: there is something to write back
+  kTimedInFlight = 8,    ///< hit on a line that a prefetch may still be bringing
+  kTimedAfterFlush = 16  ///< miss on a line that this core has just flushed: ownership cannot be asked for early
+};
+
+/// Kinds beyond memory::OpKind that only the hierarchy produces.
+inline constexpr std::uint8_t kWriteback = 32;     ///< a dirty line leaves the last-level cache
+inline constexpr std::uint8_t kHwPrefetch = 33;    ///< the prefetcher fetches a line from memory into L2
+
+/// A micro-operation after the time-free part of the machine (TLB and cache tags) has seen it: all that timing
+/// needs to know. Runs of independent L1 hits arrive merged into one kCompute.
+struct TimedOp {
+  std::uint64_t line;          ///< address / 64; kCompute: cycles; block I/O: address; operation end: user bytes
+  std::uint32_t instructions;  ///< window slots it takes; block I/O: bytes
+  std::uint8_t kind;
+  std::uint8_t level;
+  std::uint8_t translation;
+  std::uint8_t flags;
+};
+static_assert(sizeof(TimedOp) == 16);
+
+/// Page-table entries live at the upper end of the DRAM window, out of reach of any region.
+[[nodiscard]] constexpr std::uint64_t page_table_line(std::uint64_t page) noexcept {
+  constexpr std::uint64_t kBase = memory::medium_base(memory::Medium::kDram) + memory::kMediumBytes / 2;
+  return (kBase + page * 8) / memory::kLineBytes;
+}
+
+}  // namespace pmsim::machine

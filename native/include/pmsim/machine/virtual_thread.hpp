@@ -1,0 +1,182 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "pmsim/core/time.hpp"
+#include "pmsim/machine/core_timing.hpp"
+#include "pmsim/machine/counters.hpp"
+#include "pmsim/machine/histogram.hpp"
+#include "pmsim/machine/memory_system.hpp"
+#include "pmsim/machine/params.hpp"
+#include "pmsim/machine/timed_op.hpp"
+
+namespace pmsim::machine {
+
+/// Supplies a virtual thread with classified micro-operations, batch by batch.
+class Feed {
+ public:
+  Feed() = default;
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+  virtual ~Feed() = default;
+  /// The next operations of `thread`: [first, last), valid until its next call. Empty: the thread has finished.
+  virtual void next(std::uint32_t thread, const TimedOp*& first, const TimedOp*& last) = 0;
+};
+
+/// The timing of one hardware thread. Three agents act in its name, each at its own time:
+///
+/// - the front end dispatches in program order, as far as the window and the fill buffers allow;
+/// - dependent loads wait for the load before them and issue when its value is there;
+/// - the store queue, in program order and after retirement: commits stores (their ownership is fetched as soon as
+///   they are dispatched), sends streaming stores and flushes, and completes fences.
+///
+/// An sfence completes when all earlier flushes and streaming stores have been accepted by the controllers; it holds
+/// its window slot until then, so later loads run ahead at most as far as the window reaches. An mfence also stops
+/// the front end. Every action happens in global time order, so shared queues see requests in order.
+class VirtualThread {
+ public:
+  VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core, CoreTiming& core,
+                MemorySystem& memory, Counters& counters, Feed& feed);
+
+  /// Acts up to and including `limit`. Returns when it wants to act next, kNever while it waits for a grant or has
+  /// finished. Returns early after writing to PMem, because the module may now act first, and after each batch of operations.
+  Picoseconds advance(Picoseconds limit);
+
+  /// A write of this thread has been accepted.
+  void granted(const Grant& grant);
+  /// A buffer of the core has changed: whoever waits for one may go on.
+  void buffers_changed();
+
+  [[nodiscard]] Picoseconds next_action() const noexcept;
+  [[nodiscard]] bool finished() const noexcept { return finished_ && queued() == 0 && unresolved_ == 0; }
+  [[nodiscard]] Picoseconds now() const noexcept { return now_; }
+
+  [[nodiscard]] std::int64_t operations() const noexcept { return operations_; }
+  [[nodiscard]] std::int64_t user_bytes() const noexcept { return user_bytes_; }
+  [[nodiscard]] std::int64_t timed_ops() const noexcept { return timed_ops_; }
+  [[nodiscard]] const Histogram& latency() const noexcept { return latency_; }
+  void clear_latency() noexcept { latency_.clear(); }
+
+ private:
+  /// A window slot of an operation that is not finished at its dispatch. In-order retirement walks over them.
+  struct Slot {
+    std::uint64_t position;
+    Picoseconds done;   ///< kNever: not known yet
+    Picoseconds begin;  ///< of the operation that ends here; -1: none does
+  };
+  struct PendingLoad {
+    TimedOp op;
+    std::uint64_t slot;
+    Picoseconds ready;  ///< when it can issue; kNever: its producer is pending too, or all buffers wait
+    int producer;       ///< index of that producer, -1: none
+    bool used;
+  };
+  struct QueuedStore {
+    std::uint64_t line;
+    std::uint64_t slot;     ///< fences: their window slot
+    Picoseconds dispatched;
+    Picoseconds senior;     ///< when it may leave the queue: all older loads have retired; kNever: not known yet
+    Picoseconds owned;      ///< stores: when the line is writable in L1; kNever: not asked for yet
+    std::uint8_t kind;
+    std::uint8_t bytes;
+    std::uint8_t level;
+    std::uint8_t translation;
+    std::uint8_t flags;
+  };
+  static constexpr std::size_t kPendingLoads = 16;
+
+  [[nodiscard]] std::size_t queued() const noexcept { return static_cast<std::size_t>(queue_tail_ - queue_head_); }
+  [[nodiscard]] QueuedStore& queue_at(std::uint64_t index) noexcept { return queue_[index & queue_mask_]; }
+  [[nodiscard]] Slot& slot_at(std::uint64_t index) noexcept { return window_[index & window_mask_]; }
+
+  void dispatch(Picoseconds limit);
+  bool make_room(std::uint32_t instructions, Picoseconds limit);
+  bool drain_window(Picoseconds limit);
+  void retire_head();
+  std::uint64_t push_slot(Picoseconds done, Picoseconds begin);
+  void step(std::uint32_t instructions);
+  void wake_front();
+
+  [[nodiscard]] Picoseconds translation_time(std::uint64_t line, std::uint8_t translation, Picoseconds at);
+  Picoseconds fetch(std::uint64_t line, std::uint8_t level, std::uint8_t translation, Picoseconds at);
+  [[nodiscard]] static bool needs_buffer(std::uint8_t level) noexcept { return level >= kLlc; }
+
+  bool dispatch_load(const TimedOp& op, Picoseconds limit);
+  bool dispatch_prefetch(const TimedOp& op, Picoseconds limit);
+  bool dispatch_store(const TimedOp& op, Picoseconds limit);
+  bool dispatch_writeback(const TimedOp& op, Picoseconds limit);
+  void dispatch_hardware_prefetch(const TimedOp& op);
+  bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
+
+  void issue_pending(Picoseconds at);
+  void update_pending_key() noexcept;
+
+  void process_store_queue(Picoseconds at);
+  void update_store_key();
+  bool ask_ownership(QueuedStore& entry, Picoseconds at);
+  void send(std::uint64_t line, std::size_t buffer, Picoseconds at, Picoseconds hold);
+  void close_write_combining(Picoseconds at);
+  [[nodiscard]] Picoseconds head_time();
+
+  std::uint32_t id_;
+  PlatformParams params_;
+  CoreTiming* core_;
+  MemorySystem* memory_;
+  Counters* counters_;
+  Feed* feed_;
+  Picoseconds cycle_;
+  Picoseconds instruction_time_;
+  Picoseconds half_read_;
+  Picoseconds half_write_;
+  int page_line_shift_;
+  std::uint64_t window_limit_;
+
+  const TimedOp* next_ = nullptr;
+  const TimedOp* end_ = nullptr;
+  bool finished_ = false;
+  bool interrupted_ = false;
+  bool mfence_blocks_ = false;
+
+  Picoseconds now_ = 0;  ///< dispatch time of the next operation
+  Picoseconds front_key_ = 0;
+  Picoseconds store_key_ = kNever;
+  Picoseconds pending_key_ = kNever;
+
+  std::uint64_t position_ = 0;
+  std::vector<Slot> window_;
+  std::uint64_t window_mask_;
+  std::uint64_t window_head_ = 0;
+  std::uint64_t window_tail_ = 0;
+  Picoseconds retired_ = 0;
+  Picoseconds begin_ = -1;
+
+  std::array<PendingLoad, kPendingLoads> pending_{};
+  int unresolved_ = 0;
+  int last_pending_ = -1;
+  Picoseconds last_load_done_ = 0;
+  Picoseconds loads_done_ = 0;
+
+  std::vector<QueuedStore> queue_;
+  std::uint64_t queue_mask_;
+  std::uint64_t queue_capacity_;
+  std::uint64_t queue_head_ = 0;
+  std::uint64_t queue_tail_ = 0;
+  std::uint64_t ownership_next_ = 0;  ///< first queue entry whose ownership may still have to be asked for
+  Picoseconds last_commit_ = 0;
+  Picoseconds last_flush_ = 0;
+  bool ordered_flush_ = false;  ///< a clflush is on its way: nothing overtakes it
+  int outstanding_writes_ = 0;  ///< not yet accepted
+  Picoseconds writes_done_ = 0;
+  std::uint64_t combining_line_ = ~std::uint64_t{0};
+  std::size_t combining_buffer_ = 0;
+  std::uint32_t combining_bytes_ = 0;
+
+  std::int64_t operations_ = 0;
+  std::int64_t user_bytes_ = 0;
+  std::int64_t timed_ops_ = 0;
+  Histogram latency_;
+};
+
+}  // namespace pmsim::machine

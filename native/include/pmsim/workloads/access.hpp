@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "pmsim/memory/memory.hpp"
+
+namespace pmsim::workloads {
+
+/// A full cache line, as an AVX-512 register holds it.
+using Line = std::array<std::byte, memory::kLineBytes>;
+
+/// How a microbenchmark touches memory.
+enum class Access : std::uint8_t { kLoad, kStore, kStoreClwb, kStoreClflushOpt, kStoreClflush, kStream };
+
+[[nodiscard]] constexpr Access access_named(std::string_view name) {
+  if (name == "load") return Access::kLoad;
+  if (name == "store") return Access::kStore;
+  if (name == "store+clwb") return Access::kStoreClwb;
+  if (name == "store+clflushopt") return Access::kStoreClflushOpt;
+  if (name == "store+clflush") return Access::kStoreClflush;
+  return Access::kStream;
+}
+
+/// Touches one whole line; a flush follows its store at once, as in LATTester and PerMA-Bench.
+template <memory::Memory M>
+void touch_line(M& memory, memory::Address address, Access access) {
+  static constexpr Line kLine{};
+  switch (access) {
+    case Access::kLoad: {
+      Line line;
+      memory.read(address, line);
+      break;
+    }
+    case Access::kStream:
+      memory.stream(address, kLine);
+      break;
+    case Access::kStore:
+      memory.write(address, kLine);
+      break;
+    case Access::kStoreClwb:
+      memory.write(address, kLine);
+      memory.flush(address, sizeof(Line), memory::FlushKind::kClwb, memory::kNoSite);
+      break;
+    case Access::kStoreClflushOpt:
+      memory.write(address, kLine);
+      memory.flush(address, sizeof(Line), memory::FlushKind::kClflushOpt, memory::kNoSite);
+      break;
+    case Access::kStoreClflush:
+      memory.write(address, kLine);
+      memory.flush(address, sizeof(Line), memory::FlushKind::kClflush, memory::kNoSite);
+      break;
+  }
+}
+
+}  // namespace pmsim::workloads

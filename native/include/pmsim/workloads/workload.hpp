@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pmsim/machine/params.hpp"
+#include "pmsim/machine/simulate.hpp"
+#include "pmsim/memory/sim_memory.hpp"
+#include "pmsim/memory/stream.hpp"
+
+namespace pmsim::workloads {
+
+/// Work for virtual threads, executed functionally on simulated memory: a memory::Source that also says how many
+/// threads it has, how long to run it and which threads belong together.
+class Workload : public memory::Source {
+ public:
+  [[nodiscard]] virtual std::uint32_t threads() const = 0;
+  [[nodiscard]] virtual machine::RunLength length() const = 0;
+  /// Group of each thread; empty: one group.
+  [[nodiscard]] virtual std::vector<std::uint32_t> groups() const { return {}; }
+  /// Bytes of PMem that its regions occupy.
+  [[nodiscard]] virtual std::uint64_t pmem_footprint() const = 0;
+};
+
+/// Options of a SimMemory with the capacities of a platform.
+[[nodiscard]] memory::SimOptions capacities_of(const machine::PlatformParams& platform);
+
+/// Lines that the caches of `threads` cores and the shared cache hold together: what a run of plain stores has to
+/// write before evictions are steady.
+[[nodiscard]] std::int64_t cached_lines(const machine::PlatformParams& platform, std::uint32_t threads);
+
+}  // namespace pmsim::workloads

@@ -1,0 +1,116 @@
+#include "pmsim/machine/block_device.hpp"
+
+#include <algorithm>
+
+#include "pmsim/core/random.hpp"
+
+namespace pmsim::machine {
+
+namespace {
+
+/// Time to move `bytes` at `bytes_per_s`, rounded up: 1e12 ps per second.
+Picoseconds transfer_time(std::uint64_t bytes, std::int64_t bytes_per_s) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide rate = static_cast<Wide>(bytes_per_s);
+  return static_cast<Picoseconds>((static_cast<Wide>(bytes) * static_cast<Wide>(kSecond) + rate - 1) / rate);
+}
+
+}  // namespace
+
+BlockDevice::BlockDevice(const BlockDeviceParams& params, Counters& counters)
+    : params_(params),
+      units_(static_cast<std::size_t>(params.units), 0),
+      commands_(static_cast<std::size_t>(params.queue_depth), 0),
+      counters_(&counters) {}
+
+Picoseconds BlockDevice::enter_queue(Picoseconds now) {
+  return std::max(now + params_.software_latency, commands_[next_command_]);
+}
+
+void BlockDevice::leave_queue(Picoseconds done) {
+  commands_[next_command_] = done;
+  next_command_ = next_command_ + 1 == commands_.size() ? 0 : next_command_ + 1;
+}
+
+Picoseconds BlockDevice::position(std::uint64_t address, std::uint64_t bytes) {
+  const bool adjacent = address == next_address_;
+  next_address_ = address + bytes;
+  return adjacent ? 0 : params_.seek_latency + params_.rotation_latency;
+}
+
+Picoseconds BlockDevice::occupy_unit(std::uint64_t block, Picoseconds now, Picoseconds duration) {
+  Picoseconds& unit = units_[mix64(block) % units_.size()];
+  unit = std::max(unit, now) + duration;
+  return unit;
+}
+
+Picoseconds BlockDevice::read(std::uint64_t address, std::uint64_t bytes, Picoseconds now) {
+  ++counters_->block_reads;
+  const auto block_bytes = static_cast<std::uint64_t>(params_.block_size);
+  const Picoseconds start = enter_queue(now);
+  Picoseconds moved = position(address, bytes);
+  Picoseconds done = start;
+  const std::uint64_t last = (address + bytes - 1) / block_bytes;
+  for (std::uint64_t block = address / block_bytes; block <= last; ++block) {
+    done = std::max(done, occupy_unit(block, start, moved + params_.read_latency));
+    moved = 0;
+  }
+  const std::uint64_t transferred = (last - address / block_bytes + 1) * block_bytes;
+  link_in_free_ = std::max(link_in_free_, start) + transfer_time(transferred, params_.read_bandwidth);
+  done = std::max(done, link_in_free_);
+  leave_queue(done);
+  return done + transfer_time(bytes, params_.copy_bandwidth);
+}
+
+Picoseconds BlockDevice::write(std::uint64_t address, std::uint64_t bytes, Picoseconds now) {
+  ++counters_->block_writes;
+  const auto block_bytes = static_cast<std::uint64_t>(params_.block_size);
+  const std::uint64_t first = address / block_bytes;
+  const std::uint64_t last = (address + bytes - 1) / block_bytes;
+  const std::uint64_t transferred = (last - first + 1) * block_bytes;
+  Picoseconds start = enter_queue(now + transfer_time(bytes, params_.copy_bandwidth));
+
+  const auto cost = static_cast<std::int64_t>(transferred);
+  const bool cached = cost <= params_.write_cache;
+  while (cached && cached_bytes_ + cost > params_.write_cache) {
+    start = std::max(start, cache_.front().written);
+    cached_bytes_ -= cache_.front().bytes;
+    cache_.pop_front();
+  }
+  while (!cache_.empty() && cache_.front().written <= start) {
+    cached_bytes_ -= cache_.front().bytes;
+    cache_.pop_front();
+  }
+  link_out_free_ = std::max(link_out_free_, start) + transfer_time(transferred, params_.write_bandwidth);
+  Picoseconds moved = position(address, bytes);
+  Picoseconds written = start;
+  for (std::uint64_t block = first; block <= last; ++block) {
+    written = std::max(written, occupy_unit(block, link_out_free_, moved + params_.program_latency));
+    moved = 0;
+  }
+  Picoseconds done = written;
+  if (cached) {
+    // The cache empties in order: what was put in earlier has left before.
+    written = std::max(written, cache_.empty() ? written : cache_.back().written);
+    cache_.push_back(Cached{written, cost});
+    cached_bytes_ += cost;
+    done = link_out_free_ + params_.write_latency;
+  }
+  leave_queue(done);
+  return done;
+}
+
+Picoseconds BlockDevice::flush(Picoseconds now) {
+  ++counters_->block_flushes;
+  Picoseconds done = enter_queue(now);
+  if (!cache_.empty()) {
+    done = std::max(done, cache_.back().written);
+    cache_.clear();
+    cached_bytes_ = 0;
+  }
+  done += params_.flush_latency;
+  leave_queue(done);
+  return done;
+}
+
+}  // namespace pmsim::machine

@@ -1,0 +1,65 @@
+#include "pmsim/machine/dram_channel.hpp"
+
+#include <algorithm>
+
+#include "pmsim/core/random.hpp"
+#include "pmsim/memory/micro_op.hpp"
+
+namespace pmsim::machine {
+
+DramChannel::DramChannel(const DramParams& dram, const ControllerParams& controller, Counters& counters)
+    : dram_(dram),
+      queue_capacity_(controller.dram_write_queue),
+      queue_low_(controller.dram_write_low),
+      banks_(static_cast<std::size_t>(dram.banks)),
+      row_lines_(static_cast<std::uint64_t>(dram.row_size * controller.channels) / memory::kLineBytes),
+      counters_(&counters) {}
+
+void DramChannel::drain_idle(Picoseconds now) {
+  if (waiting_writes_ > 0 && bus_free_ < now) {
+    const std::int64_t drained = std::min(waiting_writes_, (now - bus_free_) / dram_.write_burst);
+    waiting_writes_ -= drained;
+    bus_free_ += drained * dram_.write_burst;
+  }
+}
+
+Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now) {
+  ++counters_->dram_read_lines;
+  drain_idle(now);
+  const Picoseconds start = std::max({now, bus_free_, recent_writes_.readable_at(line)});
+  bus_free_ = std::max(now, bus_free_) + dram_.read_burst;
+  const std::uint64_t row = line / row_lines_;
+  Bank& bank = banks_[mix64(row) % banks_.size()];
+  if (bank.row == row) {
+    return start + dram_.row_hit_latency;
+  }
+  ++counters_->dram_row_misses;
+  const Picoseconds opened = std::max(start, bank.free);
+  bank.row = row;
+  bank.free = opened + dram_.bank_busy;
+  return opened + dram_.row_miss_penalty + dram_.row_hit_latency;
+}
+
+Picoseconds DramChannel::write(std::uint64_t line, Picoseconds now) {
+  ++counters_->dram_write_lines;
+  drain_idle(now);
+  Picoseconds accepted = now;
+  if (waiting_writes_ >= queue_capacity_) {
+    ++counters_->dram_forced_drains;
+    accepted = std::max(now, bus_free_) + dram_.write_burst;
+    bus_free_ = std::max(now, bus_free_) + dram_.turnaround + (waiting_writes_ - queue_low_) * dram_.write_burst;
+    waiting_writes_ = queue_low_;
+  }
+  ++waiting_writes_;
+  recent_writes_.note(line, accepted + dram_.reread_delay);
+  return accepted;
+}
+
+Picoseconds DramChannel::take_bus(Picoseconds now, Picoseconds duration) {
+  drain_idle(now);
+  const Picoseconds start = std::max(now, bus_free_);
+  bus_free_ = start + duration;
+  return start;
+}
+
+}  // namespace pmsim::machine

@@ -1,0 +1,262 @@
+#include "pmsim/machine/hierarchy.hpp"
+
+#include <algorithm>
+
+#include "pmsim/core/error.hpp"
+
+namespace pmsim::machine {
+
+using memory::OpKind;
+
+namespace {
+
+constexpr std::uint32_t kMergedInstructions = 64;  ///< keeps the window's granularity when L1 hits are merged
+
+void push(std::vector<TimedOp>& out, OpKind kind, std::uint64_t line, std::uint32_t instructions, Level level,
+          Translation translation, std::uint8_t flags) {
+  out.push_back(TimedOp{line, instructions, static_cast<std::uint8_t>(kind), level, translation, flags});
+}
+
+/// Adds one independent L1 hit to the run of hits at the end of `out`, or starts a run.
+void push_hit(std::vector<TimedOp>& out) {
+  if (!out.empty()) {
+    TimedOp& last = out.back();
+    if (last.kind == static_cast<std::uint8_t>(OpKind::kCompute) && last.line == 0 &&
+        last.instructions < kMergedInstructions) {
+      ++last.instructions;
+      return;
+    }
+  }
+  push(out, OpKind::kCompute, 0, 1, kL1, kTlbFirst, 0);
+}
+
+}  // namespace
+
+Hierarchy::Core::Core(const PlatformParams& params)
+    : tlb(params.tlb),
+      l1(params.l1.size, params.l1.ways),
+      l2(params.l2.size, params.l2.ways),
+      prefetcher(params.prefetcher) {}
+
+Hierarchy::Hierarchy(const PlatformParams& params, std::uint32_t threads)
+    : params_(params),
+      cores_used_(std::min(threads, static_cast<std::uint32_t>(params.core.cores))),
+      llc_(params.llc.size, params.llc.ways) {
+  cores_.reserve(cores_used_);
+  for (std::uint32_t core = 0; core < cores_used_; ++core) {
+    cores_.emplace_back(params);
+  }
+}
+
+void Hierarchy::count(Level level) noexcept {
+  switch (level) {
+    case kL1: ++counters_.l1_hits; break;
+    case kL2: ++counters_.l2_hits; break;
+    case kLlc: ++counters_.llc_hits; break;
+    case kFromMemory: ++counters_.memory_reads; break;
+  }
+}
+
+void Hierarchy::fill_l2(Core& core, std::uint64_t word, std::vector<TimedOp>& out) {
+  const std::uint64_t victim = core.l2.insert(word);
+  if ((victim & ~Cache::kFlags) == Cache::kEmpty) {
+    return;
+  }
+  const std::uint64_t evicted = llc_.insert(victim & ~Cache::kPrefetched);
+  if ((evicted & ~Cache::kFlags) != Cache::kEmpty && (evicted & Cache::kDirty) != 0) {
+    ++counters_.writebacks;
+    out.push_back(TimedOp{evicted & ~Cache::kFlags, 0, kWriteback, kL1, kTlbFirst, 0});
+  }
+}
+
+void Hierarchy::fill_l1(Core& core, std::uint64_t word, std::vector<TimedOp>& out) {
+  const std::uint64_t victim = core.l1.insert(word);
+  if ((victim & ~Cache::kFlags) == Cache::kEmpty || (victim & Cache::kDirty) == 0) {
+    return;
+  }
+  const std::uint64_t line = victim & ~Cache::kFlags;
+  if (std::uint64_t* below = core.l2.touch(line); below != nullptr) {
+    *below |= Cache::kDirty;
+  } else {
+    fill_l2(core, line | Cache::kDirty, out);
+  }
+}
+
+Level Hierarchy::fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t extra_flags, std::vector<TimedOp>& out) {
+  const std::uint64_t shared = llc_.remove(line);
+  if (shared != Cache::kEmpty) {
+    fill_l2(core, shared, out);
+    return kLlc;
+  }
+  fill_l2(core, line | extra_flags, out);
+  return kFromMemory;
+}
+
+Level Hierarchy::access(Core& core, std::uint64_t line, bool write, std::uint8_t& flags, std::vector<TimedOp>& out) {
+  const std::uint64_t dirty = write ? Cache::kDirty : 0;
+  if (std::uint64_t* word = core.l1.touch(line); word != nullptr) {
+    if ((*word & Cache::kPrefetched) != 0) {
+      *word &= ~Cache::kPrefetched;
+      flags |= kTimedInFlight;
+    }
+    *word |= dirty;
+    return kL1;
+  }
+  Level level = kL2;
+  if (std::uint64_t* word = core.l2.touch(line); word != nullptr) {
+    if ((*word & Cache::kPrefetched) != 0) {
+      *word &= ~Cache::kPrefetched;
+      flags |= kTimedInFlight;
+    }
+  } else {
+    level = fetch_into_l2(core, line, 0, out);
+    if (level == kFromMemory && core.recently_flushed[line % core.recently_flushed.size()] == line) {
+      flags |= kTimedAfterFlush;
+    }
+  }
+  fill_l1(core, line | dirty, out);
+  core.prefetcher.observe(line, [&](std::uint64_t wanted) {
+    if (core.l2.touch(wanted) == nullptr && fetch_into_l2(core, wanted, Cache::kPrefetched, out) == kFromMemory) {
+      ++counters_.prefetches;
+      out.push_back(TimedOp{wanted, 0, kHwPrefetch, kFromMemory, kTlbFirst, 0});
+    }
+  });
+  return level;
+}
+
+Translation Hierarchy::translate(Core& core, std::uint64_t address, std::vector<TimedOp>& out) {
+  const std::uint64_t page = core.tlb.page_of(address);
+  switch (core.tlb.translate(page)) {
+    case Tlb::Found::kFirst:
+      return kTlbFirst;
+    case Tlb::Found::kSecond:
+      ++counters_.tlb_second_hits;
+      return kTlbSecond;
+    case Tlb::Found::kNowhere:
+      break;
+  }
+  ++counters_.tlb_walks;
+  // The walker reads the last-level entry through L2; the upper levels are in its paging-structure caches.
+  const std::uint64_t line = page_table_line(page);
+  if (core.l2.touch(line) != nullptr) {
+    return kWalkL2;
+  }
+  return fetch_into_l2(core, line, 0, out) == kLlc ? kWalkLlc : kWalkMemory;
+}
+
+bool Hierarchy::flush(Core& core, std::uint64_t line, bool keep) {
+  std::uint64_t words = 0;
+  if (keep) {
+    for (Cache* cache : {&core.l1, &core.l2, &llc_}) {
+      if (std::uint64_t* word = cache->touch(line); word != nullptr) {
+        words |= *word;
+        *word &= ~Cache::kDirty;
+      }
+    }
+  } else {
+    for (Cache* cache : {&core.l1, &core.l2, &llc_}) {
+      const std::uint64_t word = cache->remove(line);
+      words |= word == Cache::kEmpty ? 0 : word;
+    }
+    core.recently_flushed[line % core.recently_flushed.size()] = line;
+  }
+  return (words & Cache::kDirty) != 0;
+}
+
+void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out) {
+  Core& core = cores_[thread % cores_used_];
+  constexpr std::size_t kAhead = 12;  // host-cache misses of the tag arrays overlap this far ahead
+  const memory::MicroOp* ops = stream.data();
+  const std::size_t size = stream.size();
+  for (std::size_t index = 0; index < size; ++index) {
+    if (index + kAhead < size) {
+      const std::uint64_t coming = ops[index + kAhead].address / memory::kLineBytes;
+      core.l2.prefetch_set(coming);
+      llc_.prefetch_set(coming);
+    }
+    const memory::MicroOp& op = ops[index];
+    const std::uint64_t line = op.address / memory::kLineBytes;
+    std::uint8_t flags = op.flags & kTimedDependent;
+    switch (op.kind) {
+      case OpKind::kLoad:
+      case OpKind::kPrefetch: {
+        const bool prefetch = op.kind == OpKind::kPrefetch;
+        const Translation translation = translate(core, op.address, out);
+        const Level level = access(core, line, false, flags, out);
+        if (!prefetch) {
+          ++counters_.loads;
+          count(level);
+          if (level == kL1 && flags == 0 && translation == kTlbFirst) {
+            push_hit(out);
+            break;
+          }
+        } else if (level == kL1) {
+          push_hit(out);
+          break;
+        } else {
+          core.l1.touch(line)[0] |= Cache::kPrefetched;
+        }
+        push(out, op.kind, line, 1, level, translation, flags);
+        break;
+      }
+      case OpKind::kStore: {
+        ++counters_.stores;
+        const Translation translation = translate(core, op.address, out);
+        const Level level = access(core, line, true, flags, out);
+        count(level);
+        push(out, op.kind, line, 1, level, translation, flags);
+        break;
+      }
+      case OpKind::kStreamStore: {
+        ++counters_.stream_stores;
+        const Translation translation = translate(core, op.address, out);
+        // A cached copy is dropped; where only part of the line is written, what was dirty goes to memory first.
+        if (flush(core, line, false) && op.bytes < memory::kLineBytes) {
+          ++counters_.writebacks;
+          out.push_back(TimedOp{line, 0, kWriteback, kL1, kTlbFirst, 0});
+        }
+        out.push_back(TimedOp{line, 1, static_cast<std::uint8_t>(op.kind), static_cast<std::uint8_t>(op.bytes),
+                              translation, flags});
+        break;
+      }
+      case OpKind::kClwb:
+      case OpKind::kClflushOpt:
+      case OpKind::kClflush: {
+        ++counters_.flushes;
+        if (params_.controller.eadr != 0) {
+          push_hit(out);
+          break;
+        }
+        const bool keep = op.kind == OpKind::kClwb && params_.core.flush_keeps_line != 0;
+        if (flush(core, line, keep)) {
+          flags |= kTimedDirty;
+        }
+        push(out, op.kind, line, 1, kL1, kTlbFirst, flags);
+        break;
+      }
+      case OpKind::kSfence:
+      case OpKind::kMfence:
+        ++counters_.fences;
+        push(out, op.kind, 0, 1, kL1, kTlbFirst, 0);
+        break;
+      case OpKind::kCompute:
+        push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, 0);
+        break;
+      case OpKind::kBlockRead:
+      case OpKind::kBlockWrite:
+      case OpKind::kBlockFlush:
+        push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, 0);
+        break;
+      case OpKind::kOperationBegin:
+        push(out, op.kind, 0, 0, kL1, kTlbFirst, op.flags & kTimedSerialising);
+        break;
+      case OpKind::kOperationEnd:
+        push(out, op.kind, op.bytes, 0, kL1, kTlbFirst, 0);
+        break;
+      default:
+        throw SimulationError("pmsim bug: unknown micro-operation kind");
+    }
+  }
+}
+
+}  // namespace pmsim::machine

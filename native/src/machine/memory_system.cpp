@@ -1,0 +1,120 @@
+#include "pmsim/machine/memory_system.hpp"
+
+#include <algorithm>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/memory/micro_op.hpp"
+
+namespace pmsim::machine {
+
+namespace {
+
+constexpr std::uint64_t kDirtyBit = std::uint64_t{1} << 63;
+
+}  // namespace
+
+MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std::uint64_t seed,
+                           std::uint64_t pmem_footprint)
+    : params_(params),
+      counters_(&counters),
+      block_device_(params.block, counters),
+      interleave_lines_(static_cast<std::uint64_t>(params.pmem.interleave) / memory::kLineBytes),
+      dram_interleave_lines_(
+          std::max<std::uint64_t>(1, static_cast<std::uint64_t>(params.controller.dram_interleave) / memory::kLineBytes)),
+      footprint_lines_(pmem_footprint / memory::kLineBytes) {
+  channels_.reserve(static_cast<std::size_t>(params.controller.channels));
+  for (std::int64_t channel = 0; channel < params.controller.channels; ++channel) {
+    channels_.emplace_back(params.dram, params.controller, counters);
+  }
+  modules_.reserve(static_cast<std::size_t>(params.pmem.dimms));
+  for (std::int64_t module = 0; module < params.pmem.dimms; ++module) {
+    modules_.emplace_back(params.pmem, params.controller, channels_[static_cast<std::size_t>(module)], counters,
+                          mix64(seed) + static_cast<std::uint64_t>(module));
+  }
+}
+
+MemorySystem::Place MemorySystem::place_in_pmem(std::uint64_t line) const noexcept {
+  const std::uint64_t offset = line - memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
+  const std::uint64_t stripe = offset / interleave_lines_;
+  return Place{static_cast<std::size_t>(stripe % modules_.size()),
+               stripe / modules_.size() * interleave_lines_ + offset % interleave_lines_};
+}
+
+DramChannel& MemorySystem::channel_of(std::uint64_t line) noexcept {
+  return channels_[line / dram_interleave_lines_ % channels_.size()];
+}
+
+Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now) {
+  if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kDram) {
+    return channel_of(line).read(line, now);
+  }
+  ensure(!modules_.empty(), "a PMem access on a machine without PMem");
+  if (params_.controller.memory_mode != 0) {
+    return read_memory_mode(line, now);
+  }
+  const Place place = place_in_pmem(line);
+  return modules_[place.module].read(place.local_line, now);
+}
+
+Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, const WriteToken& token) {
+  if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kDram) {
+    return channel_of(line).write(line, now);
+  }
+  ensure(!modules_.empty(), "a PMem access on a machine without PMem");
+  if (params_.controller.memory_mode != 0) {
+    return write_memory_mode(line, now, token);
+  }
+  const Place place = place_in_pmem(line);
+  last_module_ = place.module;
+  return modules_[place.module].write(place.local_line, now, token);
+}
+
+std::uint64_t MemorySystem::cached_in(std::uint64_t set) const {
+  if (const auto found = memory_mode_sets_.find(set); found != memory_mode_sets_.end()) {
+    return found->second;
+  }
+  // After long use each set holds one of the lines in use that map to it, with equal chance.
+  const auto sets = static_cast<std::uint64_t>(params_.dram.capacity) / memory::kLineBytes;
+  const std::uint64_t aliases = footprint_lines_ <= set ? 1 : (footprint_lines_ - set + sets - 1) / sets;
+  return set + mix64(set) % aliases * sets;
+}
+
+Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now) {
+  const std::uint64_t offset = line - memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
+  const std::uint64_t set = offset % (static_cast<std::uint64_t>(params_.dram.capacity) / memory::kLineBytes);
+  DramChannel& channel = channel_of(set);
+  const Picoseconds checked = channel.read(set, now) + params_.controller.memory_mode_tag_latency;
+  const std::uint64_t cached = cached_in(set);
+  if ((cached & ~kDirtyBit) == offset) {
+    ++counters_->memory_mode_hits;
+    return checked;
+  }
+  ++counters_->memory_mode_misses;
+  if ((cached & kDirtyBit) != 0) {
+    const Place victim = place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
+    // The controller writes the victim back on its own account: no core waits for it.
+    last_module_ = victim.module;
+    modules_[victim.module].write(victim.local_line, checked, WriteToken{.writeback = true, .controller = true});
+  }
+  memory_mode_sets_[set] = offset;
+  channel.write(set, checked);
+  const Place place = place_in_pmem(line);
+  return modules_[place.module].read(place.local_line, checked);
+}
+
+Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now, const WriteToken& token) {
+  (void)token;  // DRAM accepts at once
+  const std::uint64_t offset = line - memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
+  const std::uint64_t set = offset % (static_cast<std::uint64_t>(params_.dram.capacity) / memory::kLineBytes);
+  const std::uint64_t cached = cached_in(set);
+  if ((cached & ~kDirtyBit) != offset && (cached & kDirtyBit) != 0) {
+    const Place victim = place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
+    last_module_ = victim.module;
+    modules_[victim.module].write(victim.local_line, now, WriteToken{.writeback = true, .controller = true});
+  }
+  memory_mode_sets_[set] = offset | kDirtyBit;
+  return channel_of(set).write(set, now);
+}
+
+}  // namespace pmsim::machine

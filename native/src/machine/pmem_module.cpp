@@ -1,0 +1,184 @@
+#include "pmsim/machine/pmem_module.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <new>
+
+#include "pmsim/memory/micro_op.hpp"
+
+namespace pmsim::machine {
+
+namespace {
+constexpr std::size_t kNotFound = ~std::size_t{0};
+}  // namespace
+
+void PmemModule::FreeDeleter::operator()(std::uint32_t* pointer) const noexcept { std::free(pointer); }
+
+PmemModule::PmemModule(const PmemParams& pmem, const ControllerParams& controller, DramChannel& channel,
+                       Counters& counters, std::uint64_t seed)
+    : params_(pmem),
+      block_shift_(std::countr_zero(static_cast<std::uint64_t>(pmem.block_size) / memory::kLineBytes)),
+      full_mask_(block_shift_ == 6 ? ~std::uint64_t{0} : (std::uint64_t{1} << (1 << block_shift_)) - 1),
+      queue_capacity_(static_cast<std::size_t>(controller.pmem_write_queue)),
+      queue_(queue_capacity_),
+      read_buffer_(static_cast<std::size_t>(pmem.read_buffer_blocks), BufferedRead{~std::uint64_t{0}, 0}),
+      translations_(pmem.translation_entries, pmem.translation_entries < 8 ? 1 : 8, 1),
+      channel_(&channel),
+      counters_(&counters),
+      random_(seed) {
+  open_blocks_.reserve(static_cast<std::size_t>(pmem.write_buffer_blocks));
+  open_lines_.reserve(static_cast<std::size_t>(pmem.write_buffer_blocks));
+  if (params_.wear_stall_writes > 0) {
+    wear_shift_ =
+        static_cast<int>(std::bit_width(static_cast<std::uint64_t>(params_.wear_region / params_.block_size))) - 1;
+    wear_regions_ = static_cast<std::uint64_t>(params_.capacity / std::max<std::int64_t>(1, params_.wear_region)) + 1;
+    // calloc: the pages of a table for terabytes stay untouched until a region is written
+    wear_.reset(static_cast<std::uint32_t*>(std::calloc(wear_regions_, sizeof(std::uint32_t))));
+    if (!wear_) {
+      throw std::bad_alloc();
+    }
+  }
+}
+
+std::size_t PmemModule::find_open(std::uint64_t block) const noexcept {
+  std::size_t found = kNotFound;
+  for (std::size_t index = 0; index < open_blocks_.size(); ++index) {
+    found = open_blocks_[index] == block ? index : found;  // branch-free: vectorises
+  }
+  return found;
+}
+
+Picoseconds PmemModule::translate(std::uint64_t block) {
+  const std::uint64_t page =
+      (block << block_shift_) * memory::kLineBytes / static_cast<std::uint64_t>(params_.translation_page);
+  if (translations_.touch(page) != nullptr) {
+    return 0;
+  }
+  translations_.insert(page);
+  ++counters_->pmem_translation_misses;
+  return params_.translation_miss_latency;
+}
+
+Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
+  ++counters_->pmem_read_lines;
+  const Picoseconds arrived =
+      std::max(channel_->take_bus(now, params_.bus_read), recent_writes_.readable_at(line));
+  const std::uint64_t block = line >> block_shift_;
+  if (!open_blocks_.empty()) {
+    const std::size_t open = find_open(block);
+    if (open != kNotFound && ((open_lines_[open].lines >> (line & ((1U << block_shift_) - 1))) & 1) != 0) {
+      ++counters_->pmem_buffer_read_hits;
+      return arrived + params_.buffer_latency;
+    }
+  }
+  for (const BufferedRead& buffered : read_buffer_) {
+    if (buffered.block == block) {
+      ++counters_->pmem_buffer_read_hits;
+      return std::max(arrived, buffered.available) + params_.buffer_latency;
+    }
+  }
+  ++counters_->pmem_media_read_blocks;
+  const Picoseconds start = std::max(arrived, media_free_);
+  counters_->read_queue_wait_ps += start - arrived;
+  media_free_ = start + params_.media_read_service;
+  const Picoseconds available = start + params_.media_read_latency + translate(block);
+  read_buffer_[read_buffer_next_] = BufferedRead{block, available};
+  read_buffer_next_ = read_buffer_next_ + 1 == read_buffer_.size() ? 0 : read_buffer_next_ + 1;
+  return available + params_.buffer_latency;
+}
+
+void PmemModule::enqueue(std::uint64_t line, Picoseconds now) {
+  std::size_t tail = queue_head_ + queue_size_;
+  tail = tail >= queue_capacity_ ? tail - queue_capacity_ : tail;
+  queue_[tail] = QueuedLine{line, now};
+  ++queue_size_;
+}
+
+Picoseconds PmemModule::write(std::uint64_t line, Picoseconds now, const WriteToken& token) {
+  ++counters_->pmem_write_lines;
+  if (queue_size_ == queue_capacity_) {
+    waiting_.push_back(WaitingLine{line, now, token});
+    return kNever;
+  }
+  enqueue(line, now);
+  recent_writes_.note(line, now + params_.reread_delay);
+  if (next_drain_ == kNever) {
+    next_drain_ = std::max(now, port_free_);
+  }
+  return now;
+}
+
+Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseconds now) {
+  ++counters_->pmem_media_write_blocks;
+  if (!complete) {
+    ++counters_->pmem_partial_writes;
+    ++counters_->pmem_media_read_blocks;  // read-modify-write; the read overlaps the write's service time
+  }
+  Picoseconds start = std::max(now, last_write_end_);
+  if (media_free_ > start) {
+    // Reads wait too: the medium serves a fixed number of them between two writes.
+    start = std::min(media_free_,
+                     std::max(start, last_write_end_ + params_.reads_per_write * params_.media_read_service));
+  }
+  Picoseconds service = params_.media_write_service;
+  if (params_.wear_stall_writes > 0) {
+    std::uint32_t& writes = wear_[(block >> wear_shift_) % wear_regions_];
+    if (++writes >= static_cast<std::uint32_t>(params_.wear_stall_writes)) {
+      writes = 0;
+      ++counters_->wear_stalls;
+      service += params_.wear_stall;
+    }
+  }
+  media_free_ = std::max(media_free_, start) + service;
+  last_write_end_ = start + service;
+  return start;
+}
+
+Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {
+  const std::uint64_t block = line >> block_shift_;
+  const std::uint64_t bit = std::uint64_t{1} << (line & ((1U << block_shift_) - 1));
+  const std::size_t open = find_open(block);
+  if (open != kNotFound) {
+    open_lines_[open].lines |= bit;
+    return now;
+  }
+  if (open_blocks_.size() < static_cast<std::size_t>(params_.write_buffer_blocks)) {
+    open_blocks_.push_back(block);
+    open_lines_.push_back(OpenBlock{bit});
+    return now;
+  }
+  const auto victim = static_cast<std::size_t>(random_.below(open_blocks_.size()));
+  const Picoseconds start = write_block(open_blocks_[victim], open_lines_[victim].lines == full_mask_, now);
+  open_blocks_[victim] = block;
+  open_lines_[victim] = OpenBlock{bit};
+  return start;
+}
+
+bool PmemModule::drain(Grant& grant) {
+  const Picoseconds now = next_drain_;
+  const QueuedLine next = queue_[queue_head_];
+  queue_head_ = queue_head_ + 1 == queue_capacity_ ? 0 : queue_head_ + 1;
+  --queue_size_;
+  channel_->take_bus(now, params_.bus_write);
+  port_free_ = std::max(now + params_.bus_write, combine(next.line, now));
+
+  bool granted = false;
+  if (!waiting_.empty()) {
+    const auto chosen = static_cast<std::size_t>(random_.below(waiting_.size()));
+    const WaitingLine waiting = waiting_[chosen];
+    waiting_[chosen] = waiting_.back();
+    waiting_.pop_back();
+    // The place is free once the line that held it has left, which is when the module could take it.
+    const Picoseconds accepted = std::max({now, waiting.arrived, port_free_ - params_.bus_write});
+    enqueue(waiting.line, accepted);
+    recent_writes_.note(waiting.line, accepted + params_.reread_delay);
+    counters_->write_queue_wait_ps += accepted - waiting.arrived;
+    grant = Grant{waiting.token, accepted};
+    granted = true;
+  }
+  next_drain_ = queue_size_ == 0 ? kNever : std::max(port_free_, queue_[queue_head_].arrived);
+  return granted;
+}
+
+}  // namespace pmsim::machine

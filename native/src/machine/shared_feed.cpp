@@ -1,0 +1,60 @@
+#include "pmsim/machine/shared_feed.hpp"
+
+#include <utility>
+
+namespace pmsim::machine {
+
+SharedFeed::SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes)
+    : source_(&source), hierarchy_(&hierarchy), lane_count_(lanes), logs_(threads) {
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    lanes_.push_back(std::make_unique<LaneFeed>(*this, threads));
+  }
+}
+
+void SharedFeed::execute(std::uint32_t thread) {
+  ThreadLog& log = logs_[thread];
+  stream_.clear();
+  source_->refill(thread, stream_);
+  if (stream_.empty()) {
+    log.finished = true;
+    return;
+  }
+  micro_ops_ += static_cast<std::int64_t>(stream_.size());
+  std::unique_ptr<Batch> batch;
+  if (spare_.empty()) {
+    batch = std::make_unique<Batch>();
+  } else {
+    batch = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  batch->ops.clear();
+  batch->readers = lane_count_ + 1;
+  hierarchy_->classify(thread, stream_, batch->ops);
+  log.batches.push_back(std::move(batch));
+}
+
+void SharedFeed::take(std::uint32_t thread, std::uint64_t& number, const TimedOp*& first, const TimedOp*& last) {
+  ThreadLog& log = logs_[thread];
+  // The batch before this one has been worked off by the asking lane.
+  if (number > log.first) {
+    --log.batches[static_cast<std::size_t>(number - 1 - log.first)]->readers;
+  }
+  while (!log.batches.empty() && log.batches.front()->readers == 1) {
+    spare_.push_back(std::move(log.batches.front()));
+    log.batches.pop_front();
+    ++log.first;
+  }
+  if (number == log.first + log.batches.size() && !log.finished) {
+    execute(thread);
+  }
+  if (number == log.first + log.batches.size()) {
+    first = last = nullptr;
+    return;
+  }
+  const Batch& batch = *log.batches[static_cast<std::size_t>(number - log.first)];
+  ++number;
+  first = batch.ops.data();
+  last = first + batch.ops.size();
+}
+
+}  // namespace pmsim::machine

@@ -1,0 +1,157 @@
+#include "pmsim/machine/simulate.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/machine/hierarchy.hpp"
+#include "pmsim/machine/lane.hpp"
+#include "pmsim/machine/shared_feed.hpp"
+
+namespace pmsim::machine {
+
+namespace {
+
+/// Sections whose state is stepped once for all lanes.
+bool shared_by_lanes(const Field& field) {
+  const bool section = field.section == "tlb" || field.section == "l1" || field.section == "l2" ||
+                       field.section == "llc" || field.section == "prefetcher";
+  return (section && field.quantity != Quantity::kTime) || field.name == "cores" || field.name == "eadr" ||
+         field.name == "flush_keeps_line";
+}
+
+void require_same_hierarchy(std::span<const PlatformParams> platforms) {
+  for (const Field& field : fields()) {
+    if (!shared_by_lanes(field)) {
+      continue;
+    }
+    auto first = platforms.front();
+    for (PlatformParams other : platforms) {
+      if (field.ref(first) != field.ref(other)) {
+        throw ConfigError(std::string(field.section) + "." + std::string(field.name) +
+                          ": lanes of one pass must agree on it; run these platforms one by one");
+      }
+    }
+  }
+}
+
+constexpr std::int64_t kStepsPerSlice = 1 << 15;
+
+/// One lane between the start of its measurement and its end.
+struct Measurement {
+  std::unique_ptr<Lane> lane;
+  bool measuring = false;
+  bool done = false;
+  Picoseconds started = 0;
+  Counters counters_before;
+  Counters hierarchy_before;
+  Counters hierarchy_after;
+  std::int64_t micro_ops_before = 0;
+  std::int64_t micro_ops_after = 0;
+  std::vector<std::int64_t> operations_before;
+  std::vector<std::int64_t> bytes_before;
+
+  void start(const SharedFeed& feed, const Hierarchy& hierarchy) {
+    measuring = true;
+    started = lane->now();
+    counters_before = lane->counters();
+    hierarchy_before = hierarchy.counters();
+    micro_ops_before = feed.micro_ops();
+    for (VirtualThread& thread : lane->threads()) {
+      thread.clear_latency();
+      operations_before.push_back(thread.operations());
+      bytes_before.push_back(thread.user_bytes());
+    }
+  }
+
+  void stop(const SharedFeed& feed, const Hierarchy& hierarchy) {
+    done = true;
+    hierarchy_after = hierarchy.counters();
+    micro_ops_after = feed.micro_ops();
+  }
+
+  [[nodiscard]] LaneResult result(const SimulateOptions& options) const {
+    LaneResult result;
+    Picoseconds ended = lane->now();
+    if (lane->finished()) {
+      for (const VirtualThread& thread : lane->threads()) {
+        ended = std::max(ended, thread.now());
+      }
+    }
+    result.elapsed = ended - started;
+    result.micro_ops = micro_ops_after - micro_ops_before;
+    const Counters timing = lane->counters().since(counters_before);
+    const Counters tags = hierarchy_after.since(hierarchy_before);
+    result.counters = timing.plus(tags);
+    std::uint32_t groups = 1;
+    for (const std::uint32_t group : options.group_of_thread) {
+      groups = std::max(groups, group + 1);
+    }
+    result.groups.resize(groups);
+    const std::vector<VirtualThread>& threads = lane->threads();
+    for (std::size_t thread = 0; thread < threads.size(); ++thread) {
+      const std::uint32_t group = options.group_of_thread.empty() ? 0 : options.group_of_thread[thread];
+      result.groups[group].operations += threads[thread].operations() - operations_before[thread];
+      result.groups[group].user_bytes += threads[thread].user_bytes() - bytes_before[thread];
+      result.groups[group].latency.merge(threads[thread].latency());
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
+                                 std::span<const PlatformParams> platforms, const SimulateOptions& options) {
+  ensure(!platforms.empty() && threads > 0, "simulate() without a platform or a thread");
+  for (const PlatformParams& platform : platforms) {
+    validate(platform);
+    const std::int64_t hardware_threads = platform.core.cores * platform.core.threads_per_core;
+    if (static_cast<std::int64_t>(threads) > hardware_threads) {
+      throw ConfigError("threads = " + std::to_string(threads) + ": the platform has " +
+                        std::to_string(hardware_threads) + " hardware threads (core.cores x core.threads_per_core)");
+    }
+  }
+  require_same_hierarchy(platforms);
+  Hierarchy hierarchy(platforms.front(), threads);
+  SharedFeed feed(source, hierarchy, threads, platforms.size());
+  std::vector<Measurement> lanes(platforms.size());
+  for (std::size_t index = 0; index < platforms.size(); ++index) {
+    lanes[index].lane =
+        std::make_unique<Lane>(platforms[index], threads, feed.lane(index), options.seed, options.pmem_footprint);
+    if (options.length.warmup_operations == 0) {
+      lanes[index].start(feed, hierarchy);
+    }
+  }
+  const std::int64_t total = options.length.warmup_operations + options.length.measured_operations;
+  for (bool running = true; running;) {
+    running = false;
+    for (Measurement& measured : lanes) {
+      if (measured.done) {
+        continue;
+      }
+      const std::int64_t goal = measured.measuring ? total : options.length.warmup_operations;
+      const bool more = measured.lane->run(goal, kStepsPerSlice);
+      if (!more && !measured.measuring && measured.lane->operations() >= goal) {
+        measured.start(feed, hierarchy);
+      } else if (!more) {
+        if (!measured.measuring) {
+          measured.start(feed, hierarchy);
+        }
+        measured.stop(feed, hierarchy);
+      }
+      running = running || !measured.done;
+    }
+    if (options.poll) {
+      options.poll();
+    }
+  }
+  std::vector<LaneResult> results;
+  for (const Measurement& measured : lanes) {
+    results.push_back(measured.result(options));
+  }
+  return results;
+}
+
+}  // namespace pmsim::machine

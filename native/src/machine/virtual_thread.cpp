@@ -1,0 +1,644 @@
+#include "pmsim/machine/virtual_thread.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "pmsim/core/error.hpp"
+
+namespace pmsim::machine {
+
+using memory::OpKind;
+
+namespace {
+
+constexpr std::uint8_t code(OpKind kind) { return static_cast<std::uint8_t>(kind); }
+
+bool on_pmem(std::uint64_t line) { return memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem; }
+
+}  // namespace
+
+VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core,
+                             CoreTiming& core, MemorySystem& memory, Counters& counters, Feed& feed)
+    : id_(id),
+      params_(params),
+      core_(&core),
+      memory_(&memory),
+      counters_(&counters),
+      feed_(&feed),
+      cycle_(kSecond / params.core.frequency),
+      instruction_time_(kSecond * threads_on_core / (params.core.frequency * params.core.dispatch_width)),
+      half_read_(params.core.shared_read_latency / 2),
+      half_write_(params.core.shared_write_latency / 2),
+      page_line_shift_(std::countr_zero(static_cast<std::uint64_t>(params.tlb.page_size) / memory::kLineBytes)),
+      window_limit_(static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.window / threads_on_core))),
+      window_(std::bit_ceil(2 * window_limit_ + 16)),
+      window_mask_(window_.size() - 1),
+      queue_(std::bit_ceil(static_cast<std::uint64_t>(params.core.store_buffer))),
+      queue_mask_(queue_.size() - 1),
+      queue_capacity_(static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.store_buffer / threads_on_core))) {}
+
+Picoseconds VirtualThread::next_action() const noexcept { return std::min({front_key_, store_key_, pending_key_}); }
+
+Picoseconds VirtualThread::advance(Picoseconds limit) {
+  for (;;) {
+    const Picoseconds next = next_action();
+    if (next > limit || next == kNever) {
+      return next;
+    }
+    if (pending_key_ == next) {
+      issue_pending(next);
+    } else if (store_key_ == next) {
+      process_store_queue(next);
+    } else {
+      dispatch(std::min({limit, store_key_, pending_key_}));
+    }
+    if (interrupted_) {
+      interrupted_ = false;
+      return next_action();
+    }
+  }
+}
+
+void VirtualThread::wake_front() {
+  if (front_key_ == kNever && !finished_ && !mfence_blocks_) {
+    front_key_ = now_;
+  }
+}
+
+void VirtualThread::step(std::uint32_t instructions) {
+  now_ += instruction_time_ * instructions;
+  position_ += instructions;
+}
+
+std::uint64_t VirtualThread::push_slot(Picoseconds done, Picoseconds begin) {
+  slot_at(window_tail_) = Slot{position_, done, begin};
+  return window_tail_++;
+}
+
+void VirtualThread::retire_head() {
+  const Slot& head = slot_at(window_head_);
+  retired_ = std::max(retired_, head.done);
+  if (head.begin >= 0) {
+    latency_.record(std::max(retired_, head.begin) - head.begin);
+  }
+  ++window_head_;
+}
+
+bool VirtualThread::make_room(std::uint32_t instructions, Picoseconds limit) {
+  while (window_head_ != window_tail_) {
+    const Slot& head = slot_at(window_head_);
+    const bool full = window_tail_ - window_head_ >= window_.size() - 1;
+    if (!full && position_ + instructions <= head.position + window_limit_) {
+      break;
+    }
+    if (head.done == kNever) {
+      front_key_ = kNever;
+      return false;
+    }
+    retire_head();
+    now_ = std::max(now_, retired_);
+  }
+  front_key_ = now_;
+  return now_ <= limit;
+}
+
+bool VirtualThread::drain_window(Picoseconds limit) {
+  while (window_head_ != window_tail_) {
+    if (slot_at(window_head_).done == kNever) {
+      front_key_ = kNever;
+      return false;
+    }
+    retire_head();
+    now_ = std::max(now_, retired_);
+  }
+  now_ = std::max(now_, loads_done_);
+  front_key_ = now_;
+  return now_ <= limit;
+}
+
+void VirtualThread::dispatch(Picoseconds limit) {
+  while (now_ <= limit) {
+    if (next_ == end_) {
+      interrupted_ = true;  // between batches the lane looks at its goal
+      feed_->next(id_, next_, end_);
+      if (next_ == end_) {
+        finished_ = true;
+        front_key_ = kNever;
+        // What still sits in an open write-combining buffer leaves it.
+        if (combining_bytes_ > 0) {
+          close_write_combining(now_);
+        }
+        while (window_head_ != window_tail_ && slot_at(window_head_).done != kNever) {
+          retire_head();
+        }
+        return;
+      }
+    }
+    const TimedOp& op = *next_;
+    bool consumed = true;
+    switch (op.kind) {
+      case code(OpKind::kCompute):
+        consumed = make_room(op.instructions, limit);
+        if (consumed) {
+          now_ += std::max(static_cast<Picoseconds>(op.line) * cycle_, instruction_time_ * op.instructions);
+          position_ += op.instructions;
+        }
+        break;
+      case code(OpKind::kLoad):
+        consumed = dispatch_load(op, limit);
+        break;
+      case code(OpKind::kPrefetch):
+        consumed = dispatch_prefetch(op, limit);
+        break;
+      case code(OpKind::kStore):
+      case code(OpKind::kStreamStore):
+      case code(OpKind::kClwb):
+      case code(OpKind::kClflushOpt):
+      case code(OpKind::kClflush):
+      case code(OpKind::kSfence):
+      case code(OpKind::kMfence):
+        consumed = dispatch_store(op, limit);
+        break;
+      case kWriteback:
+        consumed = dispatch_writeback(op, limit);
+        break;
+      case kHwPrefetch:
+        dispatch_hardware_prefetch(op);
+        break;
+      case code(OpKind::kBlockRead):
+      case code(OpKind::kBlockWrite):
+      case code(OpKind::kBlockFlush):
+        consumed = dispatch_block_io(op, limit);
+        break;
+      case code(OpKind::kOperationBegin):
+        if ((op.flags & kTimedSerialising) != 0) {
+          consumed = drain_window(limit);
+        }
+        if (consumed) {
+          begin_ = now_;
+        }
+        break;
+      case code(OpKind::kOperationEnd):
+        consumed = make_room(0, limit);
+        if (consumed) {
+          push_slot(now_, begin_);
+          begin_ = -1;
+          ++operations_;
+          user_bytes_ += static_cast<std::int64_t>(op.line);
+        }
+        break;
+      default:
+        throw SimulationError("pmsim bug: unknown timed operation");
+    }
+    if (!consumed) {
+      return;
+    }
+    ++next_;
+    ++timed_ops_;
+    if (front_key_ != kNever) {
+      front_key_ = now_;
+    } else {
+      return;  // an mfence has stopped the front end
+    }
+    if (interrupted_ || store_key_ < now_ || pending_key_ < now_) {
+      return;
+    }
+  }
+}
+
+Picoseconds VirtualThread::translation_time(std::uint64_t line, std::uint8_t translation, Picoseconds at) {
+  switch (translation) {
+    case kTlbFirst:
+      return 0;
+    case kTlbSecond:
+      return params_.tlb.second_level_latency;
+    case kWalkL2:
+      return params_.tlb.walk_latency + params_.l2.latency;
+    case kWalkLlc:
+      return params_.tlb.walk_latency + params_.llc.latency;
+    default: {
+      const Picoseconds walked = at + params_.tlb.walk_latency;
+      return memory_->read(page_table_line(line >> page_line_shift_), walked + half_read_) + half_read_ - at;
+    }
+  }
+}
+
+Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, std::uint8_t translation, Picoseconds at) {
+  const Picoseconds start = at + translation_time(line, translation, at);
+  switch (level) {
+    case kL1:
+      return std::max(start + params_.l1.latency, core_->arrival(line));
+    case kL2:
+      return std::max(start + params_.l2.latency, core_->arrival(line));
+    case kLlc:
+      return start + params_.llc.latency;
+    default: {
+      const Picoseconds arrives = memory_->read(line, start + half_read_) + half_read_;
+      core_->note_fill(line, arrives);
+      return arrives;
+    }
+  }
+}
+
+bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
+  if (!make_room(1, limit)) {
+    return false;
+  }
+  const bool waits = (op.flags & kTimedDependent) != 0 && (last_pending_ >= 0 || last_load_done_ > now_);
+  if (waits) {
+    if (static_cast<std::size_t>(unresolved_) == kPendingLoads) {
+      front_key_ = kNever;
+      return false;
+    }
+    int index = 0;
+    while (pending_[static_cast<std::size_t>(index)].used) {
+      ++index;
+    }
+    const Picoseconds ready = last_pending_ >= 0 ? kNever : last_load_done_;
+    pending_[static_cast<std::size_t>(index)] = PendingLoad{op, push_slot(kNever, -1), ready, last_pending_, true};
+    last_pending_ = index;
+    ++unresolved_;
+    pending_key_ = std::min(pending_key_, ready);
+    step(1);
+    return true;
+  }
+  std::size_t buffer = 0;
+  if (needs_buffer(op.level)) {
+    buffer = CoreTiming::earliest(core_->fill_buffers());
+    const Picoseconds free = core_->fill_buffers()[buffer];
+    if (free > now_) {
+      now_ = free == kNever ? now_ : free;
+      front_key_ = free;
+      return false;
+    }
+  }
+  const Picoseconds done = fetch(op.line, op.level, op.translation, now_);
+  if (needs_buffer(op.level)) {
+    core_->fill_buffers()[buffer] = done;
+  }
+  push_slot(done, -1);
+  last_load_done_ = done;
+  last_pending_ = -1;
+  loads_done_ = std::max(loads_done_, done);
+  step(1);
+  return true;
+}
+
+bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
+  if (!make_room(1, limit)) {
+    return false;
+  }
+  if (needs_buffer(op.level)) {
+    const std::size_t buffer = CoreTiming::earliest(core_->fill_buffers());
+    const Picoseconds free = core_->fill_buffers()[buffer];
+    if (free > now_) {
+      now_ = free == kNever ? now_ : free;
+      front_key_ = free;
+      return false;
+    }
+    const Picoseconds done = fetch(op.line, op.level, op.translation, now_);
+    core_->fill_buffers()[buffer] = done;
+    core_->note_fill(op.line, done);
+  } else {
+    core_->note_fill(op.line, fetch(op.line, op.level, op.translation, now_));
+  }
+  step(1);
+  return true;
+}
+
+void VirtualThread::dispatch_hardware_prefetch(const TimedOp& op) {
+  std::vector<Picoseconds>& slots = core_->prefetch_slots();
+  const std::size_t slot = CoreTiming::earliest(slots);
+  const Picoseconds start = std::max(now_, slots[slot]);
+  const Picoseconds done = memory_->read(op.line, start + half_read_) + half_read_;
+  slots[slot] = done;
+  core_->note_fill(op.line, done);
+}
+
+bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
+  std::vector<Picoseconds>& slots = core_->writeback_slots();
+  const std::size_t slot = CoreTiming::earliest(slots);
+  if (slots[slot] > now_) {
+    // The miss that evicts this line waits until the line has a place to go.
+    front_key_ = slots[slot];
+    now_ = front_key_ == kNever ? now_ : front_key_;
+    if (front_key_ > limit) {
+      return false;
+    }
+  }
+  const WriteToken token{.thread = id_, .buffer = static_cast<std::uint16_t>(slot), .writeback = true, .issued = now_};
+  const Picoseconds accepted = memory_->write(op.line, now_ + half_write_, token);
+  slots[slot] = accepted == kNever ? kNever : accepted + half_write_;
+  interrupted_ = on_pmem(op.line);
+  return true;
+}
+
+bool VirtualThread::dispatch_block_io(const TimedOp& op, Picoseconds limit) {
+  if (!drain_window(limit)) {
+    return false;
+  }
+  BlockDevice& device = memory_->block_device();
+  if (op.kind == code(OpKind::kBlockRead)) {
+    now_ = device.read(op.line, op.instructions, now_);
+  } else if (op.kind == code(OpKind::kBlockWrite)) {
+    now_ = device.write(op.line, op.instructions, now_);
+  } else {
+    now_ = device.flush(now_);
+  }
+  return true;
+}
+
+bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
+  if (!make_room(1, limit)) {
+    return false;
+  }
+  if (queued() == queue_capacity_) {
+    front_key_ = kNever;
+    return false;
+  }
+  const bool fence = op.kind == code(OpKind::kSfence) || op.kind == code(OpKind::kMfence);
+  QueuedStore& entry = queue_at(queue_tail_++);
+  entry = QueuedStore{.line = op.line,
+                      .slot = fence ? push_slot(kNever, -1) : 0,
+                      .dispatched = now_,
+                      .senior = unresolved_ == 0 ? std::max(now_, loads_done_) : kNever,
+                      .owned = kNever,
+                      .kind = op.kind,
+                      .bytes = op.level,
+                      .level = op.level,
+                      .translation = op.translation,
+                      .flags = op.flags};
+  if (op.kind == code(OpKind::kStore) && ownership_next_ == queue_tail_ - 1 &&
+      (unresolved_ == 0 || (op.flags & kTimedDependent) == 0)) {
+    ask_ownership(entry, now_);
+  }
+  step(1);
+  update_store_key();
+  if (op.kind == code(OpKind::kMfence)) {
+    mfence_blocks_ = true;
+    front_key_ = kNever;
+  }
+  return true;
+}
+
+bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
+  const bool early = &entry != &queue_at(queue_head_);
+  if ((entry.flags & kTimedAfterFlush) != 0 && early) {
+    return false;
+  }
+  if (needs_buffer(entry.level)) {
+    std::vector<Picoseconds>& buffers = core_->fill_buffers();
+    const std::size_t buffer = CoreTiming::earliest(buffers);
+    if (buffers[buffer] > at) {
+      return false;
+    }
+    entry.owned = fetch(entry.line, entry.level, entry.translation, at);
+    core_->note_fill(entry.line, entry.owned);
+    buffers[buffer] = entry.owned;
+  } else {
+    entry.owned = fetch(entry.line, entry.level, entry.translation, at);
+  }
+  return true;
+}
+
+void VirtualThread::update_pending_key() noexcept {
+  pending_key_ = kNever;
+  if (unresolved_ > 0) {
+    for (const PendingLoad& load : pending_) {
+      if (load.used) {
+        pending_key_ = std::min(pending_key_, load.ready);
+      }
+    }
+  }
+}
+
+void VirtualThread::issue_pending(Picoseconds at) {
+  std::size_t index = 0;
+  while (!pending_[index].used || pending_[index].ready != at) {
+    ++index;
+  }
+  PendingLoad& load = pending_[index];
+  std::size_t buffer = 0;
+  if (needs_buffer(load.op.level)) {
+    buffer = CoreTiming::earliest(core_->fill_buffers());
+    const Picoseconds free = core_->fill_buffers()[buffer];
+    if (free > at) {
+      load.ready = free;
+      update_pending_key();
+      return;
+    }
+  }
+  const Picoseconds done = fetch(load.op.line, load.op.level, load.op.translation, at);
+  if (needs_buffer(load.op.level)) {
+    core_->fill_buffers()[buffer] = done;
+  }
+  slot_at(load.slot).done = done;
+  loads_done_ = std::max(loads_done_, done);
+  load.used = false;
+  --unresolved_;
+  if (last_pending_ == static_cast<int>(index)) {
+    last_pending_ = -1;
+    last_load_done_ = done;
+  }
+  for (PendingLoad& other : pending_) {
+    if (other.used && other.producer == static_cast<int>(index)) {
+      other.producer = -1;
+      other.ready = done;
+    }
+  }
+  update_pending_key();
+  if (unresolved_ == 0) {
+    for (std::uint64_t entry = queue_head_; entry != queue_tail_; ++entry) {
+      QueuedStore& store = queue_at(entry);
+      if (store.senior == kNever) {
+        store.senior = std::max(store.dispatched, loads_done_);
+      }
+    }
+    update_store_key();
+  }
+  wake_front();
+}
+
+void VirtualThread::send(std::uint64_t line, std::size_t buffer, Picoseconds at, Picoseconds hold) {
+  const WriteToken token{
+      .thread = id_, .buffer = static_cast<std::uint16_t>(buffer), .issued = at, .hold = hold};
+  const Picoseconds accepted = memory_->write(line, at + half_write_, token);
+  if (accepted == kNever) {
+    core_->fill_buffers()[buffer] = kNever;
+    ++outstanding_writes_;
+  } else {
+    const Picoseconds done = accepted + half_write_;
+    core_->fill_buffers()[buffer] = std::max(done, at + hold);
+    writes_done_ = std::max(writes_done_, done);
+  }
+  interrupted_ = interrupted_ || on_pmem(line);
+}
+
+void VirtualThread::close_write_combining(Picoseconds at) {
+  combining_bytes_ = 0;
+  send(combining_line_, combining_buffer_, at, params_.core.stream_hold);
+  combining_line_ = ~std::uint64_t{0};
+}
+
+Picoseconds VirtualThread::head_time() {
+  const QueuedStore& head = queue_at(queue_head_);
+  if (head.senior == kNever) {
+    return kNever;
+  }
+  Picoseconds at = std::max(head.senior, last_commit_);
+  if (ordered_flush_) {
+    if (outstanding_writes_ > 0) {
+      return kNever;
+    }
+    at = std::max(at, writes_done_);
+  }
+  const std::vector<Picoseconds>& buffers = core_->fill_buffers();
+  switch (head.kind) {
+    case code(OpKind::kStore):
+      return head.owned == kNever ? std::max(at, buffers[CoreTiming::earliest(buffers)]) : std::max(at, head.owned);
+    case code(OpKind::kStreamStore):
+      return combining_bytes_ > 0 && combining_line_ == head.line
+                 ? at
+                 : std::max(at, buffers[CoreTiming::earliest(buffers)]);
+    case code(OpKind::kClwb):
+    case code(OpKind::kClflushOpt):
+    case code(OpKind::kClflush):
+      at = std::max(at, last_flush_ + params_.core.flush_interval);
+      return (head.flags & kTimedDirty) != 0 ? std::max(at, buffers[CoreTiming::earliest(buffers)]) : at;
+    default:  // fences
+      if (combining_bytes_ > 0) {
+        return at;
+      }
+      return outstanding_writes_ > 0 ? kNever : std::max(at, writes_done_);
+  }
+}
+
+void VirtualThread::update_store_key() {
+  store_key_ = queued() == 0 ? kNever : head_time();
+  while (ownership_next_ != queue_tail_ &&
+         (ownership_next_ < queue_head_ || queue_at(ownership_next_).kind != code(OpKind::kStore) ||
+          queue_at(ownership_next_).owned != kNever)) {
+    ++ownership_next_;
+  }
+  if (ownership_next_ != queue_tail_) {
+    const QueuedStore& entry = queue_at(ownership_next_);
+    if ((entry.flags & kTimedAfterFlush) == 0) {
+      const std::vector<Picoseconds>& buffers = core_->fill_buffers();
+      store_key_ = std::min(store_key_, needs_buffer(entry.level)
+                                            ? std::max(entry.dispatched, buffers[CoreTiming::earliest(buffers)])
+                                            : entry.dispatched);
+    }
+  }
+}
+
+void VirtualThread::process_store_queue(Picoseconds at) {
+  if (ownership_next_ != queue_tail_ && ownership_next_ != queue_head_ &&
+      (queue_at(ownership_next_).flags & kTimedAfterFlush) == 0 && queue_at(ownership_next_).dispatched <= at) {
+    ask_ownership(queue_at(ownership_next_), at);
+  }
+  if (queued() > 0 && head_time() <= at) {
+    QueuedStore& head = queue_at(queue_head_);
+    bool leaves = true;
+    switch (head.kind) {
+      case code(OpKind::kStore):
+        if (head.owned == kNever) {
+          ask_ownership(head, at);
+          leaves = false;
+        } else {
+          last_commit_ = at + cycle_;
+        }
+        break;
+      case code(OpKind::kStreamStore):
+        if (combining_bytes_ > 0 && combining_line_ != head.line) {
+          close_write_combining(at);
+          leaves = false;  // once more, with a buffer of its own
+        } else if (combining_bytes_ > 0) {
+          combining_bytes_ += head.bytes;
+          if (combining_bytes_ >= memory::kLineBytes) {
+            close_write_combining(at);
+          }
+          last_commit_ = at + cycle_;
+        } else {
+          const Picoseconds start = at + translation_time(head.line, head.translation, at);
+          const std::size_t buffer = CoreTiming::earliest(core_->fill_buffers());
+          if (head.bytes >= memory::kLineBytes) {
+            send(head.line, buffer, start, params_.core.stream_hold);
+          } else {
+            core_->fill_buffers()[buffer] = kNever;
+            combining_line_ = head.line;
+            combining_buffer_ = buffer;
+            combining_bytes_ = head.bytes;
+          }
+          last_commit_ = at + cycle_;
+        }
+        break;
+      case code(OpKind::kClwb):
+      case code(OpKind::kClflushOpt):
+      case code(OpKind::kClflush):
+        ordered_flush_ = false;
+        if ((head.flags & kTimedDirty) != 0) {
+          send(head.line, CoreTiming::earliest(core_->fill_buffers()), at, 0);
+          ordered_flush_ = head.kind == code(OpKind::kClflush);
+        }
+        last_flush_ = at;
+        last_commit_ = at;
+        break;
+      default: {  // fences
+        if (combining_bytes_ > 0) {
+          close_write_combining(at);
+          leaves = false;
+          break;
+        }
+        const Picoseconds reached = std::max(head.senior, last_commit_);
+        Picoseconds complete = at + params_.core.fence_latency;
+        if (head.kind == code(OpKind::kMfence)) {
+          complete = std::max(complete, loads_done_);
+        }
+        counters_->fence_wait_ps += complete - reached;
+        slot_at(head.slot).done = complete;
+        last_commit_ = complete;
+        ordered_flush_ = false;
+        if (head.kind == code(OpKind::kMfence)) {
+          mfence_blocks_ = false;
+          now_ = std::max(now_, complete);
+        }
+        break;
+      }
+    }
+    if (leaves) {
+      ++queue_head_;
+      if (front_key_ == kNever) {
+        now_ = std::max(now_, finished_ ? now_ : std::min(at, last_commit_));
+        wake_front();
+      }
+    }
+  }
+  update_store_key();
+}
+
+void VirtualThread::granted(const Grant& grant) {
+  const Picoseconds done = grant.accepted + half_write_;
+  if (grant.token.writeback) {
+    core_->writeback_slots()[grant.token.buffer] = done;
+  } else {
+    core_->fill_buffers()[grant.token.buffer] = std::max(done, grant.token.issued + grant.token.hold);
+    --outstanding_writes_;
+    writes_done_ = std::max(writes_done_, done);
+  }
+}
+
+void VirtualThread::buffers_changed() {
+  if (unresolved_ > 0) {
+    const Picoseconds free = core_->fill_buffers()[CoreTiming::earliest(core_->fill_buffers())];
+    for (PendingLoad& load : pending_) {
+      if (load.used && load.producer == -1 && load.ready == kNever) {
+        load.ready = free;
+      }
+    }
+    update_pending_key();
+  }
+  update_store_key();
+  wake_front();
+}
+
+}  // namespace pmsim::machine

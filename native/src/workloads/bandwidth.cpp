@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "pmsim/core/random.hpp"
+#include "pmsim/workloads/access.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace pmsim::workloads {
+
+namespace {
+
+using memory::kLineBytes;
+
+enum class Pattern : std::uint8_t { kRandom, kSequential, kStrided };
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+constexpr std::uint32_t kChunkInstructions = 12;  ///< drawing the next address: LATTester's shift register, OptaneStudy memaccess.c
+constexpr std::uint64_t kLinesPerPiece = 16;      ///< a long chunk is executed in pieces, so that streams stay short
+
+/// Chunks of `access_size` bytes, line by line, back to back: the bandwidth microbenchmark of all published studies.
+class Bandwidth final : public Workload {
+ public:
+  Bandwidth(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
+      : memory_(capacities_of(platform)) {
+    const std::string medium = parameters.choice("memory", {"dram", "pmem"});
+    access_ = access_named(parameters.choice("operation", {"load", "store", "store+clwb", "ntstore"}));
+    const std::string pattern = parameters.choice("pattern", {"random", "sequential", "strided"});
+    pattern_ = pattern == "random" ? Pattern::kRandom : pattern == "sequential" ? Pattern::kSequential : Pattern::kStrided;
+    const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
+    chunk_bytes_ = static_cast<std::uint64_t>(parameters.number("access_size", kLineBytes, kMaxBytes));
+    stride_ = static_cast<std::uint64_t>(parameters.number("stride", 0, kMaxBytes));
+    const bool shared = parameters.number("shared_region", 0, 1) != 0;
+    const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
+    fence_every_ = static_cast<std::uint64_t>(parameters.number("fence_every", 0, kMaxBytes));
+    if (chunk_bytes_ % kLineBytes != 0) {
+      parameters.refuse("access_size", "must be a multiple of 64 bytes");
+    }
+    if (pattern_ == Pattern::kStrided && (stride_ < chunk_bytes_ || stride_ % kLineBytes != 0)) {
+      parameters.refuse("stride", "must be a multiple of 64 bytes and at least access_size");
+    }
+    const std::uint64_t step = pattern_ == Pattern::kStrided ? stride_ : chunk_bytes_;
+    const bool partitioned = !shared || pattern_ != Pattern::kRandom;
+    slots_ = region_bytes / step / (partitioned ? threads : 1);
+    if (slots_ == 0) {
+      parameters.refuse("region_size", partitioned && threads > 1
+                                           ? "too small: each thread needs room for one access of its own"
+                                           : "is smaller than access_size (or stride)");
+    }
+    const memory::Medium on = medium == "dram" ? memory::Medium::kDram : memory::Medium::kPmem;
+    const memory::Address base =
+        memory_.allocate(on, region_bytes, {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
+    footprint_ = on == memory::Medium::kPmem ? region_bytes : 0;
+    for (std::uint32_t thread = 0; thread < threads; ++thread) {
+      Thread state{.random = Random(mix64(seed) + thread), .base = base};
+      state.base += partitioned ? thread * slots_ * step : 0;
+      // Threads of a real run drift apart: sequential ones begin at different places of their part.
+      state.slot = pattern_ == Pattern::kRandom ? 0 : state.random.below(slots_);
+      threads_.push_back(state);
+    }
+    const auto lines_in_piece =
+        static_cast<std::int64_t>(std::min(kLinesPerPiece, chunk_bytes_ / kLineBytes));
+    const bool cached_writes = access_ == Access::kStore;
+    // Plain stores reach memory only when the caches are full of dirty lines; everything else is steady soon.
+    const std::int64_t warmup_lines = cached_writes ? cached_lines(platform, threads) * 3 / 2 : 24'000;
+    const std::int64_t measured_lines = std::max<std::int64_t>(80'000, 2'500 * static_cast<std::int64_t>(threads));
+    length_.warmup_operations = warmup_lines / lines_in_piece;
+    length_.measured_operations = measured_lines / lines_in_piece;
+  }
+
+  [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
+  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
+
+  void refill(std::uint32_t thread, memory::Stream& stream) override {
+    memory_.attach(stream, thread);
+    Thread& state = threads_[thread];
+    for (std::uint64_t lines = 0; lines < kLinesPerPiece;) {
+      if (state.remaining == 0) {
+        start_chunk(state);
+      }
+      const std::uint64_t bytes = std::min<std::uint64_t>(state.remaining, kLinesPerPiece * kLineBytes);
+      for (std::uint64_t done = 0; done < bytes; done += kLineBytes) {
+        touch_line(memory_, state.address + done, access_);
+        state.unfenced += kLineBytes;
+        if (fence_every_ > 0 && state.unfenced >= fence_every_) {
+          memory_.sfence();
+          state.unfenced = 0;
+        }
+      }
+      stream.push(memory::OpKind::kOperationEnd, 0, static_cast<std::uint32_t>(bytes));
+      state.address += bytes;
+      state.remaining -= bytes;
+      lines += bytes / kLineBytes;
+    }
+  }
+
+ private:
+  struct Thread {
+    Random random;
+    memory::Address base;
+    memory::Address address = 0;
+    std::uint64_t remaining = 0;
+    std::uint64_t slot = 0;
+    std::uint64_t unfenced = 0;
+  };
+
+  void start_chunk(Thread& state) {
+    if (pattern_ == Pattern::kRandom) {
+      memory_.compute(0, kChunkInstructions);
+      state.address = state.base + state.random.below(slots_) * chunk_bytes_;
+    } else {
+      state.address = state.base + state.slot * (pattern_ == Pattern::kStrided ? stride_ : chunk_bytes_);
+      state.slot = state.slot + 1 == slots_ ? 0 : state.slot + 1;
+    }
+    state.remaining = chunk_bytes_;
+  }
+
+  memory::SimMemory memory_;
+  Access access_{};
+  Pattern pattern_{};
+  std::uint64_t chunk_bytes_ = 0;
+  std::uint64_t stride_ = 0;
+  std::uint64_t fence_every_ = 0;
+  std::uint64_t slots_ = 0;  ///< places for a chunk in a thread's part of the region
+  std::uint64_t footprint_ = 0;
+  machine::RunLength length_;
+  std::vector<Thread> threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_bandwidth(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed) {
+  return std::make_unique<Bandwidth>(parameters, platform, seed);
+}
+
+}  // namespace pmsim::workloads

@@ -1,0 +1,79 @@
+#include <cstdint>
+
+#include "pmsim/core/random.hpp"
+#include "pmsim/workloads/access.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace pmsim::workloads {
+
+namespace {
+
+using memory::kLineBytes;
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+constexpr std::int64_t kWarmup = 6'000;
+constexpr std::int64_t kMeasured = 30'000;
+
+/// One access after the other by one thread: dependent loads, or one persistent store (with its fence) at a time.
+class Latency final : public Workload {
+ public:
+  Latency(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
+      : memory_(capacities_of(platform)), random_(seed) {
+    const bool dram = parameters.choice("memory", {"dram", "pmem"}) == "dram";
+    access_ = access_named(
+        parameters.choice("operation", {"load", "ntstore", "store+clwb", "store+clflushopt", "store+clflush"}));
+    pattern_ = parameters.choice("pattern", {"same-line", "sequential", "random"});
+    const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
+    lines_ = region_bytes / kLineBytes;
+    base_ = memory_.allocate(dram ? memory::Medium::kDram : memory::Medium::kPmem, region_bytes,
+                             {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
+    footprint_ = dram ? 0 : region_bytes;
+  }
+
+  [[nodiscard]] std::uint32_t threads() const override { return 1; }
+  [[nodiscard]] machine::RunLength length() const override { return {kWarmup, kMeasured}; }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
+
+  void refill(std::uint32_t thread, memory::Stream& stream) override {
+    memory_.attach(stream, thread);
+    for (int count = 0; count < 16; ++count) {
+      stream.push(memory::OpKind::kOperationBegin, 0, 0, memory::kSerialising);
+      const memory::Address address = base_ + next_line() * kLineBytes;
+      if (access_ == Access::kLoad) {
+        static_cast<void>(memory_.load_dependent<Line>(address));
+      } else {
+        touch_line(memory_, address, access_);
+        memory_.sfence();
+      }
+      stream.push(memory::OpKind::kOperationEnd, 0, kLineBytes);
+    }
+  }
+
+ private:
+  std::uint64_t next_line() {
+    if (pattern_ == "random") {
+      return random_.below(lines_);
+    }
+    if (pattern_ == "sequential") {
+      position_ = position_ + 1 == lines_ ? 0 : position_ + 1;
+    }
+    return position_;
+  }
+
+  memory::SimMemory memory_;
+  Random random_;
+  Access access_{};
+  std::string pattern_;
+  memory::Address base_ = 0;
+  std::uint64_t lines_ = 0;
+  std::uint64_t position_ = 0;
+  std::uint64_t footprint_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_latency(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed) {
+  return std::make_unique<Latency>(parameters, platform, seed);
+}
+
+}  // namespace pmsim::workloads

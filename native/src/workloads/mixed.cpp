@@ -1,0 +1,208 @@
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pmsim/core/random.hpp"
+#include "pmsim/workloads/access.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace pmsim::workloads {
+
+namespace {
+
+using memory::kLineBytes;
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+constexpr std::uint64_t kPageBytes = 16'384;  ///< pages of the building-blocks paper, section 3.2
+constexpr std::uint32_t kLookupInstructions = 30;
+
+/// What a group's threads do (building-blocks paper, section 2.4): table scans, index lookups, log writing and page
+/// propagation; and plain random reads and writes for read/write mixes.
+enum class Task : std::uint8_t { kScan, kLookup, kLog, kPage, kRead, kWrite };
+
+struct Group {
+  Task task{};
+  memory::Address base = 0;
+  std::uint64_t part_bytes = 0;  ///< of each thread
+  std::uint64_t access_bytes = 0;
+};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char character : text) {
+    if (character == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += character;
+    }
+  }
+  return parts;
+}
+
+class Mixed final : public Workload {
+ public:
+  Mixed(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
+      : memory_(capacities_of(platform)) {
+    const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", 1 << 20, kMaxBytes));
+    for (const std::string& text : split(parameters.text("groups"), ';')) {
+      add_group(split(text, ':'), region_bytes, parameters, seed);
+    }
+    const auto threads = static_cast<std::int64_t>(threads_.size());
+    length_ = {2'500 * threads, 8'000 * threads};
+  }
+
+  [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
+  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] std::vector<std::uint32_t> groups() const override {
+    std::vector<std::uint32_t> groups;
+    for (const Thread& thread : threads_) {
+      groups.push_back(thread.group);
+    }
+    return groups;
+  }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
+
+  void refill(std::uint32_t thread, memory::Stream& stream) override {
+    memory_.attach(stream, thread);
+    Thread& state = threads_[thread];
+    const Group& group = groups_[state.group];
+    switch (group.task) {
+      case Task::kScan:
+        piece(state, group, stream, Access::kLoad, 4 * kLineBytes);
+        break;
+      case Task::kLookup:
+        memory_.compute(0, kLookupInstructions);
+        static_cast<void>(memory_.load_dependent<Line>(random_place(state, group)));
+        end(stream, kLineBytes);
+        break;
+      case Task::kLog:
+        piece(state, group, stream, Access::kStream, group.access_bytes);
+        memory_.sfence();
+        break;
+      case Task::kPage:
+      case Task::kRead:
+      case Task::kWrite:
+        chunk(state, group, stream);
+        break;
+    }
+  }
+
+ private:
+  struct Thread {
+    std::uint32_t group;
+    Random random;
+    memory::Address base;
+    std::uint64_t position = 0;
+    std::uint64_t remaining = 0;
+  };
+
+  static void end(memory::Stream& stream, std::uint64_t bytes) {
+    stream.push(memory::OpKind::kOperationEnd, 0, static_cast<std::uint32_t>(bytes));
+  }
+
+  /// The next `bytes` of a sequential walk through the thread's part.
+  void piece(Thread& state, const Group& group, memory::Stream& stream, Access access, std::uint64_t bytes) {
+    for (std::uint64_t done = 0; done < bytes; done += kLineBytes) {
+      touch_line(memory_, state.base + state.position, access);
+      state.position = state.position + kLineBytes >= group.part_bytes ? 0 : state.position + kLineBytes;
+    }
+    end(stream, bytes);
+  }
+
+  [[nodiscard]] static memory::Address random_place(Thread& state, const Group& group) {
+    return state.base + state.random.below(group.part_bytes / group.access_bytes) * group.access_bytes;
+  }
+
+  /// The next part of a chunk at a random place; a page ends with a fence.
+  void chunk(Thread& state, const Group& group, memory::Stream& stream) {
+    if (state.remaining == 0) {
+      state.position = random_place(state, group) - state.base;
+      state.remaining = group.access_bytes;
+    }
+    const std::uint64_t bytes = std::min<std::uint64_t>(state.remaining, 16 * kLineBytes);
+    for (std::uint64_t done = 0; done < bytes; done += kLineBytes) {
+      touch_line(memory_, state.base + state.position + done, group.task == Task::kRead ? Access::kLoad : Access::kStream);
+    }
+    state.position += bytes;
+    state.remaining -= bytes;
+    if (state.remaining == 0 && group.task == Task::kPage) {
+      memory_.sfence();
+    }
+    end(stream, bytes);
+  }
+
+  void add_group(const std::vector<std::string>& parts, std::uint64_t region_bytes, Parameters& parameters,
+                 std::uint64_t seed) {
+    if (parts.size() != 3 && parts.size() != 4) {
+      parameters.refuse("groups", "each group is task:memory:threads[:access_size], groups separated by ';'");
+    }
+    Group group;
+    std::uint64_t default_bytes = kLineBytes;
+    if (parts[0] == "scan") {
+      group.task = Task::kScan;
+    } else if (parts[0] == "lookup") {
+      group.task = Task::kLookup;
+    } else if (parts[0] == "log") {
+      group.task = Task::kLog;
+    } else if (parts[0] == "page") {
+      group.task = Task::kPage;
+      default_bytes = kPageBytes;
+    } else if (parts[0] == "read") {
+      group.task = Task::kRead;
+      default_bytes = 256;
+    } else if (parts[0] == "write") {
+      group.task = Task::kWrite;
+      default_bytes = 256;
+    } else {
+      parameters.refuse("groups", "task \"" + parts[0] + "\" is unknown; choose one of scan, lookup, log, page, read, write");
+    }
+    if (parts[1] != "dram" && parts[1] != "pmem") {
+      parameters.refuse("groups", "memory \"" + parts[1] + "\" is unknown; choose one of dram, pmem");
+    }
+    const std::uint64_t threads = positive(parts[2], "threads", 1024, parameters);
+    group.access_bytes = parts.size() == 4 ? positive(parts[3], "access_size", 1 << 24, parameters) : default_bytes;
+    if (group.access_bytes % kLineBytes != 0) {
+      parameters.refuse("groups", "access_size must be a multiple of 64 bytes");
+    }
+    const bool pmem = parts[1] == "pmem";
+    group.base = memory_.allocate(pmem ? memory::Medium::kPmem : memory::Medium::kDram, region_bytes,
+                                  {.name = parts[0], .alignment = 1 << 21, .backing = memory::Backing::kNone});
+    footprint_ += pmem ? region_bytes : 0;
+    group.part_bytes = region_bytes / threads / kLineBytes * kLineBytes;
+    if (group.part_bytes < group.access_bytes) {
+      parameters.refuse("region_size", "too small: each thread needs room for one access of its own");
+    }
+    for (std::uint64_t thread = 0; thread < threads; ++thread) {
+      Thread state{static_cast<std::uint32_t>(groups_.size()), Random(mix64(seed) + threads_.size()),
+                   group.base + thread * group.part_bytes};
+      state.position = state.random.below(group.part_bytes / kLineBytes) * kLineBytes;
+      threads_.push_back(state);
+    }
+    groups_.push_back(group);
+  }
+
+  static std::uint64_t positive(const std::string& text, std::string_view name, std::uint64_t maximum,
+                                const Parameters& parameters) {
+    const bool digits = !text.empty() && text.size() <= 9 && text.find_first_not_of("0123456789") == std::string::npos;
+    const std::uint64_t value = digits ? std::stoull(text) : 0;
+    if (value == 0 || value > maximum) {
+      parameters.refuse("groups", std::string(name) + " \"" + text + "\" must be a whole number from 1 to " + std::to_string(maximum));
+    }
+    return value;
+  }
+
+  memory::SimMemory memory_;
+  std::vector<Group> groups_;
+  std::vector<Thread> threads_;
+  std::uint64_t footprint_ = 0;
+  machine::RunLength length_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_mixed(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed) {
+  return std::make_unique<Mixed>(parameters, platform, seed);
+}
+
+}  // namespace pmsim::workloads

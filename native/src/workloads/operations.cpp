@@ -1,0 +1,218 @@
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pmsim/core/random.hpp"
+#include "pmsim/workloads/access.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace pmsim::workloads {
+
+namespace {
+
+using memory::kLineBytes;
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+/// Instructions that PerMA-Bench spends per random read beside the read itself: a 64-bit random number, a division
+/// by the number of places, two indirect calls. Calibrated (perma-a256, rp_64): two independent chains overlap in a
+/// window of 224 and only one in half of it, so it lies between 112 and 224; this is the family's one CPU number.
+constexpr std::uint32_t kReadInstructions = 112;
+constexpr std::uint32_t kWriteInstructions = 8;
+
+struct Step {
+  bool read = true;
+  memory::Medium medium = memory::Medium::kPmem;
+  std::uint64_t bytes = 0;
+  Access access = Access::kLoad;
+  bool persist = false;      ///< ends with an sfence
+  std::int64_t offset = 0;   ///< writes: from the last address
+};
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) {
+      return parts;
+    }
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  const bool negative = !text.empty() && text.front() == '-';
+  if (negative) {
+    text.remove_prefix(1);
+  }
+  if (text.empty() || text.size() > 12 || text.find_first_not_of("0123456789") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::int64_t value = std::stoll(std::string(text));
+  return negative ? -value : value;
+}
+
+/// PerMA-Bench's notation: r|w, p|d (PMem or DRAM), size, and for writes cache|cacheinv|nocache|none and an offset
+/// from the last address.
+Step parse_step(std::string_view text, const Parameters& parameters) {
+  const auto refuse = [&](const std::string& problem) -> void {
+    parameters.refuse("operations", "\"" + std::string(text) + "\": " + problem +
+                                        "; write r[pd]_SIZE or w[pd]_SIZE_(cache|cacheinv|nocache|none)[_OFFSET], e.g. rp_64 "
+                                        "or wp_64_cache_128");
+  };
+  const std::vector<std::string_view> parts = split(text, '_');
+  const bool known = parts[0] == "r" || parts[0] == "w" || parts[0] == "rp" || parts[0] == "wp" || parts[0] == "rd" ||
+                     parts[0] == "wd";
+  if (!known) {
+    refuse("unknown operation");
+  }
+  Step step;
+  step.read = parts[0].front() == 'r';
+  step.medium = parts[0].size() == 2 && parts[0][1] == 'd' ? memory::Medium::kDram : memory::Medium::kPmem;
+  if (parts.size() < 2 || (step.read && parts.size() != 2) || (!step.read && (parts.size() < 3 || parts.size() > 4))) {
+    refuse("wrong number of parts");
+  }
+  const std::optional<std::int64_t> bytes = whole_number(parts[1]);
+  if (!bytes || *bytes < static_cast<std::int64_t>(kLineBytes) || *bytes % kLineBytes != 0 || *bytes > (1 << 20)) {
+    refuse("the size must be a multiple of 64 bytes, at most 1 MiB");
+  }
+  step.bytes = static_cast<std::uint64_t>(*bytes);
+  if (step.read) {
+    return step;
+  }
+  if (parts[2] == "cache") {
+    step.access = Access::kStoreClwb;
+  } else if (parts[2] == "cacheinv") {
+    step.access = Access::kStoreClflushOpt;
+  } else if (parts[2] == "nocache") {
+    step.access = Access::kStream;
+  } else if (parts[2] == "none") {
+    step.access = Access::kStore;
+  } else {
+    refuse("unknown persist instruction");
+  }
+  step.persist = step.access != Access::kStore;
+  if (parts.size() == 4) {
+    const std::optional<std::int64_t> offset = whole_number(parts[3]);
+    if (!offset || *offset % static_cast<std::int64_t>(kLineBytes) != 0) {
+      refuse("the offset must be a multiple of 64 bytes");
+    }
+    step.offset = *offset;
+  }
+  return step;
+}
+
+/// Every thread runs the chain over and over. A read goes to a random place, aligned to its size, that depends on
+/// the value of the read before it in the chain; chains do not depend on each other and overlap as far as the
+/// window allows. With `timed` each chain is timed on its own: it begins when all before it has retired.
+class Operations final : public Workload {
+ public:
+  Operations(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
+      : memory_(capacities_of(platform)) {
+    const std::string text = parameters.text("operations");
+    const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
+    const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", 4096, kMaxBytes));
+    timed_ = parameters.number("timed", 0, 1) != 0;
+    bool uses_dram = false;
+    bool uses_pmem = false;
+    std::int64_t lines = 0;
+    bool plain_stores = false;
+    for (const std::string_view part : split(text, ',')) {
+      steps_.push_back(parse_step(part, parameters));
+      (steps_.back().medium == memory::Medium::kDram ? uses_dram : uses_pmem) = true;
+      plain_stores = plain_stores || (!steps_.back().read && !steps_.back().persist);
+      lines += static_cast<std::int64_t>(steps_.back().bytes / kLineBytes);
+      if (steps_.back().bytes > region_bytes) {
+        parameters.refuse("region_size", "is smaller than the largest access of the chain");
+      }
+    }
+    const memory::RegionOptions options{.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone};
+    if (uses_dram) {
+      dram_ = memory_.allocate(memory::Medium::kDram, region_bytes, options);
+    }
+    if (uses_pmem) {
+      pmem_ = memory_.allocate(memory::Medium::kPmem, region_bytes, options);
+      footprint_ = region_bytes;
+    }
+    region_bytes_ = region_bytes;
+    for (std::uint32_t thread = 0; thread < threads; ++thread) {
+      randoms_.emplace_back(mix64(seed) + thread);
+    }
+    const std::int64_t warmup_lines = plain_stores ? cached_lines(platform, threads) * 3 / 2 : 20'000;
+    length_ = {warmup_lines / lines + 1, std::max<std::int64_t>(60'000 / lines, 2'000)};
+  }
+
+  [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(randoms_.size()); }
+  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
+
+  void refill(std::uint32_t thread, memory::Stream& stream) override {
+    memory_.attach(stream, thread);
+    Random& random = randoms_[thread];
+    if (timed_) {
+      stream.push(memory::OpKind::kOperationBegin, 0, 0, memory::kSerialising);
+    }
+    std::uint64_t offset = 0;  // of the last address, in the region
+    bool dependent = false;    // nothing has been read yet
+    std::uint64_t bytes = 0;
+    for (const Step& step : steps_) {
+      const memory::Address base = step.medium == memory::Medium::kDram ? dram_ : pmem_;
+      bytes += step.bytes;
+      if (step.read) {
+        memory_.compute(0, kReadInstructions);
+        offset = random.below(region_bytes_ / step.bytes) * step.bytes;
+        read(base + offset, step.bytes, dependent);
+        dependent = true;
+      } else {
+        memory_.compute(0, kWriteInstructions);
+        offset = wrap(offset, step);
+        for (std::uint64_t done = 0; done < step.bytes; done += kLineBytes) {
+          touch_line(memory_, base + offset + done, step.access);
+        }
+        if (step.persist) {
+          memory_.sfence();
+        }
+      }
+    }
+    stream.push(memory::OpKind::kOperationEnd, 0, static_cast<std::uint32_t>(bytes));
+  }
+
+ private:
+  void read(memory::Address address, std::uint64_t bytes, bool dependent) {
+    if (dependent) {
+      static_cast<void>(memory_.load_dependent<Line>(address));
+    } else {
+      touch_line(memory_, address, Access::kLoad);
+    }
+    for (std::uint64_t done = kLineBytes; done < bytes; done += kLineBytes) {
+      touch_line(memory_, address + done, Access::kLoad);
+    }
+  }
+
+  /// Last address plus the step's offset, kept inside the region.
+  [[nodiscard]] std::uint64_t wrap(std::uint64_t offset, const Step& step) const {
+    const auto places = static_cast<std::int64_t>(region_bytes_ - step.bytes + kLineBytes);
+    const std::int64_t moved = (static_cast<std::int64_t>(offset) + step.offset) % places;
+    return static_cast<std::uint64_t>(moved < 0 ? moved + places : moved) / kLineBytes * kLineBytes;
+  }
+
+  memory::SimMemory memory_;
+  std::vector<Step> steps_;
+  std::vector<Random> randoms_;
+  memory::Address dram_ = 0;
+  memory::Address pmem_ = 0;
+  std::uint64_t region_bytes_ = 0;
+  std::uint64_t footprint_ = 0;
+  bool timed_ = false;
+  machine::RunLength length_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_operations(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed) {
+  return std::make_unique<Operations>(parameters, platform, seed);
+}
+
+}  // namespace pmsim::workloads

@@ -1,0 +1,50 @@
+#include "pmsim/workloads/registry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "pmsim/core/error.hpp"
+
+namespace pmsim::workloads {
+
+namespace {
+
+constexpr std::array kKinds{
+    WorkloadKind{"bandwidth", make_bandwidth}, WorkloadKind{"latency", make_latency},
+    WorkloadKind{"persist", make_persist},     WorkloadKind{"operations", make_operations},
+    WorkloadKind{"mixed", make_mixed},         WorkloadKind{"block", make_block},
+};
+
+}  // namespace
+
+std::span<const WorkloadKind> workload_kinds() noexcept { return kKinds; }
+
+std::unique_ptr<Workload> make_workload(std::string_view name, Parameters parameters,
+                                        const machine::PlatformParams& platform, std::uint64_t seed) {
+  std::string known;
+  for (const WorkloadKind& kind : kKinds) {
+    if (kind.name == name) {
+      std::unique_ptr<Workload> workload = kind.make(parameters, platform, seed);
+      parameters.require_all_read();
+      return workload;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(kind.name);
+  }
+  throw ConfigError("workload \"" + std::string(name) + "\" is unknown; known: " + known);
+}
+
+memory::SimOptions capacities_of(const machine::PlatformParams& platform) {
+  const auto bytes = [](std::int64_t capacity) { return static_cast<std::uint64_t>(capacity); };
+  // In memory mode PMem is what a program sees; DRAM is its cache.
+  return memory::SimOptions{.capacities = memory::Capacities::of(bytes(platform.dram.capacity),
+                                                                 bytes(platform.pmem.capacity),
+                                                                 bytes(platform.block.capacity))};
+}
+
+std::int64_t cached_lines(const machine::PlatformParams& platform, std::uint32_t threads) {
+  const std::int64_t cores = std::min<std::int64_t>(threads, platform.core.cores);
+  return (platform.llc.size + cores * platform.l2.size) / static_cast<std::int64_t>(memory::kLineBytes);
+}
+
+}  // namespace pmsim::workloads
