@@ -1,0 +1,150 @@
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "bindings.hpp"
+#include "pmsim/core/error.hpp"
+#include "pmsim/memory/region.hpp"
+#include "pmsim/trace/sources.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace py = pybind11;
+
+namespace pmsim::bindings {
+
+namespace {
+
+using Media = std::array<memory::Medium, memory::kMedia>;
+constexpr Media kAllMedia{memory::Medium::kDram, memory::Medium::kPmem, memory::Medium::kBlock};
+
+py::dict info_row(const trace::TraceInfo& info) {
+  py::dict by_kind;
+  for (std::size_t kind = 0; kind < info.operations_by_kind.size(); ++kind) {
+    by_kind[trace::name_of(static_cast<memory::OpKind>(kind))] = info.operations_by_kind[kind];
+  }
+  py::dict extents;
+  for (const memory::Medium medium : kAllMedia) {
+    extents[py::str(std::string(memory::name_of(medium)))] = info.extent_bytes[memory::index_of(medium)];
+  }
+  py::dict row;
+  row["version"] = info.version;
+  row["threads"] = info.threads();
+  row["operations"] = info.operations();
+  row["operations_by_kind"] = by_kind;
+  row["operations_by_thread"] = info.operations_by_thread;
+  row["extent_bytes"] = extents;
+  row["file_bytes"] = info.file_bytes;
+  row["seed"] = info.plan.seed;
+  row["warmup_operations"] = info.plan.warmup_operations;
+  row["measured_operations"] = info.plan.measured_operations;
+  row["provenance"] = info.provenance;
+  return row;
+}
+
+py::dict trace_info(const std::filesystem::path& path, bool verify) {
+  trace::TraceInfo info;
+  {
+    const py::gil_scoped_release released;
+    info = verify ? trace::verify(path) : trace::read_info(path);
+  }
+  return info_row(info);
+}
+
+std::vector<py::dict> to_rows(const std::vector<machine::LaneResult>& results) {
+  std::vector<py::dict> rows;
+  for (const machine::LaneResult& result : results) {
+    rows.push_back(to_dict(result));
+  }
+  return rows;
+}
+
+std::vector<py::dict> trace_record(const std::filesystem::path& path, const std::string& name,
+                                   const std::vector<PlatformValues>& values, const WorkloadValues& parameters,
+                                   std::uint64_t seed, const std::string& provenance) {
+  const std::vector<machine::PlatformParams> platforms = to_platforms(values);
+  std::vector<machine::LaneResult> results;
+  {
+    const py::gil_scoped_release released;
+    const std::unique_ptr<workloads::Workload> workload =
+        workloads::make_workload(name, workloads::Parameters(name, parameters), platforms.front(), seed);
+    const machine::SimulateOptions options{.length = workload->length(),
+                                           .group_of_thread = workload->groups(),
+                                           .seed = seed,
+                                           .pmem_footprint = workload->pmem_footprint(),
+                                           .poll = check_signals};
+    trace::TraceWriter writer(
+        path, workload->threads(), provenance,
+        {.seed = seed,
+         .warmup_operations = static_cast<std::uint64_t>(options.length.warmup_operations),
+         .measured_operations = static_cast<std::uint64_t>(options.length.measured_operations),
+         .pmem_footprint = options.pmem_footprint,
+         .group_of_thread = options.group_of_thread});
+    trace::RecordingSource source(*workload, writer);
+    results = machine::simulate(source, workload->threads(), platforms, options);
+    writer.finish();
+  }
+  return to_rows(results);
+}
+
+/// Throws ConfigError where the trace touches what the platform does not have.
+void check_fits(const std::string& trace, const trace::TraceInfo& info,
+                const machine::PlatformParams& platform) {
+  if (info.irregular_operations != 0) {
+    throw ConfigError(
+        trace + ": " + std::to_string(info.irregular_operations) +
+        " operations lie outside of dram, pmem and block or leave their cache line; record it with pmsim");
+  }
+  const memory::Capacities capacities = workloads::capacities_of(platform).capacities;
+  for (const memory::Medium medium : kAllMedia) {
+    const std::uint64_t needed = info.extent_bytes[memory::index_of(medium)];
+    const std::uint64_t held = capacities.bytes[memory::index_of(medium)];
+    if (needed > held) {
+      throw ConfigError(trace + ": touches " + std::to_string(needed) + " bytes of " +
+                        std::string(memory::name_of(medium)) + ", the platform has " + std::to_string(held) +
+                        "; choose a larger platform or record with a smaller region_size");
+    }
+  }
+}
+
+std::vector<py::dict> trace_replay(const std::filesystem::path& path,
+                                   const std::vector<PlatformValues>& values) {
+  const std::vector<machine::PlatformParams> platforms = to_platforms(values);
+  std::vector<machine::LaneResult> results;
+  {
+    const py::gil_scoped_release released;
+    trace::ReplaySource source(path);
+    const trace::TraceInfo& info = source.info();
+    for (const machine::PlatformParams& platform : platforms) {
+      check_fits("trace " + path.string(), info, platform);
+    }
+    results = machine::simulate(
+        source, info.threads(), platforms,
+        machine::SimulateOptions{
+            .length = {.warmup_operations = static_cast<std::int64_t>(info.plan.warmup_operations),
+                       .measured_operations = static_cast<std::int64_t>(info.plan.measured_operations)},
+            .group_of_thread = info.plan.group_of_thread,
+            .seed = info.plan.seed,
+            .pmem_footprint = info.plan.pmem_footprint,
+            .poll = check_signals});
+    source.drain();
+    source.check_served();
+  }
+  return to_rows(results);
+}
+
+}  // namespace
+
+void bind_trace(py::module_& module) {
+  module.def("trace_info", &trace_info, py::arg("path"), py::arg("verify") = false,
+             "What a trace file says about itself; with verify, after reading all of it. Raises ConfigError.");
+  module.def("trace_record", &trace_record, py::arg("path"), py::arg("workload"), py::arg("platforms"),
+             py::arg("parameters"), py::arg("seed"), py::arg("provenance"),
+             "As simulate(), and writes the micro-operations to a trace with `provenance`, a JSON text.");
+  module.def("trace_replay", &trace_replay, py::arg("path"), py::arg("platforms"),
+             "Times a recorded trace on every platform; the dictionaries of simulate(). Raises ConfigError.");
+}
+
+}  // namespace pmsim::bindings
