@@ -1,0 +1,46 @@
+"""pmsim: how a storage engine behaves on a machine with DRAM, persistent memory and SSD, simulated.
+
+>>> import pmsim
+>>> result = pmsim.run("device/latency")  # doctest: +SKIP
+>>> result.frame  # doctest: +SKIP
+"""
+
+try:
+    from pmsim import _native as _native
+except ImportError as error:
+    error.add_note(
+        "The C++ core of pmsim is not built here: run `make build`, or `pip install -e .`, in its folder."
+    )
+    raise
+
+from pmsim.api import run, simulate_point
+from pmsim.errors import ConfigError, InternalError, PmsimError, SimulationError
+from pmsim.platforms import Platform
+from pmsim.profiles import load_platform, platform_names
+from pmsim.results import Result
+from pmsim.runner import RunInterrupted
+from pmsim.scenario import Scenario
+from pmsim.shipped import scenario_names
+from pmsim.versions import package_version
+
+__version__ = package_version()
+
+__all__ = [
+    # running
+    "run",
+    "simulate_point",
+    "Scenario",
+    "Result",
+    "scenario_names",
+    # platforms
+    "load_platform",
+    "platform_names",
+    "Platform",
+    # errors
+    "PmsimError",
+    "ConfigError",
+    "SimulationError",
+    "InternalError",
+    "RunInterrupted",
+    "__version__",
+]

@@ -1,0 +1,133 @@
+"""The public functions: run a scenario, or one point."""
+
+import datetime
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+from pmsim.errors import ConfigError
+from pmsim.kinds import find_kind
+from pmsim.overrides import with_overrides
+from pmsim.platforms import Platform
+from pmsim.point_cache import PointCache
+from pmsim.points import points_of
+from pmsim.profiles import load_platform
+from pmsim.progress import progress_bar
+from pmsim.results import Result, RunInfo
+from pmsim.runner import run_points, usable_jobs
+from pmsim.scenario import Scenario
+from pmsim.shipped import find_scenario
+
+#: Folder of finished points in an output directory.
+POINTS_FOLDER = "points"
+
+
+def run(
+    scenario: str | Path | Scenario,
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    seed: int | None = None,
+    executor: Executor | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Run a scenario.
+
+    Parameters
+    ----------
+    scenario : str, Path or Scenario
+        A path, the name of a shipped scenario such as "device/latency", or an object.
+    set : mapping or iterable of "key=value", optional
+        Changes: a parameter, ``sweep.AXIS``, ``platform.SECTION.NAME``, or a key of the scenario.
+    out : str or Path, optional
+        Output directory: gets the results, and keeps finished points so that an interrupted run resumes.
+    jobs : int, optional
+        Processes; by default one per processor.
+    seed : int, optional
+        Replaces the scenario's seed.
+    executor : concurrent.futures.Executor, optional
+        Runs the points instead of local processes, for example that of a Dask client.
+    progress : bool, optional
+        Show a progress bar; by default where the standard error is a terminal.
+
+    Returns
+    -------
+    Result : failed points are in ``failures``, all others in ``frame``.
+
+    Raises
+    ------
+    ConfigError : the scenario or the output directory is not usable; nothing has been run.
+    RunInterrupted : Ctrl-C; the finished points are kept in ``out``.
+    """
+    resolved = with_overrides(load_scenario(scenario), set or {}, seed=seed)
+    usable_jobs(jobs)
+    try:
+        points = points_of(resolved)
+    except ConfigError as error:
+        raise error.prefixed(origin_of(scenario)) from None
+    cache = PointCache(Path(out) / POINTS_FOLDER) if out is not None else None
+    started = datetime.datetime.now(datetime.UTC)
+    clock = time.monotonic()
+    with progress_bar(resolved.name or resolved.kind, len(points), progress) as advance:
+        outcome = run_points(points, cache=cache, jobs=jobs, executor=executor, progress=advance)
+    info = RunInfo(
+        command=tuple(sys.argv),
+        started=started.isoformat(timespec="seconds"),
+        wall_time_s=time.monotonic() - clock,
+        points_from_cache=outcome.from_cache,
+    )
+    result = Result(resolved, points, outcome.metrics, outcome.failures, info)
+    if out is not None:
+        result.save(out)
+    return result
+
+
+def load_scenario(scenario: str | Path | Scenario) -> Scenario:
+    """Return a scenario from a path, the name of a shipped one, or itself."""
+    if isinstance(scenario, Scenario):
+        return scenario
+    if isinstance(scenario, str | Path):
+        return Scenario.from_file(find_scenario(str(scenario)))
+    raise ConfigError(f"scenario: {scenario!r} is neither a path nor a Scenario; give one of them")
+
+
+def origin_of(scenario: str | Path | Scenario) -> str:
+    """Return how messages name a scenario."""
+    if isinstance(scenario, Scenario):
+        return scenario.name or scenario.kind
+    return str(find_scenario(str(scenario)))
+
+
+def simulate_point(
+    kind: str, platform: str | Mapping[str, Any] | Platform, parameters: Mapping[str, Any], seed: int = 0
+) -> dict[str, float]:
+    """Simulate one point in this process.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of experiment.
+    platform : str, mapping or Platform
+        As for `load_platform`.
+    parameters : mapping
+        Of the kind, as in a scenario file; what is not given takes the kind's default.
+    seed : int
+        Given to the core as it is.
+
+    Returns
+    -------
+    dict : every metric of the kind, and the counters as ``counter.NAME``.
+
+    Raises
+    ------
+    ConfigError : what cannot be run.
+    """
+    known = find_kind(kind)
+    validated = known.parameters(parameters)
+    machine = known.machine(load_platform(platform), validated)
+    known.check(machine, validated)
+    return known.run(machine, validated, seed)

@@ -1,0 +1,76 @@
+"""Where points run: a pool of local processes, or any executor of the caller's."""
+
+import multiprocessing
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from types import ModuleType, TracebackType
+from typing import Any
+
+
+class InlineExecutor(Executor):
+    """Runs each task at once, in this process."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run ``fn`` and return its finished future. A KeyboardInterrupt passes through."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class LocalPool:
+    """A pool of spawned processes that Ctrl-C ends without noise.
+
+    Parameters
+    ----------
+    jobs : int
+        Number of processes.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        before = set(multiprocessing.active_children())
+        self.executor = ProcessPoolExecutor(
+            jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
+        )
+        with _without_main_module():
+            self.executor.submit(_nothing)
+        self._workers: set[BaseProcess] = set(multiprocessing.active_children()) - before
+
+    def __enter__(self) -> "LocalPool":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            # Points take seconds: whoever pressed Ctrl-C does not want to wait for the ones under way.
+            for worker in self._workers:
+                worker.terminate()
+        self.executor.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _without_main_module() -> Iterator[None]:
+    # A spawned process would import the caller's script again, which fails where the script has no
+    # `if __name__ == "__main__"`; the workers need nothing of it.
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _ignore_interrupts() -> None:
+    # The terminal sends Ctrl-C to every process of the group; the parent decides what happens.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _nothing() -> None:
+    """Start the workers."""

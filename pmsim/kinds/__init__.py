@@ -1,0 +1,32 @@
+"""The kinds of experiments. A new kind is one file and one line in this list."""
+
+from typing import Any
+
+from pmsim.errors import ConfigError
+from pmsim.hints import nearest
+from pmsim.kinds.bandwidth import Bandwidth
+from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric
+from pmsim.kinds.block import Block
+from pmsim.kinds.latency import Latency
+from pmsim.kinds.mixed import Mixed
+from pmsim.kinds.operations import Operations
+from pmsim.kinds.persist import Persist
+
+_ALL: tuple[Kind[Any], ...] = (Bandwidth(), Latency(), Persist(), Operations(), Mixed(), Block())
+
+KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in _ALL}
+
+
+def find_kind(name: str) -> Kind[Any]:
+    """Return a kind by its name.
+
+    Raises
+    ------
+    ConfigError : unknown; names the nearest kinds.
+    """
+    if name not in KINDS:
+        raise ConfigError(f"kind: unknown kind '{name}'; {nearest(name, KINDS)}")
+    return KINDS[name]
+
+
+__all__ = ["COUNTER_PREFIX", "KINDS", "Kind", "Metric", "find_kind"]

@@ -1,0 +1,123 @@
+"""Kind "bandwidth": threads that read or write chunks of a region as fast as they can."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pmsim.errors import ConfigError
+from pmsim.kinds.base import Kind, Scalar
+from pmsim.kinds.checks import check_access, check_region, check_threads
+from pmsim.kinds.machine_options import with_options
+from pmsim.kinds.measurement import AMPLIFICATION_METRICS, BANDWIDTH_METRIC, COMMON_METRICS, measure
+from pmsim.kinds.types import (
+    Dimms,
+    KindParameters,
+    LineSize,
+    LineSizeOrZero,
+    Memory,
+    PageSize,
+    Prefetcher,
+    Threads,
+)
+from pmsim.platforms import Platform
+
+
+class BandwidthParameters(KindParameters):
+    """Parameters of kind "bandwidth"."""
+
+    memory: Memory = Field("pmem", description="where the region is")
+    operation: Literal["load", "store", "store+clwb", "ntstore"] = Field(
+        "load", description="what is done to each 64-byte line of a chunk"
+    )
+    pattern: Literal["random", "sequential", "strided"] = Field(
+        "random", description="where the next chunk begins; random chunks are aligned to their size"
+    )
+    access_size: LineSize = Field(256, description="bytes of a chunk [B]")
+    stride: LineSizeOrZero = Field(
+        0, description="bytes from the start of a chunk to the next one, strided only [B]"
+    )
+    threads: Threads = Field(1, description="threads, each on its own core while there are cores")
+    dimms: Dimms = Field("all", description="PMem modules in use; 1: not interleaved")
+    prefetcher: Prefetcher = Field("platform", description="hardware prefetcher on or off")
+    page_size: PageSize = Field("platform", description="page size of the mapping [B]")
+    shared_region: bool = Field(
+        True,
+        description="threads draw from one region, or each from its own part of it; sequential and strided "
+        "threads always have a part of their own",
+    )
+    region_size: LineSize = Field(10 * 2**30, description="bytes of the region, over all threads [B]")
+    fence_every: LineSizeOrZero = Field(
+        0, description="bytes that a thread writes between two fences; 0: no fences [B]"
+    )
+
+    @model_validator(mode="after")
+    def _combinations(self) -> "BandwidthParameters":
+        if self.pattern == "strided":
+            if self.stride == 0:
+                raise ConfigError("stride: missing for pattern = 'strided'; give the distance between chunks")
+            if self.stride < self.access_size:
+                raise ConfigError(
+                    f"stride: {self.stride} B are less than access_size; choose at least {self.access_size}"
+                )
+        elif self.stride:
+            raise ConfigError(
+                f"stride: has no meaning for pattern = '{self.pattern}'; remove it or use 'strided'"
+            )
+        if self.fence_every and self.operation == "load":
+            raise ConfigError("fence_every: has no meaning for operation = 'load'; remove it or choose a store")
+        return self
+
+
+class Bandwidth(Kind[BandwidthParameters]):
+    """Bandwidth and amplification of a memory under a regular load."""
+
+    name = "bandwidth"
+    title = "Bandwidth of reads and writes by threads, chunk size and pattern"
+    default_metric = "bandwidth_gb_s"
+    metrics = (BANDWIDTH_METRIC, *AMPLIFICATION_METRICS, *COMMON_METRICS)
+    parameter_model = BandwidthParameters
+
+    def machine(self, platform: Platform, parameters: BandwidthParameters) -> Platform:
+        """Apply ``dimms``, ``prefetcher`` and ``page_size``."""
+        return with_options(
+            platform,
+            dimms=parameters.dimms,
+            prefetcher=parameters.prefetcher,
+            page_size=parameters.page_size,
+        )
+
+    def check(self, machine: Platform, parameters: BandwidthParameters) -> None:
+        """Refuse more threads than hardware threads, and regions that do not fit."""
+        check_threads(machine, parameters.threads)
+        check_region(machine, parameters.memory, parameters.region_size)
+        one_for_all = parameters.shared_region and parameters.pattern == "random"
+        share = parameters.region_size // (1 if one_for_all else parameters.threads)
+        check_access(max(parameters.access_size, parameters.stride), share)
+
+    def columns(self, machine: Platform, parameters: BandwidthParameters) -> dict[str, Scalar]:
+        """Resolve "all" and "platform"."""
+        return super().columns(machine, parameters) | {
+            "dimms": machine.value("pmem", "dimms"),
+            "prefetcher": bool(machine.value("prefetcher", "enabled")),
+            "page_size": machine.value("tlb", "page_size"),
+        }
+
+    def run(self, machine: Platform, parameters: BandwidthParameters, seed: int) -> dict[str, int | float]:
+        """Simulate one point."""
+        measured = measure(
+            "bandwidth",
+            machine,
+            {
+                "memory": parameters.memory,
+                "operation": parameters.operation,
+                "pattern": parameters.pattern,
+                "access_size": parameters.access_size,
+                "stride": parameters.stride,
+                "threads": parameters.threads,
+                "shared_region": int(parameters.shared_region),
+                "region_size": parameters.region_size,
+                "fence_every": parameters.fence_every,
+            },
+            seed,
+        )
+        return {"bandwidth_gb_s": measured.total.bandwidth_gb_s} | measured.amplification() | measured.common()

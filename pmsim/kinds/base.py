@@ -1,0 +1,111 @@
+"""What a kind of experiment is: its parameters, its metrics, how one point runs, what its figure shows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from pmsim.errors import ConfigError
+from pmsim.hints import nearest
+from pmsim.kinds.types import KindParameters
+from pmsim.messages import config_error
+from pmsim.platforms import Platform
+
+#: Prefix of the metrics that are counters of the machine, for example ``counter.tlb_walks``.
+COUNTER_PREFIX = "counter."
+
+Scalar = int | float | str | bool
+P = TypeVar("P", bound=KindParameters)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A column of the results.
+
+    Attributes
+    ----------
+    name : str
+        With its unit as the suffix, unless it is a plain ratio or count.
+    unit : str
+        For axes; empty for a ratio.
+    meaning : str
+        For axes and documentation.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+
+
+class Kind(ABC, Generic[P]):
+    """A kind of experiment. One file per kind, listed in `pmsim.kinds`."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    #: The metric that the figure shows unless the scenario says otherwise.
+    default_metric: ClassVar[str]
+    metrics: ClassVar[tuple[Metric, ...]]
+    parameter_model: type[P]
+
+    def parameters(self, given: Mapping[str, Any]) -> P:
+        """Validate parameters as a scenario gives them; what is not given takes its default.
+
+        Raises
+        ------
+        ConfigError : unknown name, wrong type, unit or combination.
+        """
+        try:
+            return self.parameter_model.model_validate(dict(given))
+        except ValidationError as error:
+            raise config_error(error, self.parameter_model) from None
+
+    def metric_list(self, parameters: P) -> tuple[Metric, ...]:
+        """Return the metrics that a point with these parameters has."""
+        del parameters
+        return self.metrics
+
+    def machine(self, platform: Platform, parameters: P) -> Platform:
+        """Return the platform as the parameters change it (modules, prefetcher, page size, mode)."""
+        del parameters
+        return platform
+
+    @abstractmethod
+    def check(self, machine: Platform, parameters: P) -> None:
+        """Refuse a point that the machine cannot run.
+
+        Parameters
+        ----------
+        machine : Platform
+            As `machine` returned it.
+        parameters : model
+            Validated parameters.
+
+        Raises
+        ------
+        ConfigError : ``KEY: problem; remedy``.
+        """
+
+    @abstractmethod
+    def run(self, machine: Platform, parameters: P, seed: int) -> dict[str, int | float]:
+        """Simulate one point: a pure function of its arguments.
+
+        Returns
+        -------
+        dict : every metric of `metric_list`, and the counters as ``counter.NAME``.
+        """
+
+    def columns(self, machine: Platform, parameters: P) -> dict[str, Scalar]:
+        """Return the parameter columns of a row: plain values in base units, defaults resolved."""
+        del machine
+        return {name: value for name, value in parameters.model_dump().items() if isinstance(value, Scalar)}
+
+    def check_metric(self, name: str, parameters: P) -> None:
+        """Refuse the name of a metric that no row will have."""
+        known = [metric.name for metric in self.metric_list(parameters)]
+        if name not in known and not name.startswith(COUNTER_PREFIX):
+            raise ConfigError(
+                f"unknown metric '{name}' of kind '{self.name}'; {nearest(name, known)} "
+                "(counters: counter.NAME)"
+            )

@@ -1,0 +1,57 @@
+"""Checks that kinds share: does the machine have what the parameters ask for?"""
+
+from pmsim.errors import ConfigError
+from pmsim.platforms import Platform
+from pmsim.units import Quantity, format_value
+
+
+def check_threads(machine: Platform, threads: int, key: str = "threads") -> None:
+    """Refuse more threads than the machine has hardware threads."""
+    cores, per_core = machine.value("core", "cores"), machine.value("core", "threads_per_core")
+    if threads > cores * per_core:
+        raise ConfigError(
+            f"{key}: {threads} threads on platform '{machine.name}' with {cores * per_core} hardware threads "
+            f"({cores} cores x {per_core}); choose at most {cores * per_core}"
+        )
+
+
+def check_memory(machine: Platform, memory: str, key: str = "memory") -> None:
+    """Refuse a memory that the machine lacks."""
+    if capacity(machine, memory) == 0:
+        raise ConfigError(
+            f"{key}: platform '{machine.name}' has no {memory}; choose another memory or platform"
+        )
+
+
+def check_region(machine: Platform, memory: str, region_size: int, key: str = "region_size") -> None:
+    """Refuse a region that the memory cannot hold."""
+    check_memory(machine, memory)
+    available = capacity(machine, memory)
+    if region_size > available:
+        modules = machine.value("pmem", "dimms")
+        where = f"{memory} of {modules} module{'s' if modules > 1 else ''}" if memory == "pmem" else memory
+        raise ConfigError(
+            f"{key}: {_size(region_size)} do not fit the {_size(available)} of {where} of platform "
+            f"'{machine.name}'; choose at most that"
+        )
+
+
+def check_access(access_size: int, region_size: int, key: str = "access_size") -> None:
+    """Refuse an access that is larger than its region."""
+    if access_size > region_size:
+        raise ConfigError(
+            f"{key}: {_size(access_size)} are more than region_size, {_size(region_size)}; "
+            "choose a larger region or a smaller access"
+        )
+
+
+def capacity(machine: Platform, memory: str) -> int:
+    """Return the bytes of a memory that a program can use."""
+    pmem = machine.value("pmem", "capacity") if machine.value("pmem", "dimms") else 0
+    if machine.value("controller", "memory_mode"):
+        return pmem  # There is one main memory, and DRAM is its cache.
+    return pmem if memory == "pmem" else machine.value("dram", "capacity")
+
+
+def _size(size: int) -> str:
+    return format_value(size, Quantity.SIZE)

@@ -1,0 +1,159 @@
+"""One call of the native core, and the metrics that most kinds take from it."""
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from pmsim import _native
+from pmsim.errors import InternalError
+from pmsim.kinds.base import COUNTER_PREFIX, Metric
+from pmsim.kinds.types import LINE_BYTES
+from pmsim.platforms import Platform
+
+_PS_PER_NS = 1_000
+
+Simulate = Callable[
+    [str, list[dict[str, dict[str, int]]], dict[str, int | str], int],
+    list[dict[str, Any]],
+]
+#: How `measure` reaches the core; `pmsim.trace` stands in for it while it records.
+simulator: ContextVar[Simulate] = ContextVar("simulator", default=_native.simulate)
+
+LATENCY_METRICS = (
+    Metric("latency_ns", "ns", "mean latency of an operation"),
+    Metric("latency_p50_ns", "ns", "median latency of an operation"),
+    Metric("latency_p95_ns", "ns", "95th percentile of the latency"),
+    Metric("latency_p99_ns", "ns", "99th percentile of the latency"),
+    Metric("latency_p999_ns", "ns", "99.9th percentile of the latency"),
+    Metric("latency_max_ns", "ns", "largest latency"),
+)
+BANDWIDTH_METRIC = Metric("bandwidth_gb_s", "GB/s", "user data per second (1e9 bytes)")
+OPERATIONS_METRIC = Metric("operations_per_s", "1/s", "operations per second")
+AMPLIFICATION_METRICS = (
+    Metric("read_amplification", "", "bytes read from the medium per byte of user data"),
+    Metric("write_amplification", "", "bytes written to the medium per byte of user data"),
+)
+COMMON_METRICS = (
+    Metric("simulated_ops", "", "operations simulated: the statistical weight of the point"),
+    Metric("out_of_range_count", "", "times the model left the range it was validated for"),
+)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Latency of the operations of a run [ps]; the percentiles come from a log-bucketed histogram."""
+
+    mean_ps: float
+    p50_ps: int
+    p95_ps: int
+    p99_ps: int
+    p999_ps: int
+    max_ps: int
+
+    def metrics(self) -> dict[str, float]:
+        """Return the latency metrics [ns]."""
+        return {
+            "latency_ns": self.mean_ps / _PS_PER_NS,
+            "latency_p50_ns": self.p50_ps / _PS_PER_NS,
+            "latency_p95_ns": self.p95_ps / _PS_PER_NS,
+            "latency_p99_ns": self.p99_ps / _PS_PER_NS,
+            "latency_p999_ns": self.p999_ps / _PS_PER_NS,
+            "latency_max_ns": self.max_ps / _PS_PER_NS,
+        }
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one group of threads did."""
+
+    operations: int
+    user_bytes: int
+    elapsed_ps: int
+    latency: Latency
+
+    @property
+    def bandwidth_gb_s(self) -> float:
+        """User data per second [GB/s, 1e9 bytes]."""
+        return _per_second(self.user_bytes, self.elapsed_ps) / 1e9
+
+    @property
+    def operations_per_s(self) -> float:
+        """Operations per second."""
+        return _per_second(self.operations, self.elapsed_ps)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The result of one simulation."""
+
+    total: Group
+    groups: tuple[Group, ...]
+    counters: Mapping[str, int]
+    pmem_block_bytes: int
+
+    def common(self) -> dict[str, int | float]:
+        """Return the metrics that every kind has, and the counters."""
+        named: dict[str, int | float] = {
+            "simulated_ops": self.total.operations,
+            "out_of_range_count": self.counters["out_of_range_count"],
+        }
+        return named | {COUNTER_PREFIX + name: value for name, value in self.counters.items()}
+
+    def amplification(self) -> dict[str, float]:
+        """Return media bytes per byte of user data, over DRAM and PMem."""
+        count = self.counters
+        block = self.pmem_block_bytes
+        read = count["dram_read_lines"] * LINE_BYTES + count["pmem_media_read_blocks"] * block
+        written = count["dram_write_lines"] * LINE_BYTES + count["pmem_media_write_blocks"] * block
+        return {
+            "read_amplification": read / self.total.user_bytes if self.total.user_bytes else 0.0,
+            "write_amplification": written / self.total.user_bytes if self.total.user_bytes else 0.0,
+        }
+
+
+def measure(workload: str, machine: Platform, parameters: Mapping[str, int | str], seed: int) -> Measurement:
+    """Simulate a native workload on one machine."""
+    results = simulator.get()(workload, [machine.native()], dict(parameters), seed)
+    if len(results) != 1:
+        raise InternalError(f"pmsim bug: workload '{workload}' gave {len(results)} results for one platform")
+    return measurement_of(results[0], machine)
+
+
+def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
+    """Return what the core's dictionary for one lane says."""
+    return Measurement(
+        total=_group(result),
+        groups=tuple(_group(group) for group in result["groups"]),
+        counters={str(name): int(value) for name, value in result["counters"].items()},
+        pmem_block_bytes=machine.value("pmem", "block_size"),
+    )
+
+
+def _group(result: Mapping[str, object]) -> Group:
+    latency = result["latency"]
+    if not isinstance(latency, Mapping):
+        raise InternalError("pmsim bug: the core returned a result without latencies")
+    return Group(
+        operations=_integer(result["operations"]),
+        user_bytes=_integer(result["user_bytes"]),
+        elapsed_ps=_integer(result["elapsed_ps"]),
+        latency=Latency(
+            mean_ps=float(latency["mean_ps"]),
+            p50_ps=_integer(latency["p50_ps"]),
+            p95_ps=_integer(latency["p95_ps"]),
+            p99_ps=_integer(latency["p99_ps"]),
+            p999_ps=_integer(latency["p999_ps"]),
+            max_ps=_integer(latency["max_ps"]),
+        ),
+    )
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int):
+        raise InternalError(f"pmsim bug: the core returned {value!r} where an integer was promised")
+    return value
+
+
+def _per_second(amount: int, elapsed_ps: int) -> float:
+    return amount * 1e12 / elapsed_ps if elapsed_ps else 0.0

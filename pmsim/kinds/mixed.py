@@ -1,0 +1,148 @@
+"""Kind "mixed": groups of threads with different tasks on one machine, and what they cost each other."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pmsim.errors import ConfigError
+from pmsim.kinds.base import Kind, Metric, Scalar
+from pmsim.kinds.checks import check_access, check_memory, check_region, check_threads
+from pmsim.kinds.machine_options import with_options
+from pmsim.kinds.measurement import COMMON_METRICS, Measurement, measure
+from pmsim.kinds.types import KindParameters, LineSize, Memory, PageSize, Prefetcher, TaskSize, Threads
+from pmsim.platforms import Platform
+
+#: A page of the building-blocks paper (section 3.2), the lines of a log, a block of the medium.
+_TASK_BYTES = {"scan": 256, "lookup": 64, "log": 64, "page": 16384, "read": 256, "write": 256}
+_FIXED_SIZE = ("scan", "lookup")
+
+
+class MixedGroup(KindParameters):
+    """A group of threads that run one task."""
+
+    task: Literal["scan", "lookup", "log", "page", "read", "write"] = Field(
+        ...,
+        description="scan: sequential reads; lookup: random reads; log: small sequential persistent writes; "
+        "page: large random persistent writes; read, write: random chunks, writes streaming",
+    )
+    memory: Memory = Field("pmem", description="where the task's data are")
+    threads: Threads = Field(1, description="threads of the group")
+    access_size: TaskSize = Field(
+        "task",
+        description="bytes per access; by default 64 B for log, 16 KiB for page, 256 B for read and write [B]",
+    )
+
+    @model_validator(mode="after")
+    def _combinations(self) -> "MixedGroup":
+        if self.access_size != "task" and self.task in _FIXED_SIZE:
+            raise ConfigError(f"access_size: has no meaning for task = '{self.task}'; remove it")
+        return self
+
+    @property
+    def access_bytes(self) -> int:
+        """Bytes per access."""
+        return self.access_size if isinstance(self.access_size, int) else _TASK_BYTES[self.task]
+
+    def native(self) -> str:
+        """Return the group in the notation of the native core."""
+        return f"{self.task}:{self.memory}:{self.threads}:{self.access_bytes}"
+
+
+class MixedParameters(KindParameters):
+    """Parameters of kind "mixed"."""
+
+    groups: list[MixedGroup] = Field(
+        default_factory=lambda: [
+            MixedGroup(task="scan", memory="dram", threads=14),
+            MixedGroup(task="page", memory="pmem", threads=10),
+        ],
+        min_length=1,
+        max_length=8,
+        description="the groups; a sweep names them groups.1, groups.2, ...",
+    )
+    prefetcher: Prefetcher = Field("platform", description="hardware prefetcher on or off")
+    page_size: PageSize = Field("platform", description="page size of the mappings [B]")
+    region_size: LineSize = Field(10 * 2**30, description="bytes of the region of each group [B]")
+
+
+class Mixed(Kind[MixedParameters]):
+    """Interference: bandwidth of each group, and its slowdown relative to running alone."""
+
+    name = "mixed"
+    title = "Interference between groups of threads with different tasks"
+    default_metric = "group_1_bandwidth_gb_s"
+    metrics = COMMON_METRICS
+    parameter_model = MixedParameters
+
+    def metric_list(self, parameters: MixedParameters) -> tuple[Metric, ...]:
+        """Return three metrics per group."""
+        named = []
+        for number in range(1, len(parameters.groups) + 1):
+            who = f"of group {number}"
+            named += [
+                Metric(f"group_{number}_bandwidth_gb_s", "GB/s", f"bandwidth {who} beside the others"),
+                Metric(f"group_{number}_alone_gb_s", "GB/s", f"bandwidth {who} running alone"),
+                Metric(f"group_{number}_slowdown", "", f"bandwidth {who} alone over beside the others"),
+                Metric(f"group_{number}_latency_ns", "ns", f"mean latency of an operation {who}"),
+            ]
+        return (*named, *self.metrics)
+
+    def machine(self, platform: Platform, parameters: MixedParameters) -> Platform:
+        """Apply ``prefetcher`` and ``page_size``."""
+        return with_options(platform, prefetcher=parameters.prefetcher, page_size=parameters.page_size)
+
+    def check(self, machine: Platform, parameters: MixedParameters) -> None:
+        """Refuse more threads than hardware threads, and regions that do not fit together."""
+        check_threads(machine, sum(group.threads for group in parameters.groups), "groups")
+        for memory in ("dram", "pmem"):
+            users = [
+                number for number, group in enumerate(parameters.groups, start=1) if group.memory == memory
+            ]
+            if not users:
+                continue
+            check_memory(machine, memory, f"groups.{users[0]}.memory")
+            try:
+                check_region(machine, memory, parameters.region_size * len(users))
+            except ConfigError as error:
+                raise ConfigError(f"{error} (for the regions of {len(users)} groups)") from None
+        for number, group in enumerate(parameters.groups, start=1):
+            check_access(
+                group.access_bytes, parameters.region_size // group.threads, f"groups.{number}.access_size"
+            )
+
+    def columns(self, machine: Platform, parameters: MixedParameters) -> dict[str, Scalar]:
+        """Return ``groups.N.task``, ``.memory``, ``.threads`` and ``.access_size`` of every group."""
+        named: dict[str, Scalar] = {}
+        for number, group in enumerate(parameters.groups, start=1):
+            for name, value in (group.model_dump() | {"access_size": group.access_bytes}).items():
+                named[f"groups.{number}.{name}"] = value
+        return (
+            named
+            | super().columns(machine, parameters)
+            | {
+                "prefetcher": bool(machine.value("prefetcher", "enabled")),
+                "page_size": machine.value("tlb", "page_size"),
+            }
+        )
+
+    def run(self, machine: Platform, parameters: MixedParameters, seed: int) -> dict[str, int | float]:
+        """Simulate the groups together, and then each of them alone on the same machine."""
+        groups = [group.native() for group in parameters.groups]
+        together = self._measure(machine, groups, parameters.region_size, seed)
+        metrics: dict[str, int | float] = {}
+        for number, (text, group) in enumerate(zip(groups, together.groups, strict=True), start=1):
+            alone = group
+            if len(groups) > 1:
+                alone = self._measure(machine, [text], parameters.region_size, seed).groups[0]
+            shared_gb_s, alone_gb_s = group.bandwidth_gb_s, alone.bandwidth_gb_s
+            metrics |= {
+                f"group_{number}_bandwidth_gb_s": shared_gb_s,
+                f"group_{number}_alone_gb_s": alone_gb_s,
+                f"group_{number}_slowdown": alone_gb_s / shared_gb_s if shared_gb_s else float("inf"),
+                f"group_{number}_latency_ns": group.latency.mean_ps / 1_000,
+            }
+        return metrics | together.common()
+
+    @staticmethod
+    def _measure(machine: Platform, groups: list[str], region_size: int, seed: int) -> Measurement:
+        return measure("mixed", machine, {"groups": ";".join(groups), "region_size": region_size}, seed)

@@ -1,0 +1,107 @@
+"""Types of the parameters of kinds: each knows what it measures, so that ranges and units work on all."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
+
+from pmsim.errors import ConfigError
+from pmsim.messages import shown
+from pmsim.units import Quantity, format_value, parse
+
+LINE_BYTES = 64
+
+Memory = Literal["dram", "pmem"]
+
+
+class KindParameters(BaseModel):
+    """Base of the parameter models: unknown keys and wrong types are refused, nothing is coerced."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What a parameter measures; stands beside its type."""
+
+    quantity: Quantity
+
+
+def _size(minimum: int, multiple: int, maximum: int = 2**43) -> Callable[[object], int]:
+    def validate(value: object) -> int:
+        size = parse(value, Quantity.SIZE)
+        if size < minimum:
+            raise ConfigError(
+                f"{shown(value)} is too small; choose at least {format_value(minimum, Quantity.SIZE)}"
+            )
+        if size > maximum:
+            raise ConfigError(
+                f"{shown(value)} is too large; choose at most {format_value(maximum, Quantity.SIZE)}"
+            )
+        if size % multiple:
+            raise ConfigError(f"{shown(value)} is not a multiple of {multiple} B; choose a multiple")
+        return size
+
+    return validate
+
+
+def _count(value: object) -> int:
+    count = parse(value, Quantity.COUNT)
+    if count < 1:
+        raise ConfigError(f"{count} is too few; choose at least 1")
+    return count
+
+
+def _or_word(word: str, validate: Callable[[object], int]) -> Callable[[object], int | str]:
+    def either(value: object) -> int | str:
+        if isinstance(value, str) and value == word:
+            return word
+        try:
+            return validate(value)
+        except ConfigError as error:
+            raise ConfigError(f"{error}, or write '{word}'") from None
+
+    return either
+
+
+def _page_size(value: object) -> int:
+    size = _size(4096, 4096)(value)
+    if size & (size - 1):
+        raise ConfigError(f"{shown(value)} is not a power of two; choose 4 KiB, 2 MiB or 1 GiB")
+    return size
+
+
+def _flag_or_platform(value: object) -> bool | str:
+    if isinstance(value, bool) or (isinstance(value, str) and value == "platform"):
+        return value
+    raise ConfigError(f"{shown(value)} is not a flag; write true, false or 'platform'")
+
+
+Threads = Annotated[int, BeforeValidator(_count), Measures(Quantity.COUNT)]
+Count = Threads
+#: A whole number of 64-byte lines, at least one.
+LineSize = Annotated[int, BeforeValidator(_size(LINE_BYTES, LINE_BYTES)), Measures(Quantity.SIZE)]
+#: A whole number of lines, or 0 for "not at all".
+LineSizeOrZero = Annotated[int, BeforeValidator(_size(0, LINE_BYTES)), Measures(Quantity.SIZE)]
+#: A whole number of 512-byte sectors, at most 16 MiB.
+SectorSize = Annotated[int, BeforeValidator(_size(512, 512, 2**24)), Measures(Quantity.SIZE)]
+Dimms = Annotated[int | Literal["all"], PlainValidator(_or_word("all", _count)), Measures(Quantity.COUNT)]
+PageSize = Annotated[
+    int | Literal["platform"], PlainValidator(_or_word("platform", _page_size)), Measures(Quantity.SIZE)
+]
+Prefetcher = Annotated[bool | Literal["platform"], PlainValidator(_flag_or_platform)]
+#: Bytes per access of a task, or "task": what the task does by default.
+TaskSize = Annotated[
+    int | Literal["task"],
+    PlainValidator(_or_word("task", _size(LINE_BYTES, LINE_BYTES, 2**24))),
+    Measures(Quantity.SIZE),
+]
+
+
+def quantity_of(model: type[BaseModel], name: str) -> Quantity | None:
+    """Return what a parameter measures; None for choices and texts. Unknown names raise KeyError."""
+    for item in model.model_fields[name].metadata:
+        if isinstance(item, Measures):
+            return item.quantity
+    return None

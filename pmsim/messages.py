@@ -1,0 +1,103 @@
+"""From pydantic's error lists to one line that names the key, the problem and the remedy."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from pmsim.errors import ConfigError
+from pmsim.hints import nearest
+
+_TYPES = {
+    "int_type": ("an integer", "write a whole number without quotes"),
+    "float_type": ("a number", "write a number without quotes"),
+    "string_type": ("text", "write it in quotes"),
+    "bool_type": ("a flag", "write true or false"),
+    "list_type": ("a list", "write [a, b]"),
+    "tuple_type": ("a list", "write [a, b]"),
+    "dict_type": ("a table", "write {key = value}"),
+    "model_type": ("a table", "write {key = value}"),
+    "model_attributes_type": ("a table", "write {key = value}"),
+}
+
+
+def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
+    """Return the first problem of a pydantic error as a ConfigError of one line.
+
+    Parameters
+    ----------
+    error : ValidationError
+        What pydantic found.
+    model : type of BaseModel
+        The model that was validated, for the names that would have been valid.
+    """
+    problems = error.errors(include_url=False)
+    # A misspelt key also leaves the right one missing: the misspelling is the problem.
+    problem = min(problems, key=lambda each: each["type"] != "extra_forbidden")
+    location = problem["loc"]
+    key = key_of(location)
+    text = _describe(dict(problem), _model_at(model, location[:-1]))
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return ConfigError(" ".join(f"{key}: {text}{more}".split()) if key else f"{text}{more}")
+
+
+def key_of(location: Sequence[int | str]) -> str:
+    """Return a dotted key; the members of a list are counted from 1."""
+    return ".".join(str(part + 1) if isinstance(part, int) else part for part in location)
+
+
+def _describe(problem: dict[str, Any], model: type[BaseModel] | None) -> str:
+    kind, given = str(problem["type"]), problem["input"]
+    context = problem.get("ctx", {})
+    if kind == "extra_forbidden":
+        return f"unknown key; {nearest(str(problem['loc'][-1]), _names(model))}"
+    if kind == "missing":
+        return "missing; add it"
+    if kind == "value_error" and isinstance(context.get("error"), Exception):
+        return str(context["error"])
+    if kind == "literal_error":
+        expected = [part.strip("'") for part in str(context["expected"]).replace(" or ", ", ").split(", ")]
+        if isinstance(given, str):
+            return f"'{given}' is not one of {', '.join(expected)}; {nearest(given, expected)}"
+        return f"{shown(given)} is not one of {', '.join(expected)}; choose one of them"
+    if kind in _TYPES:
+        noun, remedy = _TYPES[kind]
+        return f"{shown(given)} is not {noun}; {remedy}"
+    return f"{shown(given)}: {str(problem['msg'])[:1].lower()}{str(problem['msg'])[1:]}; correct it"
+
+
+def shown(value: object) -> str:
+    """Return a value as a TOML user would have written it, cut to a readable length."""
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, str):
+        text = f"'{value}'"
+    else:
+        text = repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _names(model: type[BaseModel] | None) -> list[str]:
+    if model is None:
+        return []
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _model_at(model: type[BaseModel], location: Sequence[int | str]) -> type[BaseModel] | None:
+    current: type[BaseModel] | None = model
+    for part in location:
+        if current is None or isinstance(part, int):
+            continue
+        info = current.model_fields.get(part)
+        current = None if info is None else _model_in(info.annotation)
+    return current
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        if (found := _model_in(argument)) is not None:
+            return found
+    return None

@@ -1,0 +1,122 @@
+"""Changes to a scenario from the command line or a call: ``--set key=value``."""
+
+import copy
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pmsim.errors import ConfigError
+from pmsim.hints import nearest
+from pmsim.kinds import find_kind
+from pmsim.messages import shown
+from pmsim.scenario import Scenario
+
+_OWN_KEYS = ("name", "title", "description", "platform", "parameters", "sweep", "metrics", "seed")
+
+
+def with_overrides(
+    scenario: Scenario, changes: Mapping[str, Any] | Iterable[str], *, seed: int | None = None
+) -> Scenario:
+    """Return a scenario with changes.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to change.
+    changes : mapping or iterable of "key=value"
+        A parameter (``threads=4``; a list makes it an axis, a single value replaces an axis), ``sweep.AXIS``,
+        ``platform``, ``platform.SECTION.NAME``, or another key of the scenario.
+    seed : int, optional
+        Replaces the seed.
+
+    Raises
+    ------
+    ConfigError : ``--set KEY: problem; remedy``.
+    """
+    pairs = dict(changes) if isinstance(changes, Mapping) else dict(_parse(text) for text in _listed(changes))
+    table = scenario.model_dump(exclude_defaults=True)
+    for key, value in pairs.items():
+        table = copy.deepcopy(table)
+        try:
+            _apply(table, key, value, scenario.kind)
+            Scenario(**table)
+        except ConfigError as error:
+            raise ConfigError(f"--set {key}: {error}") from None
+    if seed is not None:
+        table["seed"] = seed
+    return Scenario(**table) if pairs or seed is not None else scenario
+
+
+def _listed(changes: Iterable[str]) -> list[str]:
+    if isinstance(changes, str):
+        return [changes]
+    return list(changes)
+
+
+def _parse(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    key, value = key.strip(), value.strip()
+    if not equals or not key:
+        raise ConfigError(f"--set {shown(text)}: has no key and value; write --set key=value")
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        if value[:1] in ("[", "{", '"', "'") or not value or "\n" in value:
+            raise ConfigError(
+                f"--set {key}: {shown(value)} is not a TOML value; check brackets and quotes"
+            ) from None
+        return key, value  # bare text, for example operation=store+clwb or region_size=4 GiB
+
+
+def _apply(table: dict[str, Any], key: str, value: Any, kind: str) -> None:
+    model = find_kind(kind).parameter_model.model_fields
+    head, _, rest = key.partition(".")
+    if head == "parameters" and rest:
+        key, head = rest, rest.partition(".")[0]
+    elif head == "sweep" and rest:
+        table.setdefault("sweep", {})[rest] = value
+        if rest in table.get("parameters", {}):
+            del table["parameters"][rest]
+        return
+    if head in model:
+        _set_parameter(table, key, value)
+    elif head == "platform" and rest:
+        _set_platform(table, rest, value)
+    elif key in _OWN_KEYS:
+        if key in ("parameters", "sweep") and not isinstance(value, dict):
+            raise ConfigError(f"{shown(value)} is not a table; write {key}.NAME=value")
+        table[key] = value
+        if key == "platform":
+            table.get("sweep", {}).pop("platform", None)
+    else:
+        raise ConfigError(f"unknown key; {nearest(key, [*model, *_OWN_KEYS])}")
+
+
+def _set_parameter(table: dict[str, Any], key: str, value: Any) -> None:
+    sweep = table.setdefault("sweep", {})
+    if isinstance(value, list) and key != "groups":
+        table.get("parameters", {}).pop(key, None)
+        sweep[key] = value
+        return
+    if "." in key:
+        # A member of a list, such as groups.2.threads: an axis with one value says the same.
+        sweep[key] = value if isinstance(value, list) else [value]
+        return
+    sweep.pop(key, None)
+    table.setdefault("parameters", {})[key] = value
+
+
+def _set_platform(table: dict[str, Any], rest: str, value: Any) -> None:
+    if isinstance(value, list):
+        table.setdefault("sweep", {})[f"platform.{rest}"] = value
+        return
+    table.get("sweep", {}).pop(f"platform.{rest}", None)
+    base = table["platform"]
+    platform: dict[str, Any] = dict(base) if isinstance(base, Mapping) else {"base": base}
+    section, _, name = rest.partition(".")
+    if not name:
+        platform[section] = value
+    else:
+        known = platform.get(section, {})
+        platform[section] = {**known, name: value} if isinstance(known, Mapping) else {name: value}
+    table["platform"] = platform

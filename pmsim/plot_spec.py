@@ -1,0 +1,43 @@
+"""What a scenario says about its figure."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pmsim.errors import ConfigError
+from pmsim.messages import shown
+
+
+class Overlay(BaseModel):
+    """Measured or published values, drawn as markers over the simulated ones."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    label: str = Field(description="what stands in the legend")
+    citation: str = Field(min_length=1, description="where the values were published")
+    points: list[list[Any]] = Field(min_length=1, description="pairs [x, y] in the units of the axes")
+    where: dict[str, Any] = Field(
+        default_factory=dict, description="columns and values of the curve that the points belong to"
+    )
+
+    @model_validator(mode="after")
+    def _pairs(self) -> "Overlay":
+        for number, point in enumerate(self.points, start=1):
+            if len(point) != 2 or isinstance(point[1], bool) or not isinstance(point[1], int | float):
+                raise ConfigError(f"points.{number}: {shown(point)} is not a pair [x, y] of numbers; write one")
+        return self
+
+
+class Plot(BaseModel):
+    """Axes and curves of the figure; what is not given follows from the sweep."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    x: str = Field("", description="column on the horizontal axis")
+    y: str = Field("", description="metric on the vertical axis")
+    color: str = Field("", description="column that distinguishes the curves")
+    facet: str = Field("", description="column that distinguishes the panels")
+    log_x: bool = Field(False, description="logarithmic horizontal axis")
+    log_y: bool = Field(False, description="logarithmic vertical axis")
+    style: Literal["auto", "lines", "bars"] = Field("auto", description="curves, or bars for categories")
+    overlay: list[Overlay] = Field(default_factory=list, description="published values")

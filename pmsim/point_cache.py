@@ -1,0 +1,67 @@
+"""Finished points on disk, each in a file named by the hash of everything that it depends on."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from pmsim.errors import ConfigError
+from pmsim.points import Point
+from pmsim.versions import native_build, native_version, package_version
+
+Metrics = dict[str, int | float]
+
+
+class PointCache:
+    """The folder of finished points.
+
+    Parameters
+    ----------
+    folder : Path
+        Created when needed.
+
+    Raises
+    ------
+    ConfigError : the folder cannot be made or written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"{folder}: cannot be made: {error.strerror}; choose another output directory with --out"
+            ) from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ConfigError(f"{folder}: is not writable; choose another output directory with --out")
+
+    def load(self, point: Point) -> Metrics | None:
+        """Return the metrics of a finished point; None where it is unknown or its file is damaged."""
+        try:
+            entry = json.loads(self._path(point).read_text())
+        except (OSError, ValueError):
+            return None
+        metrics = entry.get("metrics") if isinstance(entry, dict) else None
+        return metrics if isinstance(metrics, dict) else None
+
+    def store(self, point: Point, metrics: Metrics) -> None:
+        """Keep a finished point; a crash in the middle leaves no half file."""
+        path = self._path(point)
+        entry = {
+            "kind": point.kind,
+            "columns": dict(point.columns),
+            "seed": point.seed,
+            "configuration": point.configuration,
+            "pmsim": package_version(),
+            "native": native_version(),
+            "native_build": native_build(),
+            "metrics": metrics,
+        }
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text(json.dumps(entry, indent=1))
+        os.replace(temporary, path)
+
+    def _path(self, point: Point) -> Path:
+        parts = (point.configuration, package_version(), native_version(), native_build())
+        return self._folder / (hashlib.sha256(":".join(parts).encode()).hexdigest() + ".json")

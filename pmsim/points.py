@@ -1,0 +1,195 @@
+"""From a scenario to its points: each resolved, validated, and known by the hash of its content."""
+
+import copy
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pmsim.errors import ConfigError
+from pmsim.kinds import find_kind
+from pmsim.kinds.base import Scalar
+from pmsim.kinds.types import KindParameters
+from pmsim.platforms import Platform, find_field
+from pmsim.profiles import load_platform
+from pmsim.scenario import Scenario
+from pmsim.sweep import combinations
+from pmsim.units import Quantity
+
+#: Columns of swept platform parameters carry their unit: time in ns, the rest in base units.
+_SUFFIX = {
+    Quantity.TIME: "_ns",
+    Quantity.SIZE: "_bytes",
+    Quantity.FREQUENCY: "_hz",
+    Quantity.BANDWIDTH: "_bytes_per_s",
+    Quantity.COUNT: "",
+    Quantity.FLAG: "",
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a sweep: a pure function of it gives a row.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of experiment.
+    platform : Platform
+        The machine as the parameters change it.
+    parameters : KindParameters
+        Validated, complete.
+    columns : dict
+        The parameter columns of its row.
+    axes : dict
+        What the sweep set for this point, as text for messages.
+    base_seed : int
+        The seed of the scenario.
+    """
+
+    kind: str
+    platform: Platform
+    parameters: KindParameters
+    columns: Mapping[str, Scalar]
+    axes: Mapping[str, str]
+    base_seed: int
+
+    @cached_property
+    def content(self) -> str:
+        """SHA-256 over what is simulated: kind, native values of the machine, parameters; without the seed."""
+        text = json.dumps(
+            {
+                "kind": self.kind,
+                "platform": self.platform.native(),
+                "parameters": self.parameters.model_dump(mode="json"),
+            },
+            sort_keys=True,
+            separators=(",", ":"),
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def seed(self) -> int:
+        """Seed of this point, from the scenario's seed and the content: points do not share random numbers."""
+        digest = hashlib.sha256(f"{self.base_seed}:{self.content}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") >> 1
+
+    @property
+    def configuration(self) -> str:
+        """Hash that stands in the row: content and seed."""
+        return hashlib.sha256(f"{self.content}:{self.seed}".encode()).hexdigest()
+
+    def describe(self) -> str:
+        """Return what the sweep set, for messages."""
+        return ", ".join(f"{name} = {value}" for name, value in self.axes.items()) or "the only point"
+
+
+def points_of(scenario: Scenario) -> list[Point]:
+    """Return the points of a scenario, in the order of its rows.
+
+    Raises
+    ------
+    ConfigError : a point that cannot be run, before any is run.
+    """
+    kind = find_kind(scenario.kind)
+    axes, mode = scenario.axes()
+    swept_fields = [axis for axis in axes if axis.startswith("platform.")]
+    points = []
+    for setting in combinations(axes, mode):
+        platform_of = {axis: value for axis, value in setting.items() if axis.split(".")[0] == "platform"}
+        given = copy.deepcopy(scenario.parameters)
+        for axis, value in setting.items():
+            if axis not in platform_of:
+                _set(given, axis, value, kind.parameter_model)
+        platform = _platform(scenario.platform, platform_of)
+        try:
+            parameters = kind.parameters(given)
+            machine = kind.machine(platform, parameters)
+            kind.check(machine, parameters)
+        except ConfigError as error:
+            raise ConfigError(_located(str(error), setting, kind.parameter_model)) from None
+        for metric in scenario.metrics:
+            try:
+                kind.check_metric(metric, parameters)
+            except ConfigError as error:
+                raise ConfigError(f"metrics: {error}") from None
+        columns: dict[str, Scalar] = {"platform": machine.name}
+        for axis in swept_fields:
+            name, value = _platform_column(axis, machine)
+            columns[name] = value
+        points.append(
+            Point(
+                kind=kind.name,
+                platform=machine,
+                parameters=parameters,
+                columns=columns | kind.columns(machine, parameters),
+                axes={axis: str(value) for axis, value in setting.items()},
+                base_seed=scenario.seed,
+            )
+        )
+    return points
+
+
+def _platform(base: Any, setting: Mapping[str, Any]) -> Platform:
+    if not setting:
+        return load_platform(base)
+    name = setting.get("platform", base)
+    if len(setting) == 1 and "platform" in setting:
+        return _swept("platform", name)
+    table: dict[str, Any] = copy.deepcopy(dict(name)) if isinstance(name, Mapping) else {"base": name}
+    for axis, value in setting.items():
+        if axis != "platform":
+            section, parameter = axis.split(".", 1)[1].split(".", 1)
+            table.setdefault(section, {})[parameter] = value
+    return _swept(", ".join(setting), table)
+
+
+def _swept(axis: str, platform: Any) -> Platform:
+    try:
+        return load_platform(platform)
+    except ConfigError as error:
+        raise ConfigError(f"sweep.{axis}: {error}") from None
+
+
+def _set(given: dict[str, Any], axis: str, value: Any, model: type[KindParameters]) -> None:
+    parts = axis.split(".")
+    if len(parts) == 1:
+        given[axis] = value
+        return
+    # A member of a list, for example groups.2.threads: the scenario has checked that it exists.
+    name, number, key = parts
+    if name not in given:
+        members = model.model_fields[name].get_default(call_default_factory=True)
+        given[name] = [member.model_dump() for member in members]
+    member = given[name][int(number) - 1]
+    if isinstance(member, dict):  # anything else is refused when the parameters are validated
+        member[key] = value
+
+
+def _located(message: str, setting: Mapping[str, Any], model: type[KindParameters]) -> str:
+    key = message.partition(":")[0]
+    if key in setting:
+        return f"sweep.{message}"
+    if key.split(".")[0] in model.model_fields:
+        return f"parameters.{message}"
+    return message
+
+
+def _platform_column(axis: str, machine: Platform) -> tuple[str, Scalar]:
+    section, name = axis.split(".", 1)[1].split(".", 1)
+    quantity = find_field(section, name).quantity
+    value = machine.value(section, name)
+    column = axis + _SUFFIX[quantity]
+    if quantity is Quantity.TIME:
+        return column, value / 1_000
+    return column, bool(value) if quantity is Quantity.FLAG else value
+
+
+def column_of_axis(axis: str) -> str:
+    """Return the column that shows a swept axis."""
+    if not axis.startswith("platform."):
+        return axis
+    section, _, name = axis.removeprefix("platform.").partition(".")
+    return axis + _SUFFIX[find_field(section, name).quantity]

@@ -1,0 +1,262 @@
+"""Platform profiles: TOML files, inheritance, block devices, and platforms derived in a scenario."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pmsim.errors import ConfigError
+from pmsim.fields import fields
+from pmsim.hints import nearest
+from pmsim.platforms import ORIGINS, Parameter, Platform, find_field, parse_field
+from pmsim.toml_file import read_toml
+
+_FOLDER = Path(__file__).parent / "data" / "platforms"
+_TEXTS = ("name", "title", "kind", "latency_definition", "notes")
+_REFERENCES = ("base", "block_device")
+_MACHINE = "machine"
+_BLOCK_DEVICE = "block-device"
+#: Value of ``block_device`` for a machine without one; also what a profile gets that does not say.
+NO_BLOCK_DEVICE = "none"
+
+_Parameters = dict[str, dict[str, Parameter]]
+
+
+@dataclass(frozen=True)
+class _Profile:
+    texts: dict[str, str]
+    block_device: str | None = None
+    parameters: _Parameters = field(default_factory=dict)
+
+
+def load_platform(name_or_mapping: "str | Mapping[str, Any] | Platform") -> Platform:
+    """Return a platform.
+
+    Parameters
+    ----------
+    name_or_mapping : str, mapping or Platform
+        The name of a profile, the path of a TOML file of one's own, or a derived platform such as
+        ``{"base": "tum-6212u", "pmem": {"media_read_latency": "300 ns"}}``.
+
+    Returns
+    -------
+    Platform : complete and checked.
+
+    Raises
+    ------
+    ConfigError : unknown name or parameter, a value without its unit, or a machine that cannot be.
+    """
+    if isinstance(name_or_mapping, Platform):
+        return name_or_mapping
+    if isinstance(name_or_mapping, str):
+        return _named(name_or_mapping)
+    if isinstance(name_or_mapping, Mapping):
+        return _derived(name_or_mapping)
+    raise ConfigError(
+        f'platform: {name_or_mapping!r} is neither a name nor a table; write platform = "NAME" or '
+        'platform = {base = "NAME", SECTION = {NAME = value}}'
+    )
+
+
+def platform_names(kind: str = _MACHINE) -> list[str]:
+    """Return the names of the shipped profiles of a kind, "machine" or "block-device", sorted."""
+    return [name for name in _profile_names() if _read(_FOLDER / f"{name}.toml").get("kind", _MACHINE) == kind]
+
+
+def _profile_names() -> list[str]:
+    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
+
+
+def _named(name: str) -> Platform:
+    if name.endswith(".toml"):
+        # A file of the user's own may change between two calls.
+        return _build(Path(name))
+    return _shipped(name)
+
+
+@cache
+def _shipped(name: str) -> Platform:
+    return _build(_shipped_path(name))
+
+
+def _build(path: Path) -> Platform:
+    profile = _resolve(path, ())
+    kind = profile.texts["kind"]
+    if kind != _MACHINE:
+        raise ConfigError(
+            f"platform: '{profile.texts['name']}' is a {kind}, not a machine; use it as "
+            f"block_device, or choose a machine: {', '.join(platform_names())}"
+        )
+    platform = Platform(**profile.texts, parameters=_complete(profile, path))
+    try:
+        platform.check()
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return platform
+
+
+def _derived(mapping: Mapping[str, Any]) -> Platform:
+    if "base" not in mapping:
+        raise ConfigError('platform: a derived platform needs a base; write platform = {base = "NAME", ...}')
+    base = mapping["base"]
+    if not isinstance(base, str):
+        raise ConfigError(f"platform.base: {base!r} is not a name; write the name of a profile in quotes")
+    platform = _named(base)
+    block_device = mapping.get("block_device")
+    if block_device is not None:
+        parameters = {section: dict(values) for section, values in platform.parameters.items()}
+        parameters["block"] = _block_section(block_device, "platform.block_device")
+        platform = replace(platform, parameters=parameters)
+    values: dict[str, dict[str, int]] = {}
+    for section, changes in mapping.items():
+        if section in _REFERENCES:
+            continue
+        if section == "name":
+            platform = replace(platform, name=_text(changes, "platform.name"))
+            continue
+        if not isinstance(changes, Mapping):
+            _refuse_scalar(section)
+        for name, value in changes.items():
+            try:
+                values.setdefault(section, {})[name] = parse_field(section, name, value)
+            except ConfigError as error:
+                raise ConfigError(f"platform.{error}") from None
+    if not values:
+        return platform
+    try:
+        return platform.with_values(values, source="set in the scenario")
+    except ConfigError as error:
+        raise ConfigError(f"platform: {error}") from None
+
+
+def _refuse_scalar(section: str) -> None:
+    if section in fields():
+        raise ConfigError(f"platform.{section}: is a section of parameters; write {section} = {{NAME = value}}")
+    known = [*fields(), "name", *_REFERENCES]
+    raise ConfigError(f"platform.{section}: unknown key; {nearest(section, known)}")
+
+
+def _shipped_path(name: str) -> Path:
+    if name not in _profile_names():
+        raise ConfigError(f"platform: unknown platform '{name}'; {nearest(name, _profile_names())}")
+    return _FOLDER / f"{name}.toml"
+
+
+def _resolve(path: Path, children: tuple[Path, ...]) -> _Profile:
+    if path in children:
+        raise ConfigError(f"{path}: base: the profile is its own ancestor; remove one of the base keys")
+    table = _read(path)
+    known = [*_TEXTS, *_REFERENCES, *fields()]
+    for key in table:
+        if key not in known:
+            raise ConfigError(f"{path}: {key}: unknown key; {nearest(key, known)}")
+    inherited = _Profile(texts={"notes": ""})
+    if "base" in table:
+        base = _text(table["base"], f"{path}: base")
+        if base not in _profile_names():
+            raise ConfigError(f"{path}: base: unknown platform '{base}'; {nearest(base, _profile_names())}")
+        inherited = _resolve(_FOLDER / f"{base}.toml", (*children, path))
+    texts = dict(inherited.texts)
+    for key in _TEXTS:
+        if key in table:
+            texts[key] = _text(table[key], f"{path}: {key}")
+        elif key not in texts and not (key == "latency_definition" and table.get("kind") == _BLOCK_DEVICE):
+            raise ConfigError(f'{path}: {key}: missing; add {key} = "..."')
+    parameters: _Parameters = {section: dict(values) for section, values in inherited.parameters.items()}
+    if "block_device" in table:
+        parameters.pop("block", None)
+    for section, names in table.items():
+        if section not in fields():
+            continue
+        if not isinstance(names, dict):
+            raise ConfigError(
+                f"{path}: {section}: is not a table; write [{section}] and one parameter per line"
+            )
+        for name, entry in names.items():
+            parameters.setdefault(section, {})[name] = _entry(path, section, name, entry)
+    block_device = table.get("block_device", inherited.block_device)
+    if block_device is not None:
+        block_device = _text(block_device, f"{path}: block_device")
+    return _Profile(texts, block_device, parameters)
+
+
+def _entry(path: Path, section: str, name: str, entry: object) -> Parameter:
+    key = f"{path}: {section}.{name}"
+    try:
+        find_field(section, name)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    form = '{ value = ..., source = "...", origin = "..." }'
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{key}: has no source and origin; write {name} = {form}")
+    for part in entry:
+        if part not in ("value", "source", "origin"):
+            raise ConfigError(f"{key}.{part}: unknown key; {nearest(part, ('value', 'source', 'origin'))}")
+    for part in ("value", "source", "origin"):
+        if part not in entry:
+            raise ConfigError(f"{key}: {part} is missing; write {name} = {form}")
+    source = _text(entry["source"], f"{key}.source")
+    origin = _text(entry["origin"], f"{key}.origin")
+    if origin not in ORIGINS:
+        raise ConfigError(f"{key}.origin: unknown origin '{origin}'; {nearest(origin, ORIGINS)}")
+    try:
+        value = parse_field(section, name, entry["value"])
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return Parameter(value, source, origin)
+
+
+def _complete(profile: _Profile, path: Path) -> _Parameters:
+    parameters = {section: dict(values) for section, values in profile.parameters.items()}
+    device = _block_section(profile.block_device or NO_BLOCK_DEVICE, f"{path}: block_device")
+    parameters["block"] = device | parameters.get("block", {})
+    missing = [
+        f"{section}.{name}"
+        for section, names in fields().items()
+        for name in names
+        if name not in parameters.get(section, {})
+    ]
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise ConfigError(f"{path}: {missing[0]}: missing{more}; give it a value, source and origin, or a base")
+    return parameters
+
+
+def _block_section(name: object, key: str) -> dict[str, Parameter]:
+    device = _text(name, key)
+    if device == NO_BLOCK_DEVICE:
+        return {
+            name: Parameter(field.minimum, "the machine has no block device", "assumed")
+            for name, field in fields()["block"].items()
+        }
+    names = [NO_BLOCK_DEVICE, *platform_names(_BLOCK_DEVICE)]
+    if device not in names:
+        raise ConfigError(f"{key}: unknown block device '{device}'; {nearest(device, names)}")
+    path = _FOLDER / f"{device}.toml"
+    section = _resolve(path, ()).parameters.get("block", {})
+    missing = [parameter for parameter in fields()["block"] if parameter not in section]
+    if missing:
+        raise ConfigError(f"{path}: block.{missing[0]}: missing; give it a value, source and origin")
+    return section
+
+
+def _text(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"{key}: {value!r} is not text; write it in quotes")
+    if not value.strip() and not key.endswith("notes"):
+        raise ConfigError(f"{key}: is empty; say what it is")
+    return value
+
+
+def _read(path: Path) -> dict[str, Any]:
+    # A file of the user's own may change between two calls; the shipped ones do not.
+    return _read_shipped(path) if path.parent == _FOLDER else read_toml(path)
+
+
+@cache
+def _read_shipped(path: Path) -> dict[str, Any]:
+    return read_toml(path)
+
+
+__all__ = ["NO_BLOCK_DEVICE", "load_platform", "platform_names"]

@@ -1,0 +1,48 @@
+"""A progress bar with the time that is left, on terminals only."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+
+@contextmanager
+def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
+    """Show a bar while the block runs.
+
+    Parameters
+    ----------
+    title : str
+        Stands before the bar.
+    total : int
+        Number of points.
+    wanted : bool, optional
+        None: where the standard error is a terminal.
+
+    Yields
+    ------
+    callable : takes the number of finished points.
+    """
+    console = Console(stderr=True)
+    if not (console.is_terminal if wanted is None else wanted):
+        yield lambda finished: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda finished: bar.update(task, completed=finished)

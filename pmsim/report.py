@@ -1,0 +1,84 @@
+"""The report: one HTML file that needs no network."""
+
+import html
+import json
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import plotly.io
+
+if TYPE_CHECKING:
+    from pmsim.results import Result
+
+_ROWS_SHOWN = 500
+_STYLE = """
+body { font: 15px/1.5 Helvetica, Arial, sans-serif; color: #222;
+  max-width: 1100px; margin: 2em auto; padding: 0 1em; }
+h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
+table { border-collapse: collapse; font-size: 13px; } .scroll { overflow: auto; max-height: 30em; }
+th, td { border-bottom: 1px solid #ddd; padding: .25em .7em; text-align: right; white-space: nowrap; }
+th { position: sticky; top: 0; background: #fff; } pre { background: #f6f6f6; padding: 1em; overflow: auto; }
+.warning { border-left: 4px solid #D55E00; padding: .5em 1em; background: #fdf3ec; }
+"""
+
+
+def report_html(result: "Result") -> str:
+    """Return the report of a result as HTML, with Plotly inside."""
+    parts = [
+        f"<h1>{_text(result.title)}</h1>",
+        f"<p>{_text(result.scenario.description)}</p>" if result.scenario.description else "",
+        _warnings(result),
+        _figure(result),
+        _citations(result),
+        "<h2>Values</h2>",
+        _table(result.frame),
+        "<h2>Scenario, resolved</h2>",
+        f"<pre>{_text(result.resolved().to_toml())}</pre>",
+        "<h2>Provenance</h2>",
+        f"<pre>{_text(json.dumps(result.provenance, indent=2))}</pre>",
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{_text(result.title)} - pmsim</title><style>{_STYLE}</style></head>\n<body>\n"
+        + "\n".join(part for part in parts if part)
+        + "\n</body></html>\n"
+    )
+
+
+def _figure(result: "Result") -> str:
+    if result.frame.empty:
+        return ""
+    return str(plotly.io.to_html(result.figure(), full_html=False, include_plotlyjs=True, div_id="figure"))
+
+
+def _warnings(result: "Result") -> str:
+    lines = [f"Failed: {failure}" for failure in result.failures]
+    outside = int((result.frame["out_of_range_count"] > 0).sum()) if "out_of_range_count" in result.frame else 0
+    if outside:
+        lines.append(
+            f"{outside} of {len(result.frame)} points left the range that the model was validated for."
+        )
+    return '<p class="warning">' + "<br>".join(_text(line) for line in lines) + "</p>" if lines else ""
+
+
+def _citations(result: "Result") -> str:
+    overlays = result.scenario.plot.overlay if result.scenario.plot else []
+    citations = dict.fromkeys(overlay.citation for overlay in overlays)
+    if not citations:
+        return ""
+    items = "".join(f"<li>{_text(citation)}</li>" for citation in citations)
+    return f"<p>Open markers are published values:</p><ul>{items}</ul>"
+
+
+def _table(frame: pd.DataFrame) -> str:
+    shown = frame.drop(columns=["seed", "configuration"], errors="ignore").head(_ROWS_SHOWN)
+    more = ""
+    if len(frame) > _ROWS_SHOWN:
+        more = f"<p>The first {_ROWS_SHOWN} of {len(frame)} rows; all are in results.parquet.</p>"
+    return (
+        f'<div class="scroll">{shown.to_html(index=False, border=0, float_format="{:.6g}".format)}</div>{more}'
+    )
+
+
+def _text(text: str) -> str:
+    return html.escape(text)

@@ -1,0 +1,31 @@
+"""The resolved scenario: every default and every range written out, and runnable again."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pmsim.points import Point
+from pmsim.scenario import Scenario
+
+
+def resolved_scenario(scenario: Scenario, points: Sequence[Point]) -> Scenario:
+    """Return a scenario that gives the same points whatever the defaults of a later version are.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        As it was run.
+    points : sequence of Point
+        Its points.
+    """
+    axes, mode = scenario.axes()
+    table: dict[str, Any] = scenario.model_dump(exclude_defaults=True)
+    if points:
+        given = points[0].parameters.model_dump()
+        table["parameters"] = {name: value for name, value in given.items() if name not in axes}
+    table["name"] = scenario.name or scenario.kind
+    table["seed"] = scenario.seed
+    if axes:
+        table["sweep"] = {**axes, "mode": mode} if "mode" not in axes else dict(axes)
+        if mode == "zip" and "mode" in axes:
+            del table["sweep"]["mode"]
+    return Scenario(**table)

@@ -1,0 +1,210 @@
+"""Results: a tidy frame, its figure, and what makes them reproducible."""
+
+import json
+import os
+import platform as host
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from pmsim.errors import ConfigError
+from pmsim.kinds import COUNTER_PREFIX, Metric, find_kind
+from pmsim.plot_spec import Plot
+from pmsim.plots import figure_of, plot_layout
+from pmsim.point_cache import Metrics
+from pmsim.points import Point, column_of_axis
+from pmsim.report import report_html
+from pmsim.resolve import resolved_scenario
+from pmsim.runner import Failure
+from pmsim.scenario import Scenario
+from pmsim.versions import native_build, native_version, package_version
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """How a run went.
+
+    Attributes
+    ----------
+    command : tuple of str
+        The command line.
+    started : str
+        Date and time, UTC.
+    wall_time_s : float
+        Seconds of real time.
+    points_from_cache : int
+        Points that an earlier run had finished.
+    """
+
+    command: tuple[str, ...]
+    started: str
+    wall_time_s: float
+    points_from_cache: int
+
+
+class Result:
+    """What a scenario gave.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        The question.
+    frame : DataFrame
+        One row per finished point: parameter columns, metric columns, ``seed``, ``configuration``.
+    failures : tuple of Failure
+        Points that could not be simulated.
+    provenance : dict
+        Versions, hashes, seeds, command and wall time.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        points: Sequence[Point],
+        metrics: Sequence[Metrics | None],
+        failures: Sequence[Failure],
+        info: RunInfo,
+    ) -> None:
+        self.scenario = scenario
+        self.failures = tuple(failures)
+        self._points = tuple(points)
+        self._metrics = self._metric_list()
+        self.frame = self._frame(metrics)
+        self.provenance = self._provenance(info)
+
+    def figure(self) -> go.Figure:
+        """Return the figure that the scenario's ``plot`` describes, or one that follows from its sweep.
+
+        Raises
+        ------
+        ConfigError : ``plot`` names an unknown column, or no point has finished.
+        """
+        if self.frame.empty:
+            raise ConfigError("figure: no point has finished; see failures")
+        plot = self._plot()
+        layout = plot_layout(
+            self.frame,
+            plot=plot,
+            axes=self._axis_columns(),
+            metrics=[metric.name for metric in self._metrics],
+            default_metric=find_kind(self.scenario.kind).default_metric,
+        )
+        return figure_of(layout, title=self.title, y_title=self._y_title(layout.y))
+
+    @property
+    def title(self) -> str:
+        """Title of the figure and the report."""
+        return self.scenario.title or self.scenario.name or find_kind(self.scenario.kind).title
+
+    def save(self, folder: str | Path) -> Path:
+        """Write results.parquet, scenario.resolved.toml, provenance.json and report.html.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Created when needed.
+
+        Returns
+        -------
+        Path : the folder.
+
+        Raises
+        ------
+        ConfigError : the folder cannot be written.
+        """
+        folder = Path(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _replace(folder / "results.parquet", self.frame.to_parquet(None, index=False))
+            _replace(folder / "scenario.resolved.toml", self.resolved().to_toml().encode())
+            _replace(folder / "provenance.json", (json.dumps(self.provenance, indent=2) + "\n").encode())
+            _replace(folder / "report.html", self.html().encode())
+        except OSError as error:
+            raise ConfigError(
+                f"{folder}: cannot be written: {error.strerror}; choose another output directory with --out"
+            ) from None
+        return folder
+
+    def resolved(self) -> Scenario:
+        """Return the scenario with every default and every range written out."""
+        return resolved_scenario(self.scenario, self._points)
+
+    def html(self) -> str:
+        """Return the report: one file that works offline."""
+        return report_html(self)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the metric columns of the frame."""
+        return self._metrics
+
+    def _metric_list(self) -> tuple[Metric, ...]:
+        kind = find_kind(self.scenario.kind)
+        known: dict[str, Metric] = {}
+        for point in self._points:
+            known |= {metric.name: metric for metric in kind.metric_list(point.parameters)}
+        if not self.scenario.metrics:
+            return tuple(known.values())
+        return tuple(
+            known.get(name) or Metric(name, "", name.removeprefix(COUNTER_PREFIX).replace("_", " "))
+            for name in self.scenario.metrics
+        )
+
+    def _frame(self, metrics: Sequence[Metrics | None]) -> pd.DataFrame:
+        names = [metric.name for metric in self._metrics]
+        rows = []
+        for point, values in zip(self._points, metrics, strict=True):
+            if values is not None:
+                chosen = {name: values[name] for name in names if name in values}
+                own = {"seed": point.seed, "configuration": point.configuration}
+                rows.append({**point.columns, **chosen, **own})
+        return pd.DataFrame(rows)
+
+    def _axis_columns(self) -> list[str]:
+        axes, _ = self.scenario.axes()
+        return [column_of_axis(axis) for axis in axes]
+
+    def _plot(self) -> Plot | None:
+        plot = self.scenario.plot
+        if plot is None:
+            return None
+        columns = {
+            key: column_of_axis(value)
+            for key in ("x", "color", "facet")
+            if (value := str(getattr(plot, key))).startswith("platform.") and value not in self.frame.columns
+        }
+        return plot.model_copy(update=columns)
+
+    def _y_title(self, column: str) -> str:
+        metric = next((metric for metric in self._metrics if metric.name == column), None)
+        if metric is None:
+            return column
+        return f"{metric.meaning} [{metric.unit}]" if metric.unit else metric.meaning
+
+    def _provenance(self, info: RunInfo) -> dict[str, Any]:
+        return {
+            "pmsim": package_version(),
+            "native": native_version(),
+            "native_build": native_build(),
+            "python": host.python_version(),
+            "pandas": pd.__version__,
+            "host": host.platform(),
+            "scenario": self.scenario.name or self.scenario.kind,
+            "platforms": {point.platform.hash: point.platform.name for point in self._points},
+            "seed": self.scenario.seed,
+            "point_seeds": [point.seed for point in self._points],
+            "points": len(self._points),
+            "points_failed": len(self.failures),
+            "failures": [asdict(failure) for failure in self.failures],
+            **asdict(info),
+            "command": list(info.command),
+        }
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)

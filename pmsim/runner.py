@@ -1,0 +1,148 @@
+"""Running points: what is finished already is loaded, the rest goes to an executor, all stays in order."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from pmsim.errors import ConfigError, InternalError, PmsimError
+from pmsim.executors import InlineExecutor, LocalPool
+from pmsim.kinds import find_kind
+from pmsim.point_cache import Metrics, PointCache
+from pmsim.points import Point
+
+#: Called with the number of finished points whenever it grows.
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A point that could not be simulated."""
+
+    index: int
+    point: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"point {self.index + 1} ({self.point}): {self.message}"
+
+
+@dataclass
+class Outcome:
+    """What running the points gave; ``metrics[i]`` is None where point i failed."""
+
+    metrics: list[Metrics | None]
+    failures: list[Failure] = field(default_factory=list)
+    from_cache: int = 0
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; the finished points are kept."""
+
+    def __init__(self, finished: int, total: int) -> None:
+        super().__init__(f"interrupted after {finished} of {total} points")
+        self.finished = finished
+        self.total = total
+
+
+def evaluate(point: Point) -> Metrics:
+    """Simulate one point: a pure function of it."""
+    return find_kind(point.kind).run(point.platform, point.parameters, point.seed)
+
+
+def run_points(
+    points: Sequence[Point],
+    *,
+    cache: PointCache | None = None,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Simulate points.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        What to simulate.
+    cache : PointCache, optional
+        Where finished points are kept and found again.
+    jobs : int, optional
+        Processes; by default one per processor. One: in this process.
+    executor : concurrent.futures.Executor, optional
+        Runs the points instead of a local pool, for example that of a Dask client.
+    progress : callable, optional
+        Called with the number of finished points.
+
+    Returns
+    -------
+    Outcome : in the order of the points, however many processes ran them.
+
+    Raises
+    ------
+    RunInterrupted : Ctrl-C; the points finished so far are in the cache.
+    """
+    jobs = usable_jobs(jobs)
+    outcome = Outcome(metrics=[cache.load(point) if cache else None for point in points])
+    open_points = [index for index, metrics in enumerate(outcome.metrics) if metrics is None]
+    outcome.from_cache = finished = len(points) - len(open_points)
+    if progress:
+        progress(finished)
+    futures: dict[Future[Metrics], int] = {}
+    try:
+        with ExitStack() as stack:
+            workers = min(jobs, len(open_points))
+            if executor is None and workers > 1:
+                executor = stack.enter_context(LocalPool(workers)).executor
+            for future in _completed(executor or InlineExecutor(), points, open_points, futures):
+                index = futures.pop(future)
+                _collect(outcome, index, points[index], future, cache)
+                finished += 1
+                if progress:
+                    progress(finished)
+    except KeyboardInterrupt:
+        for future, index in futures.items():
+            if future.done() and not future.cancelled() and future.exception() is None:
+                _collect(outcome, index, points[index], future, cache)
+                finished += 1
+            future.cancel()
+        raise RunInterrupted(finished, len(points)) from None
+    outcome.failures.sort(key=lambda failure: failure.index)
+    return outcome
+
+
+def usable_jobs(jobs: int | None) -> int:
+    """Return a number of processes, or raise a ConfigError."""
+    if jobs is None:
+        return os.cpu_count() or 1
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise ConfigError(f"jobs: {jobs} processes cannot run anything; choose at least 1")
+    return jobs
+
+
+def _completed(
+    executor: Executor, points: Sequence[Point], indices: Sequence[int], futures: dict[Future[Metrics], int]
+) -> Iterator[Future[Metrics]]:
+    if isinstance(executor, InlineExecutor):
+        for index in indices:
+            future = executor.submit(evaluate, points[index])
+            futures[future] = index
+            yield future
+        return
+    futures.update((executor.submit(evaluate, points[index]), index) for index in indices)
+    yield from as_completed(list(futures))
+
+
+def _collect(
+    outcome: Outcome, index: int, point: Point, future: Future[Metrics], cache: PointCache | None
+) -> None:
+    try:
+        metrics = future.result()
+    except Exception as error:
+        known = isinstance(error, PmsimError) and not isinstance(error, InternalError)
+        message = str(error) if known else f"{type(error).__name__}: {error}"
+        outcome.failures.append(Failure(index, point.describe(), " ".join(message.split())))
+        return
+    outcome.metrics[index] = metrics
+    if cache:
+        cache.store(point, metrics)

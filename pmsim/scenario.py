@@ -1,0 +1,154 @@
+"""Scenarios: one question each, as a TOML file or as an object with the same names."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pmsim.errors import ConfigError
+from pmsim.hints import nearest
+from pmsim.kinds import find_kind
+from pmsim.kinds.types import quantity_of
+from pmsim.messages import config_error, shown
+from pmsim.platforms import find_field
+from pmsim.plot_spec import Plot
+from pmsim.sweep import axes_of, flatten
+from pmsim.toml_file import parse_toml, read_text
+from pmsim.units import Quantity
+
+_NAME_CHARACTERS = r"[A-Za-z0-9][A-Za-z0-9._ -]*"
+
+
+class Scenario(BaseModel):
+    """A question: a kind of experiment, a platform, parameters, and what to sweep.
+
+    Attributes
+    ----------
+    kind : str
+        One of ``pmsim list kinds``.
+    platform : str or dict
+        The name of a profile, or ``{"base": NAME, SECTION: {NAME: value}}``.
+    name, title, description : str
+        For people; the name also names the output folder.
+    parameters : dict
+        Of the kind; what is not given takes the kind's documented default.
+    sweep : dict
+        Axis to list or range ``{from, to, steps, scale}``; an axis is a parameter, ``platform``, or
+        ``platform.SECTION.NAME``. ``mode`` = "cross" (default) or "zip".
+    metrics : list of str
+        Columns of the result; empty: all of the kind. ``counter.NAME`` adds a counter.
+    plot : Plot, optional
+        Axes, curves, and published values to lay over them.
+    seed : int
+        All randomness follows from it.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    kind: str
+    name: str = Field("", description="for people and output folders; by default the kind")
+    title: str = ""
+    description: str = ""
+    platform: Any
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    sweep: dict[str, Any] = Field(default_factory=dict)
+    metrics: list[str] = Field(default_factory=list)
+    plot: Plot | None = None
+    seed: int = Field(0, ge=0, lt=2**63)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise config_error(error, type(self)) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flat_sweep(cls, values: Any) -> Any:
+        if isinstance(values, dict) and isinstance(values.get("sweep"), Mapping):
+            return values | {"sweep": flatten(values["sweep"])}
+        return values
+
+    @model_validator(mode="after")
+    def _check(self) -> "Scenario":
+        if not isinstance(self.platform, str | dict):
+            raise ConfigError(
+                f'platform: {shown(self.platform)} is neither a name nor a table; write platform = "NAME" or '
+                'platform = {base = "NAME", SECTION = {NAME = value}}'
+            )
+        kind = find_kind(self.kind)
+        known = kind.parameter_model.model_fields
+        for key in self.parameters:
+            if key not in known:
+                raise ConfigError(
+                    f"parameters.{key}: unknown parameter of kind '{self.kind}'; {nearest(key, known)}"
+                )
+        axes, _ = axes_of(self.sweep, self._quantity_of)
+        for axis in axes:
+            if axis in self.parameters:
+                raise ConfigError(f"sweep.{axis}: is also set in parameters; remove one of the two")
+        return self
+
+    def axes(self) -> tuple[dict[str, list[Any]], str]:
+        """Return the expanded axes of the sweep and how they combine."""
+        return axes_of(self.sweep, self._quantity_of)
+
+    def _quantity_of(self, axis: str) -> Quantity | None:
+        """Return what an axis measures, or refuse an unknown axis."""
+        model: Any = find_kind(self.kind).parameter_model
+        parts = axis.split(".")
+        if parts[0] == "platform" and "platform" not in model.model_fields:
+            if len(parts) == 1:
+                return None
+            section, name = parts[1], ".".join(parts[2:])
+            return find_field(section, name or None).quantity
+        if parts[0] not in model.model_fields:
+            raise ConfigError(
+                f"unknown axis of kind '{self.kind}'; {nearest(axis, [*model.model_fields, 'platform'])}"
+            )
+        if len(parts) == 1:
+            return quantity_of(model, parts[0])
+        return _member_quantity(model, parts, self.parameters)
+
+    @classmethod
+    def from_toml(cls, text: str, origin: str = "scenario") -> "Scenario":
+        """Return the scenario that a TOML text describes; ``origin`` names it in messages.
+
+        Raises
+        ------
+        ConfigError : ``ORIGIN: KEY: problem; remedy``.
+        """
+        table = parse_toml(text, origin)
+        try:
+            return cls(**table)
+        except ConfigError as error:
+            raise error.prefixed(origin) from None
+        except TypeError:
+            raise ConfigError(f"{origin}: keys: a key is not usable; correct the file") from None
+
+    @classmethod
+    def from_file(cls, path: Path) -> "Scenario":
+        """Return the scenario of a file."""
+        return cls.from_toml(read_text(path), str(path))
+
+    def to_toml(self) -> str:
+        """Return the TOML text of this scenario; what has its default is left out."""
+        table = self.model_dump(exclude_defaults=True)
+        return tomli_w.dumps({"kind": self.kind, **table})
+
+
+def _member_quantity(model: Any, parts: list[str], parameters: Mapping[str, Any]) -> Quantity | None:
+    """Return what an axis like ``groups.2.threads`` measures; members of lists are counted from 1."""
+    field = model.model_fields[parts[0]]
+    members = [argument for argument in getattr(field.annotation, "__args__", ()) if isinstance(argument, type)]
+    if len(parts) != 3 or not members or not issubclass(members[0], BaseModel):
+        raise ConfigError(f"unknown axis; did you mean '{parts[0]}'?")
+    given = parameters.get(parts[0], field.get_default(call_default_factory=True))
+    count = len(given) if isinstance(given, list) else 0
+    if not parts[1].isdecimal() or not 1 <= int(parts[1]) <= count:
+        raise ConfigError(f"there is no {parts[0]}.{parts[1]}; choose {parts[0]}.1 to {parts[0]}.{count}")
+    if parts[2] not in members[0].model_fields:
+        raise ConfigError(f"unknown key '{parts[2]}'; {nearest(parts[2], members[0].model_fields)}")
+    return quantity_of(members[0], parts[2])

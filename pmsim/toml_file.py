@@ -1,0 +1,56 @@
+"""Reading TOML files so that whatever is wrong with one becomes a one-line error."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pmsim.errors import ConfigError
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    dict : the top-level table.
+
+    Raises
+    ------
+    ConfigError : missing, a directory, unreadable, not UTF-8 or not TOML.
+    """
+    return parse_toml(read_text(path), str(path))
+
+
+def parse_toml(text: str, origin: str) -> dict[str, Any]:
+    """Parse TOML text; ``origin`` names it in messages."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{origin}: not TOML: {_one_line(error)}; correct the file") from None
+    except RecursionError:
+        raise ConfigError(f"{origin}: not usable TOML: nested too deeply; correct the file") from None
+
+
+def read_text(path: Path) -> str:
+    """Read a UTF-8 file, or raise a ConfigError that names it."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; check the path") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a directory; name a file in it") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not TOML: not UTF-8 text; name a text file") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {_one_line(error)}; check the path and its permissions"
+        ) from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
