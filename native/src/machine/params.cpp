@@ -42,6 +42,8 @@ constexpr std::array kFields{
                 "on-chip part of a write: core to controller's write queue and acknowledgement back"),
     PMSIM_FIELD(core, stream_hold, kTime, 0, 10'000 * kNs,
                 "time a streaming store holds its fill buffer when the controller accepts it at once"),
+    PMSIM_FIELD(core, stream_delay, kTime, 0, 10'000 * kNs,
+                "extra time of a streaming store: the write-combining buffer has to be emptied"),
     PMSIM_FIELD(tlb, page_size, kSize, 4 * kKiB, kGiB, "page size of the mappings"),
     PMSIM_FIELD(tlb, first_level_entries, kCount, 1, 4096, "entries of the first-level data TLB"),
     PMSIM_FIELD(tlb, second_level_entries, kCount, 1, 65536, "entries of the second-level TLB"),

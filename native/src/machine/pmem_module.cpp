@@ -62,8 +62,8 @@ Picoseconds PmemModule::translate(std::uint64_t block) {
 
 Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   ++counters_->pmem_read_lines;
-  const Picoseconds arrived =
-      std::max(channel_->take_bus(now, params_.bus_read), recent_writes_.readable_at(line));
+  const Picoseconds on_bus = channel_->take_bus(now, params_.bus_read);
+  const Picoseconds arrived = std::max(on_bus, recent_writes_.readable_at(line));
   const std::uint64_t block = line >> block_shift_;
   if (!open_blocks_.empty()) {
     const std::size_t open = find_open(block);
@@ -81,10 +81,10 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   ++counters_->pmem_media_read_blocks;
   const Picoseconds start = std::max(arrived, media_free_);
   counters_->read_queue_wait_ps += start - arrived;
-  media_free_ = start + params_.media_read_service;
+  // A line that cannot be re-read yet does not keep the medium waiting.
+  media_free_ = std::max(on_bus, media_free_) + params_.media_read_service;
   const Picoseconds available = start + params_.media_read_latency + translate(block);
-  read_buffer_[read_buffer_next_] = BufferedRead{block, available};
-  read_buffer_next_ = read_buffer_next_ + 1 == read_buffer_.size() ? 0 : read_buffer_next_ + 1;
+  read_buffer_[static_cast<std::size_t>(random_.below(read_buffer_.size()))] = BufferedRead{block, available};
   return available + params_.buffer_latency;
 }
 
@@ -148,7 +148,8 @@ Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {
     open_lines_.push_back(OpenBlock{bit});
     return now;
   }
-  const auto victim = static_cast<std::size_t>(random_.below(open_blocks_.size()));
+  const std::size_t victim = oldest_open_;
+  oldest_open_ = oldest_open_ + 1 == open_blocks_.size() ? 0 : oldest_open_ + 1;
   const Picoseconds start = write_block(open_blocks_[victim], open_lines_[victim].lines == full_mask_, now);
   open_blocks_[victim] = block;
   open_lines_[victim] = OpenBlock{bit};

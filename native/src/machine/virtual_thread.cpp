@@ -223,57 +223,42 @@ Picoseconds VirtualThread::translation_time(std::uint64_t line, std::uint8_t tra
   }
 }
 
-Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, std::uint8_t translation, Picoseconds at) {
-  const Picoseconds start = at + translation_time(line, translation, at);
+Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picoseconds at) {
   switch (level) {
     case kL1:
-      return std::max(start + params_.l1.latency, core_->arrival(line));
+      return std::max(at + params_.l1.latency, core_->arrival(line));
     case kL2:
-      return std::max(start + params_.l2.latency, core_->arrival(line));
+      return std::max(at + params_.l2.latency, core_->arrival(line));
     case kLlc:
-      return start + params_.llc.latency;
+      return at + params_.llc.latency;
     default: {
-      const Picoseconds arrives = memory_->read(line, start + half_read_) + half_read_;
+      const Picoseconds arrives = memory_->read(line, at + half_read_) + half_read_;
       core_->note_fill(line, arrives);
       return arrives;
     }
   }
 }
 
+std::uint8_t VirtualThread::level_now(std::uint64_t line, std::uint8_t level, std::uint8_t flags) const noexcept {
+  const bool dropped = (flags & kTimedInFlight) != 0 && core_->arrival(line) == kNever;
+  return dropped ? static_cast<std::uint8_t>(kFromMemory) : level;
+}
+
 bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   if (!make_room(1, limit)) {
     return false;
   }
-  const bool waits = (op.flags & kTimedDependent) != 0 && (last_pending_ >= 0 || last_load_done_ > now_);
-  if (waits) {
-    if (static_cast<std::size_t>(unresolved_) == kPendingLoads) {
-      front_key_ = kNever;
-      return false;
-    }
-    int index = 0;
-    while (pending_[static_cast<std::size_t>(index)].used) {
-      ++index;
-    }
-    const Picoseconds ready = last_pending_ >= 0 ? kNever : last_load_done_;
-    pending_[static_cast<std::size_t>(index)] = PendingLoad{op, push_slot(kNever, -1), ready, last_pending_, true};
-    last_pending_ = index;
-    ++unresolved_;
-    pending_key_ = std::min(pending_key_, ready);
-    step(1);
-    return true;
+  const bool dependent = (op.flags & kTimedDependent) != 0 && (last_pending_ >= 0 || last_load_done_ > now_);
+  if (dependent || op.translation != kTlbFirst) {
+    return defer_load(op, dependent);
   }
+  const std::uint8_t level = level_now(op.line, op.level, op.flags);
   std::size_t buffer = 0;
-  if (needs_buffer(op.level)) {
-    buffer = CoreTiming::earliest(core_->fill_buffers());
-    const Picoseconds free = core_->fill_buffers()[buffer];
-    if (free > now_) {
-      now_ = free == kNever ? now_ : free;
-      front_key_ = free;
-      return false;
-    }
+  if (needs_buffer(level) && !take_buffer(buffer)) {
+    return false;
   }
-  const Picoseconds done = fetch(op.line, op.level, op.translation, now_);
-  if (needs_buffer(op.level)) {
+  const Picoseconds done = fetch(op.line, level, now_);
+  if (needs_buffer(level)) {
     core_->fill_buffers()[buffer] = done;
   }
   push_slot(done, -1);
@@ -284,24 +269,60 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   return true;
 }
 
+bool VirtualThread::defer_load(const TimedOp& op, bool dependent) {
+  if (static_cast<std::size_t>(unresolved_) == kPendingLoads) {
+    front_key_ = kNever;
+    return false;
+  }
+  int index = 0;
+  while (pending_[static_cast<std::size_t>(index)].used) {
+    ++index;
+  }
+  PendingLoad& load = pending_[static_cast<std::size_t>(index)];
+  load = PendingLoad{op, push_slot(kNever, -1), now_, -1, true};
+  if (dependent) {
+    load.ready = last_pending_ >= 0 ? kNever : last_load_done_;
+    load.producer = last_pending_;
+  }
+  if (op.kind == code(OpKind::kLoad)) {
+    last_pending_ = index;
+  } else {
+    slot_at(load.slot).done = now_;  // a prefetch retires at once
+  }
+  ++unresolved_;
+  pending_key_ = std::min(pending_key_, load.ready);
+  step(1);
+  return true;
+}
+
+bool VirtualThread::take_buffer(std::size_t& buffer) {
+  buffer = CoreTiming::earliest(core_->fill_buffers());
+  const Picoseconds free = core_->fill_buffers()[buffer];
+  if (free <= now_) {
+    return true;
+  }
+  now_ = free == kNever ? now_ : free;
+  front_key_ = free;
+  return false;
+}
+
 bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
   if (!make_room(1, limit)) {
     return false;
   }
-  if (needs_buffer(op.level)) {
-    const std::size_t buffer = CoreTiming::earliest(core_->fill_buffers());
-    const Picoseconds free = core_->fill_buffers()[buffer];
-    if (free > now_) {
-      now_ = free == kNever ? now_ : free;
-      front_key_ = free;
-      return false;
-    }
-    const Picoseconds done = fetch(op.line, op.level, op.translation, now_);
-    core_->fill_buffers()[buffer] = done;
-    core_->note_fill(op.line, done);
-  } else {
-    core_->note_fill(op.line, fetch(op.line, op.level, op.translation, now_));
+  if (op.translation != kTlbFirst) {
+    return defer_load(op, false);
   }
+  const std::uint8_t level = level_now(op.line, op.level, op.flags);
+  std::size_t buffer = 0;
+  if (needs_buffer(level) && !take_buffer(buffer)) {
+    return false;
+  }
+  const Picoseconds done = fetch(op.line, level, now_);
+  if (needs_buffer(level)) {
+    core_->fill_buffers()[buffer] = done;
+  }
+  core_->note_fill(op.line, done);
   step(1);
   return true;
 }
@@ -309,8 +330,11 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
 void VirtualThread::dispatch_hardware_prefetch(const TimedOp& op) {
   std::vector<Picoseconds>& slots = core_->prefetch_slots();
   const std::size_t slot = CoreTiming::earliest(slots);
-  const Picoseconds start = std::max(now_, slots[slot]);
-  const Picoseconds done = memory_->read(op.line, start + half_read_) + half_read_;
+  if (slots[slot] > now_) {
+    core_->note_fill(op.line, kNever);  // no place in the queue: dropped, the line will be fetched on demand
+    return;
+  }
+  const Picoseconds done = memory_->read(op.line, now_ + half_read_) + half_read_;
   slots[slot] = done;
   core_->note_fill(op.line, done);
 }
@@ -386,17 +410,21 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
   if ((entry.flags & kTimedAfterFlush) != 0 && early) {
     return false;
   }
+  if (entry.translation != kTlbFirst) {
+    entry.dispatched = at + translation_time(entry.line, entry.translation, at);
+    entry.translation = kTlbFirst;
+    return false;
+  }
+  entry.level = level_now(entry.line, entry.level, entry.flags);
+  std::vector<Picoseconds>& buffers = core_->fill_buffers();
+  const std::size_t buffer = CoreTiming::earliest(buffers);
+  if (needs_buffer(entry.level) && buffers[buffer] > at) {
+    return false;
+  }
+  entry.owned = fetch(entry.line, entry.level, at);
   if (needs_buffer(entry.level)) {
-    std::vector<Picoseconds>& buffers = core_->fill_buffers();
-    const std::size_t buffer = CoreTiming::earliest(buffers);
-    if (buffers[buffer] > at) {
-      return false;
-    }
-    entry.owned = fetch(entry.line, entry.level, entry.translation, at);
     core_->note_fill(entry.line, entry.owned);
     buffers[buffer] = entry.owned;
-  } else {
-    entry.owned = fetch(entry.line, entry.level, entry.translation, at);
   }
   return true;
 }
@@ -418,22 +446,29 @@ void VirtualThread::issue_pending(Picoseconds at) {
     ++index;
   }
   PendingLoad& load = pending_[index];
-  std::size_t buffer = 0;
-  if (needs_buffer(load.op.level)) {
-    buffer = CoreTiming::earliest(core_->fill_buffers());
-    const Picoseconds free = core_->fill_buffers()[buffer];
-    if (free > at) {
-      load.ready = free;
-      update_pending_key();
-      return;
-    }
+  if (load.op.translation != kTlbFirst) {
+    load.ready = at + translation_time(load.op.line, load.op.translation, at);
+    load.op.translation = kTlbFirst;
+    update_pending_key();
+    return;
   }
-  const Picoseconds done = fetch(load.op.line, load.op.level, load.op.translation, at);
-  if (needs_buffer(load.op.level)) {
+  const std::uint8_t level = level_now(load.op.line, load.op.level, load.op.flags);
+  const std::size_t buffer = CoreTiming::earliest(core_->fill_buffers());
+  if (needs_buffer(level) && core_->fill_buffers()[buffer] > at) {
+    load.ready = core_->fill_buffers()[buffer];
+    update_pending_key();
+    return;
+  }
+  const Picoseconds done = fetch(load.op.line, level, at);
+  if (needs_buffer(level)) {
     core_->fill_buffers()[buffer] = done;
   }
-  slot_at(load.slot).done = done;
-  loads_done_ = std::max(loads_done_, done);
+  if (load.op.kind == code(OpKind::kLoad)) {
+    slot_at(load.slot).done = done;
+    loads_done_ = std::max(loads_done_, done);
+  } else {
+    core_->note_fill(load.op.line, done);
+  }
   load.used = false;
   --unresolved_;
   if (last_pending_ == static_cast<int>(index)) {
@@ -459,10 +494,12 @@ void VirtualThread::issue_pending(Picoseconds at) {
   wake_front();
 }
 
-void VirtualThread::send(std::uint64_t line, std::size_t buffer, Picoseconds at, Picoseconds hold) {
+void VirtualThread::send(std::uint64_t line, std::size_t buffer, Picoseconds at, bool streaming) {
+  const Picoseconds hold = streaming ? params_.core.stream_hold : 0;
+  const Picoseconds delay = streaming ? params_.core.stream_delay : 0;
   const WriteToken token{
       .thread = id_, .buffer = static_cast<std::uint16_t>(buffer), .issued = at, .hold = hold};
-  const Picoseconds accepted = memory_->write(line, at + half_write_, token);
+  const Picoseconds accepted = memory_->write(line, at + delay + half_write_, token);
   if (accepted == kNever) {
     core_->fill_buffers()[buffer] = kNever;
     ++outstanding_writes_;
@@ -476,7 +513,7 @@ void VirtualThread::send(std::uint64_t line, std::size_t buffer, Picoseconds at,
 
 void VirtualThread::close_write_combining(Picoseconds at) {
   combining_bytes_ = 0;
-  send(combining_line_, combining_buffer_, at, params_.core.stream_hold);
+  send(combining_line_, combining_buffer_, at, true);
   combining_line_ = ~std::uint64_t{0};
 }
 
@@ -495,7 +532,8 @@ Picoseconds VirtualThread::head_time() {
   const std::vector<Picoseconds>& buffers = core_->fill_buffers();
   switch (head.kind) {
     case code(OpKind::kStore):
-      return head.owned == kNever ? std::max(at, buffers[CoreTiming::earliest(buffers)]) : std::max(at, head.owned);
+      return head.owned != kNever ? std::max(at, head.owned)
+                                  : std::max({at, head.dispatched, buffers[CoreTiming::earliest(buffers)]});
     case code(OpKind::kStreamStore):
       return combining_bytes_ > 0 && combining_line_ == head.line
                  ? at
@@ -559,10 +597,15 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           }
           last_commit_ = at + cycle_;
         } else {
-          const Picoseconds start = at + translation_time(head.line, head.translation, at);
+          if (head.translation != kTlbFirst) {
+            head.senior = at + translation_time(head.line, head.translation, at);
+            head.translation = kTlbFirst;
+            leaves = false;
+            break;
+          }
           const std::size_t buffer = CoreTiming::earliest(core_->fill_buffers());
           if (head.bytes >= memory::kLineBytes) {
-            send(head.line, buffer, start, params_.core.stream_hold);
+            send(head.line, buffer, at, true);
           } else {
             core_->fill_buffers()[buffer] = kNever;
             combining_line_ = head.line;
@@ -577,7 +620,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
       case code(OpKind::kClflush):
         ordered_flush_ = false;
         if ((head.flags & kTimedDirty) != 0) {
-          send(head.line, CoreTiming::earliest(core_->fill_buffers()), at, 0);
+          send(head.line, CoreTiming::earliest(core_->fill_buffers()), at, false);
           ordered_flush_ = head.kind == code(OpKind::kClflush);
         }
         last_flush_ = at;

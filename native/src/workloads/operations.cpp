@@ -58,9 +58,10 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 /// from the last address.
 Step parse_step(std::string_view text, const Parameters& parameters) {
   const auto refuse = [&](const std::string& problem) -> void {
-    parameters.refuse("operations", "\"" + std::string(text) + "\": " + problem +
-                                        "; write r[pd]_SIZE or w[pd]_SIZE_(cache|cacheinv|nocache|none)[_OFFSET], e.g. rp_64 "
-                                        "or wp_64_cache_128");
+    std::string message{text};
+    message.append(": ").append(problem);
+    message.append("; write r[pd]_SIZE or w[pd]_SIZE_(cache|cacheinv|nocache|none)[_OFFSET], e.g. rp_64 or wp_64_cache_128");
+    parameters.refuse("operations", message);
   };
   const std::vector<std::string_view> parts = split(text, '_');
   const bool known = parts[0] == "r" || parts[0] == "w" || parts[0] == "rp" || parts[0] == "wp" || parts[0] == "rd" ||

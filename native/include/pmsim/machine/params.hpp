@@ -33,6 +33,7 @@ struct CoreParams {
   int64_t shared_read_latency = 0;
   int64_t shared_write_latency = 0;
   int64_t stream_hold = 0;
+  int64_t stream_delay = 0;
 };
 
 struct TlbParams {

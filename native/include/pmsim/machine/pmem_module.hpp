@@ -33,11 +33,14 @@ struct Grant {
 /// One PMem module (DIMM) with the write pending queue of its channel.
 ///
 /// Reads and writes are 64-byte lines; the medium works on blocks. Arriving lines are combined in a small buffer of
-/// open blocks whose victim is chosen at random: the more blocks are written at the same time, the more of them
-/// leave incomplete, and each leaving block costs the medium a whole block write. Lines that find the write pending
-/// queue full wait, and freed places go to any of the waiting lines: cores retry, nobody keeps an order. Both
-/// together make write bandwidth fall with the number of writing threads. A line is durable once the queue has
-/// accepted it (ADR).
+/// open blocks that leave it in the order in which they entered; each leaving block costs the medium a whole block
+/// write, complete or not. Lines that find the write pending queue full wait, and freed places go to any of the
+/// waiting lines: cores retry, nobody keeps an order. So with more threads the lines of a block arrive further
+/// apart, more blocks leave incomplete, their late lines enter again, and write bandwidth falls. A line is durable
+/// once the queue has accepted it (ADR).
+///
+/// A read fetches its block into a read buffer with random replacement; with many readers a block may be gone before
+/// all of its lines have been read, and is fetched again.
 class PmemModule {
  public:
   PmemModule(const PmemParams& pmem, const ControllerParams& controller, DramChannel& channel, Counters& counters,
@@ -93,8 +96,8 @@ class PmemModule {
 
   std::vector<std::uint64_t> open_blocks_;  ///< block numbers; flat, scanned
   std::vector<OpenBlock> open_lines_;
+  std::size_t oldest_open_ = 0;  ///< victim of the next eviction
   std::vector<BufferedRead> read_buffer_;
-  std::size_t read_buffer_next_ = 0;
 
   Picoseconds media_free_ = 0;        ///< the medium has work until then
   Picoseconds last_write_end_ = 0;

@@ -69,7 +69,7 @@ class VirtualThread {
   struct PendingLoad {
     TimedOp op;
     std::uint64_t slot;
-    Picoseconds ready;  ///< when it can issue; kNever: its producer is pending too, or all buffers wait
+    Picoseconds ready;  ///< when it can try to issue; kNever: its producer is pending too, or all buffers wait
     int producer;       ///< index of that producer, -1: none
     bool used;
   };
@@ -100,7 +100,14 @@ class VirtualThread {
   void wake_front();
 
   [[nodiscard]] Picoseconds translation_time(std::uint64_t line, std::uint8_t translation, Picoseconds at);
-  Picoseconds fetch(std::uint64_t line, std::uint8_t level, std::uint8_t translation, Picoseconds at);
+  /// Brings a line into L1; returns when it can be used. Never reserves anything in the future: what has to wait,
+  /// for a translation or a buffer, asks again when its time has come. Otherwise queues would see requests out of
+  /// order and idle in between.
+  Picoseconds fetch(std::uint64_t line, std::uint8_t level, Picoseconds at);
+  /// The level that serves a line now: memory, where the prefetch that the tags know of has been dropped.
+  [[nodiscard]] std::uint8_t level_now(std::uint64_t line, std::uint8_t level, std::uint8_t flags) const noexcept;
+  bool defer_load(const TimedOp& op, bool dependent);
+  bool take_buffer(std::size_t& buffer);
   [[nodiscard]] static bool needs_buffer(std::uint8_t level) noexcept { return level >= kLlc; }
 
   bool dispatch_load(const TimedOp& op, Picoseconds limit);
@@ -116,7 +123,7 @@ class VirtualThread {
   void process_store_queue(Picoseconds at);
   void update_store_key();
   bool ask_ownership(QueuedStore& entry, Picoseconds at);
-  void send(std::uint64_t line, std::size_t buffer, Picoseconds at, Picoseconds hold);
+  void send(std::uint64_t line, std::size_t buffer, Picoseconds at, bool streaming);
   void close_write_combining(Picoseconds at);
   [[nodiscard]] Picoseconds head_time();
 
