@@ -3,5 +3,106 @@
 C++ core of pmsim; use the package pmsim.
 """
 from __future__ import annotations
-__all__: list[str] = list()
+import collections.abc
+import os
+import typing
+__all__: list[str] = ['SimMemory', 'fields', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+class SimMemory:
+    """
+    Simulated memory with the x86 persistence model, for tests and exploration.
+    """
+    def __init__(self, *, persistence: str = 'adr', wear: bool = False) -> None:
+        ...
+    def allocate(self, medium: str, bytes: int, name: str = 'unnamed') -> int:
+        """
+        Address of a new region on dram, pmem or block.
+        """
+    def block_flush(self) -> None:
+        ...
+    def block_read(self, device: int, destination: int, bytes: int) -> None:
+        ...
+    def block_write(self, device: int, source: int, bytes: int) -> None:
+        ...
+    def crash_count(self, limit: int = 1000000) -> int | None:
+        """
+        Number of legal durable images now; None when more than limit combinations exist.
+        """
+    def crash_states(self, limit: int = 10000) -> list[SimMemory]:
+        """
+        A memory for each legal durable image. Raises ConfigError when there may be more than limit.
+        """
+    def disable_site(self, site: int) -> None:
+        """
+        Makes the flushes and fences of one site do nothing; 0 enables all.
+        """
+    def flush(self, address: int, bytes: int, kind: str = 'clwb', site: int = 0) -> None:
+        """
+        Writes back every line touched: clwb, clflushopt or clflush.
+        """
+    def mfence(self, site: int = 0) -> None:
+        ...
+    def read(self, address: int, bytes: int) -> bytes:
+        ...
+    def sample_crash_states(self, count: int, seed: int) -> list[SimMemory]:
+        ...
+    def set_thread(self, thread: int) -> None:
+        """
+        Who the following flushes and fences belong to.
+        """
+    def sfence(self, site: int = 0) -> None:
+        ...
+    def stream(self, address: int, data: bytes) -> None:
+        """
+        Non-temporal stores of whole words.
+        """
+    def wear(self) -> dict[str, typing.Any]:
+        """
+        Writes per 64-byte line and 256-byte block. Raises ConfigError when not counted.
+        """
+    def word_state(self, address: int) -> str:
+        """
+        durable, maybe or lost.
+        """
+    def write(self, address: int, data: bytes) -> None:
+        """
+        Stores through the cache.
+        """
+    @property
+    def emitted(self) -> int:
+        """
+        Micro-operations emitted so far.
+        """
+    @property
+    def touched_bytes(self) -> int:
+        """
+        Bytes of the 4 KiB pages written to.
+        """
+def fields() -> list[dict[str, typing.Any]]:
+    """
+    Every platform parameter: section, name, quantity, minimum, maximum (base units) and meaning.
+    """
+def simulate(workload: str, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], parameters: collections.abc.Mapping[str, int | str], seed: int) -> list[dict[str, typing.Any]]:
+    """
+    Executes a workload once and times it on every platform (values in base units). One dictionary per platform: elapsed_ps, operations, user_bytes, micro_ops, latency, counters, groups. Raises ConfigError.
+    """
+def trace_info(path: os.PathLike[str] | str | bytes, verify: bool = False) -> dict[str, typing.Any]:
+    """
+    What a trace file says about itself; with verify, after reading all of it. Raises ConfigError.
+    """
+def trace_record(path: os.PathLike[str] | str | bytes, workload: str, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], parameters: collections.abc.Mapping[str, int | str], seed: int, provenance: str) -> list[dict[str, typing.Any]]:
+    """
+    As simulate(), and writes the micro-operations to a trace with `provenance`, a JSON text.
+    """
+def trace_replay(path: os.PathLike[str] | str | bytes, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]]) -> list[dict[str, typing.Any]]:
+    """
+    Times a recorded trace on every platform; the dictionaries of simulate(). Raises ConfigError.
+    """
+def validate_platform(values: collections.abc.Mapping[str, collections.abc.Mapping[str, int]]) -> None:
+    """
+    Raises ConfigError where the values (base units) are incomplete or impossible.
+    """
+def workloads() -> list[str]:
+    """
+    Names of the native workloads.
+    """
 __version__: str
