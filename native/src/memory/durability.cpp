@@ -97,7 +97,8 @@ void DurabilityTracker::settle(Address address, Chosen chosen) {
         older.mask = static_cast<std::uint8_t>(older.mask & ~store.mask);
     }
   }
-  std::erase_if(kept, [](const Store& store) { return store.mask == 0; });
+  // What no longer shows is forgotten, unless a clflush may still ask whether it was chosen.
+  std::erase_if(kept, [this](const Store& store) { return store.mask == 0 && clflushes_.empty(); });
   if (kept.empty()) {
     lines_.erase(found);
   } else {

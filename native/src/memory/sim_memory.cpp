@@ -214,9 +214,7 @@ void SimMemory::peek(Address address, std::span<std::byte> into) const {
 std::uint64_t SimMemory::touched_bytes() const noexcept {
   std::uint64_t pages = 0;
   for (const auto& region : all_) {
-    for (std::uint64_t index = 0; index < region->written.size(); ++index) {
-      pages += static_cast<std::uint64_t>(std::popcount(region->written.as<std::uint8_t>()[index]));
-    }
+    pages += region->written_pages;
   }
   return pages * kPageBytes;
 }

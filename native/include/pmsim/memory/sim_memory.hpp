@@ -130,6 +130,7 @@ class SimMemory {
     std::uint64_t bytes = 0;
     MappedBytes data;     ///< empty with Backing::kNone
     MappedBytes written;  ///< one bit per page
+    std::uint64_t written_pages = 0;
     std::optional<WearMap> wear;
     Backing backing = Backing::kBytes;
     bool persistent = false;  ///< its stores are followed by the durability tracker
@@ -188,7 +189,12 @@ class SimMemory {
     const std::uint64_t offset = address - region.base;
     std::memcpy(region.data.data() + offset, from.data(), from.size());
     for (std::uint64_t page = offset / kPageBytes; page <= (offset + from.size() - 1) / kPageBytes; ++page) {
-      region.written.as<std::uint8_t>()[page / 8] |= static_cast<std::uint8_t>(1U << (page % 8));
+      std::uint8_t& bits = region.written.as<std::uint8_t>()[page / 8];
+      const auto bit = static_cast<std::uint8_t>(1U << (page % 8));
+      if ((bits & bit) == 0) [[unlikely]] {
+        bits |= bit;
+        ++region.written_pages;
+      }
     }
   }
   template <OpKind kKind>

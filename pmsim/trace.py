@@ -1,0 +1,286 @@
+"""Traces: record the micro-operations of a point, look at them, time them on another platform."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pmsim import _native
+from pmsim.api import load_scenario, origin_of
+from pmsim.errors import ConfigError
+from pmsim.kinds.measurement import Measurement, measurement_of, simulator
+from pmsim.overrides import with_overrides
+from pmsim.platforms import Platform
+from pmsim.points import Point, points_of
+from pmsim.profiles import load_platform
+from pmsim.runner import evaluate
+from pmsim.scenario import Scenario
+from pmsim.units import Quantity, format_value
+from pmsim.versions import native_version, package_version
+
+
+@dataclass(frozen=True)
+class TraceInfo:
+    """What a trace file says about itself.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    version : int
+        Of the format.
+    threads, operations : int
+        Virtual threads, and micro-operations over all of them.
+    operations_by_kind : mapping
+        Every kind of micro-operation, by name.
+    operations_by_thread : tuple of int
+        In the order of the threads.
+    extent_bytes : mapping
+        Of each medium, what a platform must hold to replay it [B].
+    file_bytes : int
+        Size of the file [B].
+    provenance : mapping
+        Versions, scenario, point, workload, platform and seed of the recorded run.
+    """
+
+    path: Path
+    version: int
+    threads: int
+    operations: int
+    operations_by_kind: Mapping[str, int]
+    operations_by_thread: tuple[int, ...]
+    extent_bytes: Mapping[str, int]
+    file_bytes: int
+    provenance: Mapping[str, Any]
+
+    @property
+    def bytes_per_operation(self) -> float:
+        """Size of the file per micro-operation [B]; a micro-operation in memory has 16."""
+        return self.file_bytes / self.operations if self.operations else 0.0
+
+
+def info(path: str | Path, *, verify: bool = False) -> TraceInfo:
+    """Describe a trace.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    verify : bool
+        Read all of it and compare its checksums and counts, too.
+
+    Raises
+    ------
+    ConfigError : missing, not a trace, of another version, damaged or cut short.
+    """
+    row = _native.trace_info(Path(path), verify)
+    try:
+        provenance = json.loads(row["provenance"])
+    except ValueError:
+        provenance = None
+    if not isinstance(provenance, dict):
+        raise ConfigError(
+            f"trace {path}: its provenance is not a JSON object; record it with `pmsim trace record`"
+        )
+    return TraceInfo(
+        path=Path(path),
+        version=row["version"],
+        threads=row["threads"],
+        operations=row["operations"],
+        operations_by_kind=row["operations_by_kind"],
+        operations_by_thread=tuple(row["operations_by_thread"]),
+        extent_bytes=row["extent_bytes"],
+        file_bytes=row["file_bytes"],
+        provenance=provenance,
+    )
+
+
+def record(
+    scenario: str | Path | Scenario,
+    out: str | Path,
+    *,
+    point: int = 1,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    seed: int | None = None,
+) -> TraceInfo:
+    """Run one point of a scenario and write its micro-operations to a file.
+
+    A kind that simulates several times per point is recorded the first time: of "mixed", all groups together.
+
+    Parameters
+    ----------
+    scenario : str, Path or Scenario
+        As for `pmsim.run`.
+    out : str or Path
+        The file to write; an existing one is replaced when the recording is complete.
+    point : int
+        Number of the point, from 1, in the order of the rows.
+    set, seed : optional
+        As for `pmsim.run`.
+
+    Raises
+    ------
+    ConfigError : the scenario or the point cannot be run, or the file cannot be written.
+    """
+    resolved = with_overrides(load_scenario(scenario), set or {}, seed=seed)
+    try:
+        points = points_of(resolved)
+    except ConfigError as error:
+        raise error.prefixed(origin_of(scenario)) from None
+    if not 1 <= point <= len(points):
+        raise ConfigError(f"point: {point} does not exist; choose 1 to {len(points)}")
+    chosen = points[point - 1]
+    recorder = _Recorder(Path(out), _provenance(resolved, point, chosen))
+    token = simulator.set(recorder)
+    try:
+        evaluate(chosen)
+    finally:
+        simulator.reset(token)
+    return info(out)
+
+
+def replay(path: str | Path, platform: str | Mapping[str, Any] | Platform | None = None) -> Measurement:
+    """Time a trace on a platform.
+
+    On the platform of the recorded run this gives the recorded run's result, bit by bit. On another one the
+    threads progress at other relative speeds, but each executes the recorded micro-operations in order; one
+    that has executed all of its own stops, and the measurement ends at the recorded number of operations.
+
+    Parameters
+    ----------
+    path : str or Path
+        The trace.
+    platform : str, mapping or Platform, optional
+        As for `load_platform`; by default the machine of the recorded run.
+
+    Raises
+    ------
+    ConfigError : not a usable trace, or one that the platform has not enough memory or threads for.
+    """
+    machine = recorded_platform(info(path)) if platform is None else load_platform(platform)
+    (row,) = _native.trace_replay(Path(path), [machine.native()])
+    return measurement_of(row, machine)
+
+
+def recorded_platform(trace: TraceInfo) -> Platform:
+    """Return the machine that a trace was recorded on, as the parameters of its kind had changed it."""
+    try:
+        name, values = trace.provenance["platform"]["name"], trace.provenance["platform"]["values"]
+    except (KeyError, TypeError):
+        raise ConfigError(f"trace {trace.path}: does not name its platform; say --platform") from None
+    return load_platform(name).with_values(values, source=f"recorded in {trace.path}")
+
+
+@dataclass
+class _Recorder:
+    """Stands in for the core's simulate(): the first simulation is recorded, further ones are only run."""
+
+    path: Path
+    provenance: dict[str, Any]
+    done: bool = False
+
+    def __call__(
+        self,
+        workload: str,
+        platforms: list[dict[str, dict[str, int]]],
+        parameters: dict[str, int | str],
+        seed: int,
+    ) -> list[dict[str, Any]]:
+        if self.done:
+            return _native.simulate(workload, platforms, parameters, seed)
+        self.done = True
+        provenance = self.provenance | {"workload": workload, "workload_parameters": parameters, "seed": seed}
+        text = json.dumps(provenance, sort_keys=True, separators=(",", ":"))
+        return _native.trace_record(self.path, workload, platforms, parameters, seed, text)
+
+
+def _provenance(scenario: Scenario, number: int, point: Point) -> dict[str, Any]:
+    """Everything that made the streams; no clock and no path, so that the same run gives the same file."""
+    machine = point.platform
+    return {
+        "pmsim": package_version(),
+        "core": native_version(),
+        "scenario": scenario.to_toml(),
+        "point": number,
+        "axes": dict(point.axes),
+        "platform": {"name": machine.name, "hash": machine.hash, "values": machine.native()},
+    }
+
+
+trace_app = typer.Typer(no_args_is_help=True, help="Record, inspect and replay micro-operation traces.")
+
+
+@trace_app.command("record")
+def _record_command(
+    scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a shipped scenario.")],
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+    point: Annotated[int, typer.Option(help="Number of the point, from 1.")] = 1,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, as for run; repeatable.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Replaces the scenario's seed.")] = None,
+) -> None:
+    """Run one point of a scenario and write its micro-operations to a file."""
+    _print_info(record(scenario, out, point=point, set=set_, seed=seed))
+
+
+@trace_app.command("replay")
+def _replay_command(
+    file: Annotated[Path, typer.Argument(help="The trace.")],
+    platform: Annotated[
+        list[str] | None, typer.Option(help="Where to time it; repeatable. Default: where it was recorded.")
+    ] = None,
+) -> None:
+    """Time a trace on one or several platforms."""
+    machines = [load_platform(name) for name in platform] if platform else [recorded_platform(info(file))]
+    table = Table("platform", "time", "operations", "GB/s", "latency [ns]", "p99 [ns]")
+    for machine in machines:
+        measured = replay(file, machine)
+        total = measured.total
+        table.add_row(
+            machine.name,
+            format_value(total.elapsed_ps, Quantity.TIME),
+            f"{total.operations:,}",
+            f"{total.bandwidth_gb_s:.2f}",
+            f"{total.latency.mean_ps / 1e3:.1f}",
+            f"{total.latency.p99_ps / 1e3:.1f}",
+        )
+    Console().print(table)
+
+
+@trace_app.command("info")
+def _info_command(
+    file: Annotated[Path, typer.Argument(help="The trace.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Read all of it and compare its checksums.")] = False,
+) -> None:
+    """Say what a trace holds and where it comes from."""
+    _print_info(info(file, verify=verify))
+
+
+def _print_info(trace: TraceInfo) -> None:
+    table = Table(show_header=False, box=None)
+    for key, value in _info_rows(trace):
+        table.add_row(key, value)
+    Console().print(table)
+
+
+def _info_rows(trace: TraceInfo) -> list[tuple[str, str]]:
+    made_from = trace.provenance
+    platform = made_from.get("platform")
+    rows = [
+        ("file", str(trace.path)),
+        ("format version", str(trace.version)),
+        ("recorded by", f"pmsim {made_from.get('pmsim', 'of unknown version')}"),
+        ("platform", str(platform.get("name")) if isinstance(platform, dict) else "unknown"),
+        ("workload", str(made_from.get("workload", "unknown"))),
+        ("seed", str(made_from.get("seed", "unknown"))),
+        ("threads", f"{trace.threads:,}"),
+        ("operations", f"{trace.operations:,}"),
+    ]
+    rows += [(f"  {kind}", f"{count:,}") for kind, count in trace.operations_by_kind.items() if count]
+    rows += [(f"{medium} touched", f"{size:,} B") for medium, size in trace.extent_bytes.items() if size]
+    rows.append(("size", f"{trace.file_bytes:,} B, {trace.bytes_per_operation:.3f} B per operation"))
+    return rows

@@ -1,0 +1,171 @@
+"""Traces: a replay is the run again, a damaged file is refused, and the commands say what they did."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pmsim import Scenario, _native, load_platform, trace
+from pmsim.errors import ConfigError
+from pmsim.points import points_of
+from pmsim.runner import evaluate
+
+MIB = 2**20
+
+SCENARIOS = [
+    Scenario(
+        kind="bandwidth",
+        platform="tum-6212u",
+        parameters={"operation": "ntstore", "threads": 3, "region_size": MIB},
+        sweep={"access_size": [64, 256]},
+    ),
+    Scenario(
+        kind="bandwidth",
+        platform="tum-6212u",
+        parameters={"operation": "store+clwb", "pattern": "sequential", "dimms": 1, "region_size": MIB},
+        sweep={"threads": [1, 4]},
+    ),
+    Scenario(
+        kind="persist",
+        platform="perma-a256",
+        parameters={"operation": "ntstore", "region_size": MIB},
+        sweep={"access_size": [64, 512]},
+    ),
+    Scenario(
+        kind="operations",
+        platform="tum-6212u",
+        parameters={"operations": "rp_512,rp_512,wp_64_cache_320", "region_size": MIB},
+        sweep={"threads": [1, 2]},
+    ),
+]
+
+
+def recorded(tmp_path: Path) -> Path:
+    trace.record(SCENARIOS[0], tmp_path / "a.trace")
+    return tmp_path / "a.trace"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.kind)
+def test_a_replay_on_the_recorded_platform_is_the_recorded_run(scenario: Scenario, tmp_path: Path) -> None:
+    expected = evaluate(points_of(scenario)[1])
+    trace.record(scenario, tmp_path / "a.trace", point=2)
+    replayed = trace.replay(tmp_path / "a.trace").common()
+    assert {name: expected[name] for name in replayed} == replayed
+
+
+def test_recording_does_not_change_the_run(tmp_path: Path) -> None:
+    platform = load_platform("tum-6212u").native()
+    parameters = {"memory": "pmem", "operation": "load", "pattern": "random", "region_size": MIB}
+    alone = _native.simulate("latency", [platform], parameters, 7)
+    assert _native.trace_record(tmp_path / "a", "latency", [platform], parameters, 7, "{}") == alone
+    assert _native.trace_replay(tmp_path / "a", [platform]) == alone
+
+
+def test_a_trace_can_be_timed_elsewhere(tmp_path: Path) -> None:
+    path = recorded(tmp_path)
+    here = trace.replay(path)
+    slower = {"base": "tum-6212u", "pmem": {"media_write_service": "2 us"}}
+    elsewhere = trace.replay(path, slower)
+    assert elsewhere.total.operations == here.total.operations
+    assert elsewhere.total.elapsed_ps > 5 * here.total.elapsed_ps
+
+
+def test_the_file_says_where_it_comes_from(tmp_path: Path) -> None:
+    described = trace.record(SCENARIOS[0], tmp_path / "a.trace", point=2, seed=3)
+    point = points_of(SCENARIOS[0].model_copy(update={"seed": 3}))[1]
+    assert described == trace.info(tmp_path / "a.trace", verify=True)
+    assert described.threads == 3
+    assert (
+        described.operations
+        == sum(described.operations_by_kind.values())
+        == sum(described.operations_by_thread)
+    )
+    assert described.extent_bytes["pmem"] <= MIB
+    assert described.extent_bytes["dram"] == 0
+    assert described.file_bytes == (tmp_path / "a.trace").stat().st_size
+    made_from = described.provenance
+    assert made_from["seed"] == point.seed
+    assert made_from["axes"] == {"access_size": "256"}
+    assert Scenario.from_toml(made_from["scenario"]).parameters == SCENARIOS[0].parameters
+    assert trace.recorded_platform(described).hash == point.platform.hash == made_from["platform"]["hash"]
+
+
+def test_the_same_run_gives_the_same_file(tmp_path: Path) -> None:
+    trace.record(SCENARIOS[0], tmp_path / "a.trace")
+    trace.record(SCENARIOS[0], tmp_path / "b.trace")
+    assert (tmp_path / "a.trace").read_bytes() == (tmp_path / "b.trace").read_bytes()
+
+
+def test_files_have_well_under_a_byte_per_operation_of_a_block_workload(tmp_path: Path) -> None:
+    # Chunks of 256 bytes: one drawn address (about 2 bytes in 1 MiB) for four lines.
+    assert trace.record(SCENARIOS[0], tmp_path / "a.trace", point=2).bytes_per_operation < 0.7
+
+
+@pytest.mark.parametrize("kept", [0, 7, 60, 0.5, -1])
+def test_a_truncated_trace_is_refused(kept: float, tmp_path: Path) -> None:
+    path = recorded(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * kept) if isinstance(kept, float) else kept])
+    for use in (trace.info, trace.replay):
+        with pytest.raises(ConfigError, match="damaged or cut short"):
+            use(path)
+
+
+def test_a_damaged_chunk_is_found_by_verify_and_by_replay(tmp_path: Path) -> None:
+    path = recorded(tmp_path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    trace.info(path)  # header and footer are intact
+    with pytest.raises(ConfigError, match=r"checksum of a chunk differs.*record it again"):
+        trace.info(path, verify=True)
+    with pytest.raises(ConfigError, match="checksum of a chunk differs"):
+        trace.replay(path)
+
+
+def test_a_platform_that_is_too_small_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace"
+    platform = load_platform("tum-6212u")
+    trace.record(SCENARIOS[0], path, set={"parameters.region_size": "1 GiB", "sweep.access_size": [64]})
+    small = platform.with_values({"pmem": {"capacity": 2**29}}, source="test")
+    with pytest.raises(ConfigError, match="the platform has 536870912; choose a larger platform"):
+        trace.replay(path, small)
+    with pytest.raises(ConfigError, match="hardware threads"):
+        trace.replay(path, platform.with_values({"core": {"cores": 1, "threads_per_core": 1}}, source="test"))
+
+
+def test_the_commands_record_describe_and_replay(tmp_path: Path) -> None:
+    scenario, path = tmp_path / "s.toml", tmp_path / "a.trace"
+    scenario.write_text(SCENARIOS[0].to_toml())
+    runner = CliRunner()
+    result = runner.invoke(trace.trace_app, ["record", str(scenario), "--point", "2", "--out", str(path)])
+    assert result.exit_code == 0, result.output
+    result = runner.invoke(trace.trace_app, ["info", str(path), "--verify"])
+    assert "stream_store" in result.output
+    assert "tum-6212u" in result.output
+    result = runner.invoke(
+        trace.trace_app, ["replay", str(path), "--platform", "tum-6212u", "--platform", "ucsd-8260"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "ucsd-8260" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["info", "missing.trace"], "no such file"),
+        (["info", "."], "not a regular file"),
+        (["record", "SCENARIO", "--out", "."], "is a directory"),
+        (["record", "SCENARIO", "--point", "3", "--out", "x"], "choose 1 to 2"),
+        (["replay", "SCENARIO"], "not a pmsim trace"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(SCENARIOS[0].to_toml())
+    given = ["s.toml" if argument == "SCENARIO" else argument for argument in arguments]
+    result = CliRunner().invoke(trace.trace_app, given)
+    assert isinstance(result.exception, ConfigError)
+    assert message in str(result.exception)
