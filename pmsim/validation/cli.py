@@ -1,19 +1,18 @@
 """The command ``pmsim validate``."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from pmsim.errors import ConfigError, PmsimError
+from pmsim.api import POINTS_FOLDER
+from pmsim.errors import ConfigError
 from pmsim.validation.claims import load_suite
 from pmsim.validation.loaders import DataSet, load
-from pmsim.validation.measures import Runs
+from pmsim.validation.measures import Runs, simulator
 from pmsim.validation.report import percent, write_report
 from pmsim.validation.summary import Accuracy, Validation
 from pmsim.validation.summary import validate as run_validation
@@ -38,15 +37,18 @@ def validate(
 ) -> None:
     """Hold predictions against published measurements; exits with 1 if a claim fails."""
     console = Console()
-    try:
-        result = _run(console, suite, data or [], optane_units, Runs(seed=seed, jobs=jobs))
-        if out is not None:
-            _save(result, out)
-    except PmsimError as error:
-        Console(stderr=True).print(
-            f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True
-        )
-        raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from error
+    tested = load_suite(suite)
+    data_sets = _data_sets(data or [], optane_units)
+    if out is not None:
+        _make(out)
+    if not data_sets:
+        console.print("No measurement data (--data): the claims of the publications alone.")
+    for data_set in data_sets:
+        _introduce(console, data_set)
+    cache = out / POINTS_FOLDER if out is not None else None
+    result = run_validation(tested, data_sets, Runs(simulator(seed=seed, jobs=jobs, cache=cache)))
+    if out is not None:
+        _save(result, out)
     _show(console, result)
     if out is not None:
         console.print(f"Report: {(out / 'report.html').resolve()}", soft_wrap=True)
@@ -54,23 +56,10 @@ def validate(
         raise typer.Exit(1)
 
 
-def _run(console: Console, suite_name: str, folders: list[Path], units: str, runs: Runs) -> Validation:
+def _data_sets(folders: list[Path], units: str) -> list[DataSet]:
     if units not in ("labelled", "binary"):
         raise ConfigError(f"--optane-units {units}: unknown; known: labelled, binary")
-    suite = load_suite(suite_name)
-    data_sets: list[DataSet] = load(folders, "binary" if units == "binary" else "labelled") if folders else []
-    if not data_sets:
-        console.print("No measurement data (--data): the claims of the publications alone.")
-    for data_set in data_sets:
-        _introduce(console, data_set)
-    columns = (TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-
-        def started(total: int) -> Callable[[], None]:
-            task = progress.add_task("runs", total=total)
-            return lambda: progress.advance(task)
-
-        return run_validation(suite, data_sets, runs, started)
+    return load(folders, "binary" if units == "binary" else "labelled") if folders else []
 
 
 def _introduce(console: Console, data_set: DataSet) -> None:
@@ -82,9 +71,15 @@ def _introduce(console: Console, data_set: DataSet) -> None:
         console.print(f"  left out, {number}: {reason}", style="dim", soft_wrap=True)
 
 
-def _save(result: Validation, folder: Path) -> None:
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be written: {error.strerror or error}") from error
+
+
+def _save(result: Validation, folder: Path) -> None:
+    try:
         result.frame().to_parquet(folder / "results.parquet", index=False)
         write_report(result, folder / "report.html")
     except OSError as error:

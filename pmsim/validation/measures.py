@@ -2,17 +2,20 @@
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from pmsim.errors import PmsimError, SimulationError
+from pmsim.errors import ConfigError, SimulationError
+from pmsim.kinds import find_kind
+from pmsim.point_cache import PointCache
+from pmsim.points import Point as ResolvedPoint
+from pmsim.profiles import load_platform
+from pmsim.runner import Progress, run_points
 from pmsim.validation.claims import Claim, Crossover, Measure, PlatformRef, Series, Suite
 
 Metrics = Mapping[str, float]
-Simulate = Callable[[str, PlatformRef, dict[str, Any], int], Metrics]
 Curve = list[tuple[float, float]]
 
 
@@ -30,12 +33,45 @@ class Point:
         return json.dumps([self.kind, self.platform, dict(self.parameters)], sort_keys=True)
 
 
-def simulate(kind: str, platform: PlatformRef, parameters: dict[str, Any], seed: int) -> Metrics:
-    """Run one point with the simulator (in a worker process: nothing but plain data crosses)."""
-    import pmsim  # the core is loaded where it is needed: reading claims and data works without it
+#: Runs points, calling back with the number of finished ones; gives metrics, or the message of a failure.
+Backend = Callable[[Sequence[Point], Progress | None], Sequence[Metrics | str]]
 
-    metrics: Metrics = pmsim.simulate_point(kind, platform, parameters, seed=seed)
-    return metrics
+
+def simulator(*, seed: int = 0, jobs: int | None = None, cache: Path | None = None) -> Backend:
+    """Return what runs points as a scenario runs them: the same seeds, workers and finished points on disk.
+
+    Parameters
+    ----------
+    seed : of the runs; each point derives its own from it.
+    jobs : worker processes; by default one per processor.
+    cache : folder that keeps finished points, so that an interrupted validation resumes.
+    """
+
+    def run(points: Sequence[Point], progress: Progress | None) -> list[Metrics | str]:
+        answers: list[Metrics | str] = [""] * len(points)
+        resolved: dict[int, ResolvedPoint] = {}
+        for index, point in enumerate(points):
+            try:
+                resolved[index] = resolve(point, seed)
+            except ConfigError as error:
+                answers[index] = str(error)
+        store = PointCache(cache) if cache is not None else None
+        outcome = run_points(list(resolved.values()), cache=store, jobs=jobs, progress=progress)
+        messages = {failure.index: failure.message for failure in outcome.failures}
+        for position, (index, metrics) in enumerate(zip(resolved, outcome.metrics, strict=True)):
+            answers[index] = metrics if metrics is not None else messages[position]
+        return answers
+
+    return run
+
+
+def resolve(point: Point, seed: int) -> ResolvedPoint:
+    """Check a point and complete it; raises ConfigError where it cannot be run."""
+    kind = find_kind(point.kind)
+    parameters = kind.parameters(point.parameters)
+    machine = kind.machine(load_platform(point.platform), parameters)
+    kind.check(machine, parameters)
+    return ResolvedPoint(kind.name, machine, parameters, columns={}, axes={}, base_seed=seed)
 
 
 class Runs:
@@ -43,64 +79,31 @@ class Runs:
 
     Parameters
     ----------
-    run : what simulates one point; tests give their own.
-    seed : of every run.
-    jobs : worker processes; 1 runs in this process.
+    backend : runs points; `simulator` makes one, tests bring their own.
     """
 
-    def __init__(self, run: Simulate = simulate, *, seed: int = 0, jobs: int | None = None) -> None:
-        self._run = run
-        self._seed = seed
-        self._jobs = jobs if jobs is not None else (os.cpu_count() or 1)
-        self._metrics: dict[str, Metrics] = {}
-        self._failures: dict[str, str] = {}
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._answers: dict[str, Metrics | str] = {}
 
     def __len__(self) -> int:
-        return len(self._metrics) + len(self._failures)
+        return len(self._answers)
 
     def missing(self, points: Iterable[Point]) -> dict[str, Point]:
         """Select the points without a result, each once."""
-        known = self._metrics.keys() | self._failures.keys()
-        return {point.key: point for point in points if point.key not in known}
+        return {point.key: point for point in points if point.key not in self._answers}
 
-    def compute(self, points: Iterable[Point], progress: Callable[[], None] = lambda: None) -> None:
+    def compute(self, points: Iterable[Point], progress: Progress | None = None) -> None:
         """Run every point that has no result yet; a point that fails is kept with its message."""
         todo = self.missing(points)
-        if self._jobs == 1 or len(todo) < 2:
-            for key, point in todo.items():
-                self._record(key, lambda point=point: self._one(point))  # type: ignore[misc]
-                progress()
-            return
-        with ProcessPoolExecutor(max_workers=min(self._jobs, len(todo))) as pool:
-            self._parallel(pool, todo, progress)
-
-    def _parallel(self, pool: Executor, todo: Mapping[str, Point], progress: Callable[[], None]) -> None:
-        futures = {
-            pool.submit(self._run, point.kind, point.platform, dict(point.parameters), self._seed): key
-            for key, point in todo.items()
-        }
-        try:
-            for future in as_completed(futures):
-                self._record(futures[future], future.result)
-                progress()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-    def _one(self, point: Point) -> Metrics:
-        return self._run(point.kind, point.platform, dict(point.parameters), self._seed)
-
-    def _record(self, key: str, result: Callable[[], Metrics]) -> None:
-        try:
-            self._metrics[key] = result()
-        except PmsimError as error:
-            self._failures[key] = str(error)
+        self._answers.update(zip(todo, self._backend(list(todo.values()), progress), strict=True))
 
     def metrics(self, point: Point) -> Metrics:
         """Give the result of a point that was computed; raises what the point raised."""
-        if point.key in self._failures:
-            raise SimulationError(self._failures[point.key])
-        return self._metrics[point.key]
+        answer = self._answers[point.key]
+        if isinstance(answer, str):
+            raise SimulationError(answer)
+        return answer
 
     def value(self, point: Point, metric: str) -> float:
         """Give one metric of a point, native or derived."""

@@ -1,13 +1,14 @@
 """Runs a suite and data sets, and reduces the comparison to the few numbers that say how far to trust pmsim."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from pmsim.errors import SimulationError
+from pmsim.progress import progress_bar
 from pmsim.validation.claims import Claim, Suite
 from pmsim.validation.loaders import DataSet, Measurement
 from pmsim.validation.measures import Point, Runs, points_of
@@ -93,10 +94,7 @@ class Validation:
 
 
 def validate(
-    suite: Suite,
-    data_sets: Sequence[DataSet],
-    runs: Runs,
-    started: Callable[[int], Callable[[], None]] = lambda total: lambda: None,
+    suite: Suite, data_sets: Sequence[DataSet], runs: Runs, *, progress: bool | None = None
 ) -> Validation:
     """Run what is missing and judge.
 
@@ -104,11 +102,12 @@ def validate(
     ----------
     suite, data_sets : what to compare with.
     runs : the results; computed here where they are missing.
-    started : called with the number of runs ahead, returns what is called after each.
+    progress : show a progress bar; by default where the standard error is a terminal.
     """
     rows = [row for data_set in data_sets for row in data_set.rows]
     points = [point for claim in suite.claim for point in _points(suite, claim)] + [row.point for row in rows]
-    runs.compute(points, started(len(runs.missing(points))))
+    with progress_bar("validation", len(runs.missing(points)), progress) as finished:
+        runs.compute(points, finished)
     outcomes = [judge(runs, suite, claim) for claim in suite.claim]
     return Validation(suite, outcomes, list(data_sets), [_compare(runs, row) for row in rows], len(runs))
 

@@ -1,14 +1,16 @@
 """Each reducer gives the number it promises, and other numbers for other curves."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pmsim.errors import SimulationError
-from pmsim.validation.claims import Crossover, Measure, PlatformRef, Series
-from pmsim.validation.measures import Curve, Point, Runs, curve, points_of, reduce
+from pmsim.errors import ConfigError, SimulationError
+from pmsim.runner import Progress
+from pmsim.validation.claims import Crossover, Measure, PlatformRef, Series, load_suite
+from pmsim.validation.measures import Curve, Point, Runs, curve, points_of, reduce, resolve, simulator
 
 RISE_AND_FALL: Curve = [(1, 4.0), (2, 8.0), (3, 9.9), (4, 10.0), (8, 9.0), (16, 5.0)]
 
@@ -74,47 +76,40 @@ def test_measures_of_measures() -> None:
     assert number({"slowdown": ["a", "b"]}, a=100.0, b=65.0) == pytest.approx(35.0)
 
 
-def fake(kind: str, platform: PlatformRef, parameters: dict[str, Any], seed: int) -> dict[str, float]:
-    if parameters.get("threads") == 13:
-        raise SimulationError("unlucky")
-    return {"latency_ns": 50.0 * parameters["threads"] + seed, "bandwidth_gb_s": 32.0, "bad": math.nan}
+def fake(points: Sequence[Point], progress: Progress | None) -> list[dict[str, float] | str]:
+    answers: list[dict[str, float] | str] = []
+    for point in points:
+        threads = point.parameters["threads"]
+        metrics = {"latency_ns": 50.0 * threads, "bandwidth_gb_s": 32.0, "bad": math.nan}
+        answers.append("unlucky" if threads == 13 else metrics)
+    return answers
 
 
 SERIES = Series(platform="p", kind="k", metric="latency_ns", sweep={"threads": [1, 2]})
 
 
 def test_a_series_is_one_run_per_swept_value() -> None:
-    runs = Runs(fake, jobs=1, seed=3)
+    runs = Runs(fake)
     runs.compute(points_of(SERIES))
-    assert curve(runs, SERIES) == [(1.0, 53.0), (2.0, 103.0)]
+    assert curve(runs, SERIES) == [(1.0, 50.0), (2.0, 100.0)]
 
 
 def test_equal_runs_are_made_once() -> None:
-    calls: list[dict[str, Any]] = []
+    made: list[Point] = []
 
-    def counted(kind: str, platform: PlatformRef, parameters: dict[str, Any], seed: int) -> dict[str, float]:
-        calls.append(parameters)
-        return fake(kind, platform, parameters, seed)
+    def counted(points: Sequence[Point], progress: Progress | None) -> list[dict[str, float] | str]:
+        made.extend(points)
+        return fake(points, progress)
 
-    runs = Runs(counted, jobs=1)
+    runs = Runs(counted)
     same = [Point("k", "p", {"threads": 1, "size": 2}), Point("k", "p", {"size": 2, "threads": 1})]
     runs.compute([*same, Point("k", "p", {"size": 3, "threads": 1})])
     runs.compute(same)
-    assert len(calls) == 2
+    assert len(made) == len(runs) == 2
 
 
-def test_worker_processes_give_what_one_process_gives() -> None:
-    points = [Point("k", "p", {"threads": threads}) for threads in range(1, 15)]
-    alone, together = Runs(fake, jobs=1), Runs(fake, jobs=2)
-    for runs in (alone, together):
-        runs.compute(points)
-    good = [point for point in points if point.parameters["threads"] != 13]
-    assert [alone.value(p, "latency_ns") for p in good] == [together.value(p, "latency_ns") for p in good]
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_run_that_fails_leaves_the_others_intact(jobs: int) -> None:
-    runs = Runs(fake, jobs=jobs)
+def test_a_run_that_fails_leaves_the_others_intact() -> None:
+    runs = Runs(fake)
     points = [Point("k", "p", {"threads": threads}) for threads in (12, 13, 14)]
     runs.compute(points)
     assert runs.value(points[0], "latency_ns") == 600.0
@@ -123,7 +118,7 @@ def test_a_run_that_fails_leaves_the_others_intact(jobs: int) -> None:
 
 
 def test_unknown_and_undefined_metrics_are_refused() -> None:
-    runs = Runs(fake, jobs=1)
+    runs = Runs(fake)
     point = Point("k", "p", {"threads": 1})
     runs.compute([point])
     with pytest.raises(SimulationError, match="no metric 'speed'; known: bad, bandwidth_gb_s, latency_ns"):
@@ -133,8 +128,49 @@ def test_unknown_and_undefined_metrics_are_refused() -> None:
 
 
 def test_derived_metrics_follow_from_the_run() -> None:
-    runs = Runs(fake, jobs=1)
+    runs = Runs(fake)
     point = Point("k", "p", {"threads": 2})
     runs.compute([point])
     assert runs.value(point, "line_time_ns") == 64 / 32.0
     assert runs.value(point, "persists_per_s") == 1e9 / 100.0
+
+
+def latency(platform: PlatformRef = "tum-6212u", **parameters: object) -> Point:
+    return Point("latency", platform, {"memory": "dram", "region_size": "1 MiB", **parameters})
+
+
+def test_the_simulator_answers_in_order_and_keeps_what_cannot_be_run() -> None:
+    slow = {"base": "tum-6212u", "llc": {"latency": "200 ns"}}
+    points = [
+        latency(),
+        latency(region_size="400 TiB"),
+        latency(slow, region_size="16 MiB"),
+        latency(pattern="up"),
+    ]
+    runs = Runs(simulator(jobs=1))
+    runs.compute(points)
+    assert runs.value(points[2], "latency_ns") > runs.value(points[0], "latency_ns")
+    with pytest.raises(SimulationError, match="too large"):
+        runs.value(points[1], "latency_ns")
+    with pytest.raises(SimulationError, match="pattern"):
+        runs.value(points[3], "latency_ns")
+
+
+def test_every_platform_and_parameter_of_the_suite_can_be_run() -> None:
+    suite = load_suite("device")
+    for name, series in suite.series.items():
+        for point in points_of(series):
+            try:
+                resolve(point, seed=0)
+            except ConfigError as error:
+                raise AssertionError(f"series {name}: {error}") from None
+
+
+def test_finished_points_are_kept_and_found_again(tmp_path: Path) -> None:
+    first, second = Runs(simulator(jobs=1, cache=tmp_path)), Runs(simulator(jobs=1, cache=tmp_path))
+    first.compute([latency()])
+    kept = list(tmp_path.rglob("*"))
+    second.compute([latency()])
+    assert kept
+    assert list(tmp_path.rglob("*")) == kept
+    assert first.metrics(latency()) == second.metrics(latency())

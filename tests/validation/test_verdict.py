@@ -6,7 +6,7 @@ import pytest
 
 from pmsim.errors import SimulationError
 from pmsim.validation.claims import Check, Claim, Suite
-from pmsim.validation.measures import Curve, Runs
+from pmsim.validation.measures import Curve, Runs, points_of
 from pmsim.validation.verdict import check_order, check_shape, check_value, judge, quantile, spearman
 
 
@@ -129,10 +129,8 @@ def suite_of(*claims: Claim) -> Suite:
 
 
 def verdict(subject: Claim, **metrics: float) -> str:
-    runs = Runs(lambda kind, platform, parameters, seed: metrics, jobs=1)
+    runs = Runs(lambda points, progress: [metrics] * len(points))
     suite = suite_of(subject)
-    from pmsim.validation.measures import points_of
-
     runs.compute(point for name in suite.series_of(subject) for point in points_of(suite.series[name]))
     return judge(runs, suite, subject).verdict
 
