@@ -111,6 +111,17 @@ TEST_F(Durability, AFenceCompletesOnlyTheFlushesOfItsThread) {
   EXPECT_EQ(images({0}), (std::set<Words>{{1}}));
 }
 
+TEST_F(Durability, AFenceCompletesOnlyTheStreamedWordsOfItsThread) {
+  Stream one;
+  Stream two;
+  memory.attach(one, 1);
+  stream(0, 1);
+  memory.attach(two, 2);
+  stream(1, 2);
+  memory.sfence();
+  EXPECT_EQ(images({0, 1}), (std::set<Words>{{0, 2}, {1, 2}}));
+}
+
 TEST_F(Durability, WritesLargerThanAWordMayTear) {
   const std::array<std::uint64_t, 3> values{1, 2, 3};
   memory.write(base, std::as_bytes(std::span(values)));

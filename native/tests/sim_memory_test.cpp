@@ -162,6 +162,19 @@ TEST(SimMemory, ADisabledSiteLeavesNeitherMicroOperationsNorDurability) {
   EXPECT_EQ(memory.word_state(base), WordState::kDurable);
 }
 
+TEST(SimMemory, ADisabledBlockFlushLeavesSectorsUncertain) {
+  SimMemory memory({.persistence = Persistence::kAdr});
+  const Address frame = memory.allocate(Medium::kDram, 512);
+  const Address device = memory.allocate(Medium::kBlock, 512);
+  memory.store<std::uint64_t>(frame, 1);
+  memory.block_write(device, frame, 512);
+  memory.disable_site(9);
+  memory.block_flush(9);
+  EXPECT_EQ(memory.durability().count(10), 2U);
+  memory.block_flush(8);
+  EXPECT_EQ(memory.durability().count(10), 1U);
+}
+
 TEST(SimMemory, BlocksMoveBetweenTheDeviceAndMemory) {
   SimMemory memory;
   Stream stream;
