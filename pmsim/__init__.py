@@ -5,6 +5,8 @@
 >>> result.frame  # doctest: +SKIP
 """
 
+from typing import TYPE_CHECKING, Any
+
 try:
     from pmsim import _native as _native
 except ImportError as error:
@@ -17,13 +19,25 @@ from pmsim.api import run, simulate_point
 from pmsim.errors import ConfigError, InternalError, PmsimError, SimulationError
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform, platform_names
-from pmsim.results import Result
 from pmsim.runner import RunInterrupted
 from pmsim.scenario import Scenario
 from pmsim.shipped import scenario_names
 from pmsim.versions import package_version
 
+if TYPE_CHECKING:
+    from pmsim.results import Result
+
 __version__ = package_version()
+
+
+def __getattr__(name: str) -> Any:
+    # Frames and figures take a second to import; the workers of a run need neither.
+    if name == "Result":
+        from pmsim.results import Result
+
+        return Result
+    raise AttributeError(f"module 'pmsim' has no attribute '{name}'")
+
 
 __all__ = [
     # running

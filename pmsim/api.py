@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
@@ -16,10 +16,12 @@ from pmsim.point_cache import PointCache
 from pmsim.points import points_of
 from pmsim.profiles import load_platform
 from pmsim.progress import progress_bar
-from pmsim.results import Result, RunInfo
 from pmsim.runner import run_points, usable_jobs
 from pmsim.scenario import Scenario
 from pmsim.shipped import find_scenario
+
+if TYPE_CHECKING:
+    from pmsim.results import Result
 
 #: Folder of finished points in an output directory.
 POINTS_FOLDER = "points"
@@ -34,7 +36,7 @@ def run(
     seed: int | None = None,
     executor: Executor | None = None,
     progress: bool | None = None,
-) -> Result:
+) -> "Result":
     """Run a scenario.
 
     Parameters
@@ -63,6 +65,9 @@ def run(
     ConfigError : the scenario or the output directory is not usable; nothing has been run.
     RunInterrupted : Ctrl-C; the finished points are kept in ``out``.
     """
+    # Frames and figures take a second to import; the workers of a run need neither.
+    from pmsim.results import Result, RunInfo
+
     resolved = with_overrides(load_scenario(scenario), set or {}, seed=seed)
     usable_jobs(jobs)
     try:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing.process import BaseProcess
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -24,8 +23,8 @@ class InlineExecutor(Executor):
         return future
 
 
-class LocalPool:
-    """A pool of spawned processes that Ctrl-C ends without noise.
+class LocalPool(ProcessPoolExecutor):
+    """A pool of spawned processes that Ctrl-C ends at once and without noise.
 
     Parameters
     ----------
@@ -34,25 +33,22 @@ class LocalPool:
     """
 
     def __init__(self, jobs: int) -> None:
-        before = set(multiprocessing.active_children())
-        self.executor = ProcessPoolExecutor(
-            jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
-        )
-        with _without_main_module():
-            self.executor.submit(_nothing)
-        self._workers: set[BaseProcess] = set(multiprocessing.active_children()) - before
+        self._others = set(multiprocessing.active_children())
+        super().__init__(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts)
 
-    def __enter__(self) -> "LocalPool":
-        return self
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Submit ``fn``; this is also where the pool starts its processes."""
+        with _without_main_module():
+            return super().submit(fn, *args, **kwargs)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
             # Points take seconds: whoever pressed Ctrl-C does not want to wait for the ones under way.
-            for worker in self._workers:
+            for worker in set(multiprocessing.active_children()) - self._others:
                 worker.terminate()
-        self.executor.shutdown(wait=True, cancel_futures=True)
+        self.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
@@ -70,7 +66,3 @@ def _without_main_module() -> Iterator[None]:
 def _ignore_interrupts() -> None:
     # The terminal sends Ctrl-C to every process of the group; the parent decides what happens.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _nothing() -> None:
-    """Start the workers."""

@@ -36,6 +36,7 @@ class Plot(BaseModel):
     x: str = Field("", description="column on the horizontal axis")
     y: str = Field("", description="metric on the vertical axis")
     color: str = Field("", description="column that distinguishes the curves")
+    line: str = Field("", description="column that distinguishes curves of one colour, by their dashes")
     facet: str = Field("", description="column that distinguishes the panels")
     log_x: bool = Field(False, description="logarithmic horizontal axis")
     log_y: bool = Field(False, description="logarithmic vertical axis")

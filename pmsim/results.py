@@ -93,7 +93,7 @@ class Result:
             metrics=[metric.name for metric in self._metrics],
             default_metric=find_kind(self.scenario.kind).default_metric,
         )
-        return figure_of(layout, title=self.title, y_title=self._y_title(layout.y))
+        return figure_of(layout, title=self.title, y_title=self._y_title(layout.columns.y))
 
     @property
     def title(self) -> str:
@@ -173,7 +173,7 @@ class Result:
             return None
         columns = {
             key: column_of_axis(value)
-            for key in ("x", "color", "facet")
+            for key in ("x", "color", "line", "facet")
             if (value := str(getattr(plot, key))).startswith("platform.") and value not in self.frame.columns
         }
         return plot.model_copy(update=columns)

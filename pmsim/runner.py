@@ -93,7 +93,7 @@ def run_points(
         with ExitStack() as stack:
             workers = min(jobs, len(open_points))
             if executor is None and workers > 1:
-                executor = stack.enter_context(LocalPool(workers)).executor
+                executor = stack.enter_context(LocalPool(workers))
             for future in _completed(executor or InlineExecutor(), points, open_points, futures):
                 index = futures.pop(future)
                 _collect(outcome, index, points[index], future, cache)

@@ -1,5 +1,6 @@
 """Scenarios: one question each, as a TOML file or as an object with the same names."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,10 @@ class Scenario(BaseModel):
             raise ConfigError(
                 f'platform: {shown(self.platform)} is neither a name nor a table; write platform = "NAME" or '
                 'platform = {base = "NAME", SECTION = {NAME = value}}'
+            )
+        if self.name and not re.fullmatch(_NAME_CHARACTERS, self.name):
+            raise ConfigError(
+                f"name: {shown(self.name)} cannot name a folder; use letters, digits, '-', '_' and '.'"
             )
         kind = find_kind(self.kind)
         known = kind.parameter_model.model_fields

@@ -120,4 +120,8 @@ class Bandwidth(Kind[BandwidthParameters]):
             },
             seed,
         )
-        return {"bandwidth_gb_s": measured.total.bandwidth_gb_s} | measured.amplification() | measured.common()
+        return (
+            {"bandwidth_gb_s": measured.total.bandwidth_gb_s}
+            | measured.amplification(parameters.memory)
+            | measured.common()
+        )

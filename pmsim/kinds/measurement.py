@@ -100,15 +100,18 @@ class Measurement:
         }
         return named | {COUNTER_PREFIX + name: value for name, value in self.counters.items()}
 
-    def amplification(self) -> dict[str, float]:
-        """Return media bytes per byte of user data, over DRAM and PMem."""
-        count = self.counters
-        block = self.pmem_block_bytes
-        read = count["dram_read_lines"] * LINE_BYTES + count["pmem_media_read_blocks"] * block
-        written = count["dram_write_lines"] * LINE_BYTES + count["pmem_media_write_blocks"] * block
+    def amplification(self, memory: str) -> dict[str, float]:
+        """Return bytes moved at the medium of "dram" or "pmem" per byte of user data."""
+        count, user_bytes = self.counters, self.total.user_bytes
+        if memory == "pmem":
+            read = count["pmem_media_read_blocks"] * self.pmem_block_bytes
+            written = count["pmem_media_write_blocks"] * self.pmem_block_bytes
+        else:
+            read = count["dram_read_lines"] * LINE_BYTES
+            written = count["dram_write_lines"] * LINE_BYTES
         return {
-            "read_amplification": read / self.total.user_bytes if self.total.user_bytes else 0.0,
-            "write_amplification": written / self.total.user_bytes if self.total.user_bytes else 0.0,
+            "read_amplification": read / user_bytes if user_bytes else 0.0,
+            "write_amplification": written / user_bytes if user_bytes else 0.0,
         }
 
 

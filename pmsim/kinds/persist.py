@@ -75,6 +75,6 @@ class Persist(Kind[PersistParameters]):
         return (
             measured.total.latency.metrics()
             | {"bandwidth_gb_s": measured.total.bandwidth_gb_s}
-            | measured.amplification()
+            | measured.amplification(parameters.memory)
             | measured.common()
         )

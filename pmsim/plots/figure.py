@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from pmsim.plots.layout import Panel, PlotLayout
-from pmsim.plots.style import AXIS, LAYOUT, color, dash, marker, parameter_title, value_label
+from pmsim.plots.style import AXIS, LAYOUT, MEASURED, color, dash, marker, parameter_title, pattern, value_label
 
 _PANELS_PER_ROW = 2
 _PANEL_HEIGHT = 400
@@ -36,7 +36,8 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
         cols=columns,
         shared_yaxes="all" if count > 1 else False,
         subplot_titles=[
-            value_label(layout.facet, panel.facet) if layout.facet else "" for panel in layout.panels
+            value_label(layout.columns.facet, panel.facet) if layout.columns.facet else ""
+            for panel in layout.panels
         ],
         vertical_spacing=0.16 / rows if rows > 1 else 0.0,
         horizontal_spacing=0.08,
@@ -54,22 +55,25 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
 
 
 def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
+    columns = layout.columns
     traces = []
     for curve in panel.curves:
         number = layout.colors.index(curve.color)
-        name = value_label(layout.color, curve.color) if layout.color else "simulated"
+        parts = [value_label(columns.color, curve.color)] if columns.color else []
+        parts += [value_label(column, value) for column, value in zip(columns.lines, curve.line, strict=True)]
+        name = ", ".join(parts) or "simulated"
         common = {"name": name, "legendgroup": name, "showlegend": name not in shown}
         shown.add(name)
         if layout.bars:
-            labels = [value_label("", value) if isinstance(value, str) else str(value) for value in curve.x]
-            traces.append(go.Bar(x=labels, y=list(curve.y), marker={"color": color(number)}, **common))
+            bar = {"color": color(number), "pattern": {"shape": pattern(layout.lines.index(curve.line))}}
+            traces.append(go.Bar(x=[str(value) for value in curve.x], y=list(curve.y), marker=bar, **common))
         else:
             traces.append(
                 go.Scatter(
                     x=list(curve.x),
                     y=list(curve.y),
                     mode="lines+markers",
-                    line={"color": color(number), "dash": dash(number), "width": 2},
+                    line={"color": color(number), "dash": dash(layout.lines.index(curve.line)), "width": 2},
                     marker={"color": color(number), "size": 5},
                     **common,
                 )
@@ -80,9 +84,9 @@ def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
 def _overlays(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
     traces = []
     for number, overlay in enumerate(panel.overlays):
-        shade = "#444444"
-        if layout.color in overlay.where and overlay.where[layout.color] in layout.colors:
-            shade = color(layout.colors.index(overlay.where[layout.color]))
+        shade = MEASURED
+        if overlay.where.get(layout.columns.color) in layout.colors:
+            shade = color(layout.colors.index(overlay.where[layout.columns.color]))
         name = f"{overlay.label}<br><sup>{overlay.citation}</sup>"
         traces.append(
             go.Scatter(
@@ -113,7 +117,7 @@ def _label_axes(figure: go.Figure, layout: PlotLayout, y_title: str, rows: int, 
     for row in range(1, rows + 1):
         figure.update_yaxes(title_text=y_title, row=row, col=1)
     for column in range(1, columns + 1):
-        figure.update_xaxes(title_text=parameter_title(layout.x), row=rows, col=column)
+        figure.update_xaxes(title_text=parameter_title(layout.columns.x), row=rows, col=column)
 
 
 def _ticks(layout: PlotLayout) -> list[float]:

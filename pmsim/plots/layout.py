@@ -1,6 +1,6 @@
 """What a figure shows, decided without drawing it: columns, panels, curves and measured values."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,10 @@ from pmsim.plot_spec import Overlay, Plot
 
 @dataclass(frozen=True)
 class Curve:
-    """The simulated points of one colour in one panel, ordered along the horizontal axis."""
+    """The simulated points of one colour and dash in one panel, ordered along the horizontal axis."""
 
     color: Any
+    line: tuple[Any, ...]
     x: tuple[Any, ...]
     y: tuple[float, ...]
 
@@ -30,17 +31,26 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class PlotLayout:
-    """Everything that the drawing needs."""
+class Columns:
+    """Which column of the frame plays which part; an empty name: none."""
 
     x: str
     y: str
     color: str
+    lines: tuple[str, ...]
     facet: str
+
+
+@dataclass(frozen=True)
+class PlotLayout:
+    """Everything that the drawing needs."""
+
+    columns: Columns
     log_x: bool
     log_y: bool
     bars: bool
     colors: tuple[Any, ...]
+    lines: tuple[tuple[Any, ...], ...]
     panels: tuple[Panel, ...]
 
 
@@ -56,7 +66,7 @@ def plot_layout(
     plot : Plot, optional
         What the scenario says.
     axes : sequence of str
-        Columns of the sweep, in its order: they become the horizontal axis, the colours and the panels.
+        Columns of the sweep, in its order: they become the horizontal axis, colours, panels and dashes.
     metrics : sequence of str
         Metric columns.
     default_metric : str
@@ -67,47 +77,52 @@ def plot_layout(
     ConfigError : a column that does not exist.
     """
     plot = plot or Plot()
-    y = plot.y or (default_metric if default_metric in metrics else metrics[0])
-    free = [axis for axis in axes if axis not in (plot.x, plot.color, plot.facet)]
+    columns = _columns(
+        frame, plot, axes, plot.y or (default_metric if default_metric in metrics else metrics[0])
+    )
+    bars = plot.style == "bars" or (plot.style == "auto" and not _numeric(frame, columns.x))
+    colors = tuple(dict.fromkeys(frame[columns.color])) if columns.color else ("",)
+    lines = tuple(dict.fromkeys(_line_values(frame, columns)))
+    facets = tuple(dict.fromkeys(frame[columns.facet])) if columns.facet else ("",)
+    panels = []
+    for facet in facets:
+        rows = frame[frame[columns.facet] == facet] if columns.facet else frame
+        overlays = [overlay for overlay in plot.overlay if overlay.where.get(columns.facet, facet) == facet]
+        curves = _curves(rows if bars else rows.sort_values(columns.x, kind="stable"), columns)
+        panels.append(Panel(facet, tuple(curves), tuple(overlays)))
+    return PlotLayout(columns, plot.log_x, plot.log_y, bars, colors, lines, tuple(panels))
+
+
+def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str) -> Columns:
+    free = [axis for axis in axes if axis not in (plot.x, plot.color, plot.line, plot.facet)]
     x = plot.x or _first_numeric(frame, free) or (free[0] if free else str(frame.columns[0]))
     free = [axis for axis in free if axis != x]
     color = plot.color or (free.pop(0) if free else "")
     facet = plot.facet or (free.pop(0) if free else "")
-    for key, column in (("x", x), ("y", y), ("color", color), ("facet", facet)):
+    named = {"x": x, "y": y, "color": color, "line": plot.line, "facet": facet}
+    for key, column in named.items():
         if column and column not in frame.columns:
-            raise ConfigError(
-                f"plot.{key}: unknown column '{column}'; {nearest(column, map(str, frame.columns))}"
-            )
-    bars = plot.style == "bars" or (plot.style == "auto" and not _numeric(frame, x))
-    colors = tuple(dict.fromkeys(frame[color])) if color else ("",)
-    facets = tuple(dict.fromkeys(frame[facet])) if facet else ("",)
-    panels = tuple(_panel(frame, plot, (x, y, color, facet), colors, value, bars) for value in facets)
-    return PlotLayout(x, y, color, facet, plot.log_x, plot.log_y, bars, colors, panels)
+            known = [str(name) for name in frame.columns]
+            raise ConfigError(f"plot.{key}: unknown column '{column}'; {nearest(column, known)}")
+    return Columns(x, y, color, tuple(filter(None, (plot.line, *free))), facet)
 
 
-def _panel(
-    frame: pd.DataFrame,
-    plot: Plot,
-    names: tuple[str, str, str, str],
-    colors: Iterable[Any],
-    facet: Any,
-    bars: bool,
-) -> Panel:
-    x, y, color, facet_column = names
-    rows = frame[frame[facet_column] == facet] if facet_column else frame
-    curves = []
-    for value in colors:
-        part = rows[rows[color] == value] if color else rows
-        if not bars:
-            part = part.sort_values(x, kind="stable")
-        if len(part):
-            curves.append(Curve(value, tuple(part[x].tolist()), tuple(part[y].tolist())))
-    overlays = tuple(
-        overlay
-        for overlay in plot.overlay
-        if not facet_column or facet_column not in overlay.where or overlay.where[facet_column] == facet
-    )
-    return Panel(facet, tuple(curves), overlays)
+def _curves(rows: pd.DataFrame, columns: Columns) -> list[Curve]:
+    colors = rows[columns.color] if columns.color else [""] * len(rows)
+    members: dict[tuple[Any, tuple[Any, ...]], list[tuple[Any, float]]] = {}
+    keys = zip(colors, _line_values(rows, columns), strict=True)
+    for key, x, y in zip(keys, rows[columns.x].tolist(), rows[columns.y].tolist(), strict=True):
+        members.setdefault(key, []).append((x, y))
+    return [
+        Curve(color, line, tuple(x for x, _ in points), tuple(y for _, y in points))
+        for (color, line), points in members.items()
+    ]
+
+
+def _line_values(frame: pd.DataFrame, columns: Columns) -> list[tuple[Any, ...]]:
+    if not columns.lines:
+        return [()] * len(frame)
+    return list(zip(*(frame[column].tolist() for column in columns.lines), strict=True))
 
 
 def _numeric(frame: pd.DataFrame, column: str) -> bool:

@@ -5,6 +5,9 @@ from typing import Any
 #: Okabe and Ito's palette: told apart in print and by colour-blind readers.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
 DASHES = ("solid", "dash", "dot", "dashdot")
+PATTERNS = ("", "/", "x", ".")
+#: Published values that belong to no curve in particular.
+MEASURED = "#444444"
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 
 _PARAMETER_TITLES = {
@@ -40,8 +43,13 @@ def color(index: int) -> str:
 
 
 def dash(index: int) -> str:
-    """Return the dash of the n-th curve: changes when the colours start again."""
-    return DASHES[index // len(COLORS) % len(DASHES)]
+    """Return the n-th dash."""
+    return DASHES[index % len(DASHES)]
+
+
+def pattern(index: int) -> str:
+    """Return the n-th pattern of bars."""
+    return PATTERNS[index % len(PATTERNS)]
 
 
 def marker(index: int) -> str:

@@ -1,0 +1,98 @@
+"""The command line: the same as the Python functions, with one line for whatever is wrong.
+
+Exit status: 0 done, 1 a point or a claim failed, 2 bad input, 130 interrupted.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from pmsim.commands.list import list_command
+from pmsim.commands.platform import platform_app
+from pmsim.commands.run import run_command
+from pmsim.errors import ConfigError, PmsimError
+from pmsim.trace import trace_app
+from pmsim.validation.cli import validate
+from pmsim.versions import package_version
+
+# Typer carries a copy of Click or uses the installed one, by version: reach ClickException through a subclass.
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
+
+_FAILED = 1
+_BAD_INPUT = 2
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="pmsim",
+    help="Simulate storage engines on machines with DRAM, persistent memory and SSDs.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run_command)
+app.command("list")(list_command)
+app.command("validate")(validate)
+app.add_typer(platform_app, name="platform")
+app.add_typer(trace_app, name="trace")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pmsim {package_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Simulate storage engines on machines with DRAM, persistent memory and SSDs."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the process.
+
+    Returns
+    -------
+    int : the exit status.
+    """
+    try:
+        status = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except ConfigError as error:
+        return _complain(str(error), _BAD_INPUT)
+    except PmsimError as error:
+        return _complain(str(error), _FAILED)
+    except _USAGE_ERROR as error:
+        return _misused(error)
+    except (typer.Abort, KeyboardInterrupt):
+        return _complain("interrupted", _INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has left, for example `head`: nothing more to say.
+        sys.stderr.close()
+        return 0
+    return status if isinstance(status, int) else 0
+
+
+def _misused(error: Exception) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # type: ignore[attr-defined]
+        return _BAD_INPUT
+    message = str(error.format_message())  # type: ignore[attr-defined]
+    return _complain(f"{message.rstrip('.')}; see pmsim --help", _BAD_INPUT)
+
+
+def _complain(message: str, status: int) -> int:
+    sys.stderr.write(f"pmsim: {' '.join(message.split())}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

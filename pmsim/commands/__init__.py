@@ -1,0 +1,1 @@
+"""The commands of ``pmsim``, one file each."""

@@ -1,0 +1,99 @@
+"""``pmsim run``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
+from pmsim.errors import ConfigError
+from pmsim.kinds import find_kind
+from pmsim.overrides import with_overrides
+from pmsim.point_cache import PointCache
+from pmsim.points import points_of
+from pmsim.results import Result
+from pmsim.runner import RunInterrupted
+from pmsim.scenario import Scenario
+
+_ROWS_SHOWN = 24
+_INTERRUPTED = 130
+
+
+def run_command(
+    scenario: Annotated[str, typer.Argument(help="A TOML file, or a shipped scenario such as device/latency.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change a parameter, sweep.AXIS or platform.SECTION.NAME."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Output directory.", show_default="out/NAME")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes.", show_default="processors")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed.", show_default="the scenario's")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
+) -> None:
+    """Run a scenario and write its results, figure and provenance."""
+    resolved = with_overrides(load_scenario(scenario), set_ or [], seed=seed)
+    folder = out if out is not None else Path("out") / (resolved.name or resolved.kind)
+    if dry_run:
+        _describe(resolved, scenario, folder)
+        return
+    try:
+        result = run(scenario, set=set_, out=folder, jobs=jobs, seed=seed)
+    except RunInterrupted as interruption:
+        Console(stderr=True).print(
+            f"pmsim: interrupted; {interruption.finished} of {interruption.total} points are kept in {folder}; "
+            "run the same command again to resume",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        raise typer.Exit(_INTERRUPTED) from None
+    _report(result, folder)
+    if result.failures:
+        raise typer.Exit(1)
+
+
+def _describe(scenario: Scenario, origin: str, folder: Path) -> None:
+    try:
+        points = points_of(scenario)
+    except ConfigError as error:
+        raise error.prefixed(origin_of(origin)) from None
+    console = Console()
+    table = Table(
+        "point", *(points[0].axes if points else []), "platform", title=scenario.title or scenario.name
+    )
+    for number, point in enumerate(points[:_ROWS_SHOWN], start=1):
+        table.add_row(str(number), *point.axes.values(), point.platform.name)
+    console.print(table)
+    kept = 0
+    if (folder / POINTS_FOLDER).is_dir():
+        cache = PointCache(folder / POINTS_FOLDER)
+        kept = sum(cache.load(point) is not None for point in points)
+    console.print(f"{len(points)} points, {kept} of them finished in {folder}; nothing was run", soft_wrap=True)
+
+
+def _report(result: Result, folder: Path) -> None:
+    console = Console()
+    axes, _ = result.scenario.axes()
+    kind = find_kind(result.scenario.kind)
+    if not result.frame.empty:
+        metrics = [metric.name for metric in result.metrics()][:4]
+        if kind.default_metric not in metrics and kind.default_metric in result.frame:
+            metrics = [kind.default_metric, *metrics[:3]]
+        columns = [column for column in result.frame.columns if column in axes or column in metrics]
+        table = Table(*map(str, columns), title=result.title)
+        for row in result.frame[columns].head(_ROWS_SHOWN).itertuples(index=False):
+            table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row))
+        console.print(table)
+    errors = Console(stderr=True)
+    for failure in result.failures:
+        errors.print(f"pmsim: {failure}", markup=False, highlight=False, soft_wrap=True)
+    told = result.provenance
+    console.print(
+        f"{len(result.frame)} of {told['points']} points ({told['points_from_cache']} kept from before) "
+        f"in {told['wall_time_s']:.1f} s: {folder / 'report.html'}",
+        soft_wrap=True,
+    )

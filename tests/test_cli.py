@@ -1,0 +1,151 @@
+"""The command line: what it prints, what it writes, and its exit status."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from pmsim import Scenario, SimulationError, platform_names, runner, scenario_names
+from pmsim.cli import main
+from pmsim.points import Point
+
+COMMAND = [sys.executable, "-m", "pmsim.cli"]
+SMALL = """
+kind = "latency"
+name = "small"
+title = "Small latencies"
+platform = "tum-6212u"
+[parameters]
+region_size = "64 MiB"
+[sweep]
+pattern = ["sequential", "random"]
+[[plot.overlay]]
+label = "measured"
+citation = "A paper, Table 1"
+points = [["random", 403]]
+"""
+#: More points than a test waits for.
+LONG = """
+kind = "bandwidth"
+name = "long"
+platform = "tum-6212u"
+[sweep]
+threads = { from = 1, to = 24, steps = 24 }
+access_size = { from = 64, to = 6400, steps = 100 }
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def test_run_writes_the_four_files(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main(["run", str(small), "--out", str(out), "--jobs", "1", "--seed", "3"]) == 0
+    assert str(out / "report.html") in capsys.readouterr().out
+    frame = pd.read_parquet(out / "results.parquet")
+    assert list(frame["pattern"]) == ["sequential", "random"]
+    assert frame["configuration"].is_unique
+    assert Scenario.from_file(out / "scenario.resolved.toml").seed == 3
+    provenance = json.loads((out / "provenance.json").read_text())
+    assert provenance["point_seeds"] == list(frame["seed"])
+    assert {"pmsim", "native", "platforms", "command", "wall_time_s"} <= provenance.keys()
+
+
+def test_the_report_needs_no_network(small: Path, tmp_path: Path) -> None:
+    main(["run", str(small), "--out", str(tmp_path / "out"), "--jobs", "1"])
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "Plotly.newPlot" in report
+    assert "A paper, Table 1" in report
+    assert '<script src="http' not in report
+    assert '<link rel="stylesheet" href="http' not in report
+
+
+def test_the_default_output_directory_has_the_scenarios_name(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small.parent)
+    assert main(["run", "small.toml", "--jobs", "1"]) == 0
+    assert (small.parent / "out" / "small" / "results.parquet").is_file()
+
+
+def test_dry_run_says_what_would_run_and_runs_nothing(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["run", str(small), "--dry-run", "--out", str(out), "--set", "pattern=random"]) == 0
+    assert "1 points, 0 of them finished" in capsys.readouterr().out
+    assert not out.exists()
+
+
+def test_a_failing_point_makes_the_exit_status_1(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate = runner.evaluate
+
+    def failing(point: Point) -> dict[str, Any]:
+        if point.columns["pattern"] == "random":
+            raise SimulationError("a deadlock")
+        return evaluate(point)
+
+    monkeypatch.setattr(runner, "evaluate", failing)
+    assert main(["run", str(small), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 1
+    assert capsys.readouterr().err == "pmsim: point 2 (pattern = random): a deadlock\n"
+    assert len(pd.read_parquet(tmp_path / "out" / "results.parquet")) == 1
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_resume(tmp_path: Path, jobs: str) -> None:
+    (tmp_path / "long.toml").write_text(LONG)
+    command = [*COMMAND, "run", "long.toml", "--out", "out", "--jobs", jobs]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    points = tmp_path / "out" / "points"
+    while process.poll() is None and not (points.is_dir() and any(points.glob("*.json"))):
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # the terminal sends it to every process
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.count("\n") == 1
+    finished = len(list(points.glob("*.json")))
+    assert f"{finished} of 2400 points are kept in out; run the same command again to resume" in errors
+
+
+def test_list_and_show_name_what_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "platforms"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in platform_names())
+    assert main(["list", "scenarios"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in scenario_names())
+    assert main(["list", "kinds"]) == 0
+    assert "bandwidth" in capsys.readouterr().out
+    assert main(["list", "engines"]) == 0
+    assert "no engines yet" in capsys.readouterr().out
+
+
+def test_platform_show_gives_every_value_its_source(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    assert main(["platform", "show", "tum-6212u"]) == 0
+    shown = capsys.readouterr().out
+    assert "core.line_fill_buffers" in shown
+    assert "fitted" in shown
+    assert "Table 2" in shown
+
+
+def test_a_script_without_a_main_guard_can_run_in_parallel(tmp_path: Path, small: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"import pmsim\nprint(len(pmsim.run({str(small)!r}, jobs=2).frame))\n")
+    answer = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert (answer.stdout, answer.stderr) == ("2\n", "")

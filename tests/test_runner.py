@@ -1,0 +1,148 @@
+"""Running: the same bytes whatever the processes, resumable, and no point is lost to another one's failure."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import pmsim
+from pmsim import ConfigError, RunInterrupted, Scenario, SimulationError, runner
+from pmsim.points import Point
+
+SMALL = Scenario(
+    kind="latency",
+    name="small",
+    platform="tum-6212u",
+    parameters={"region_size": "64 MiB"},
+    sweep={"memory": ["dram", "pmem"], "pattern": ["sequential", "random"]},
+)
+
+Evaluate = Callable[[Point], dict[str, Any]]
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
+    """The points that are really simulated, in this process."""
+    seen: list[Point] = []
+    evaluate = runner.evaluate
+
+    def counted(point: Point) -> dict[str, Any]:
+        seen.append(point)
+        return evaluate(point)
+
+    monkeypatch.setattr(runner, "evaluate", counted)
+    return seen
+
+
+def interrupted_at(number: int, evaluate: Evaluate) -> Evaluate:
+    calls = 0
+
+    def interrupting(point: Point) -> dict[str, Any]:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            raise KeyboardInterrupt
+        return evaluate(point)
+
+    return interrupting
+
+
+def test_results_are_the_same_bytes_with_one_job_and_with_two(tmp_path: Path) -> None:
+    pmsim.run(SMALL, out=tmp_path / "one", jobs=1)
+    pmsim.run(SMALL, out=tmp_path / "two", jobs=2)
+    one, two = ((tmp_path / name / "results.parquet").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_another_seed_gives_other_numbers_in_the_same_rows() -> None:
+    zero, one = pmsim.run(SMALL, jobs=1), pmsim.run(SMALL, jobs=1, seed=1)
+    assert list(zero.frame["pattern"]) == list(one.frame["pattern"])
+    assert set(zero.frame["configuration"]).isdisjoint(one.frame["configuration"])
+
+
+def test_a_second_run_simulates_nothing_and_is_the_same(tmp_path: Path, simulated: list[Point]) -> None:
+    pmsim.run(SMALL, out=tmp_path, jobs=1)
+    first = (tmp_path / "results.parquet").read_bytes()
+    result = pmsim.run(SMALL, out=tmp_path, jobs=1)
+    assert len(simulated) == 4
+    assert result.provenance["points_from_cache"] == 4
+    assert (tmp_path / "results.parquet").read_bytes() == first
+
+
+def test_an_interrupted_run_resumes_where_it_was(
+    tmp_path: Path, simulated: list[Point], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = runner.evaluate
+    monkeypatch.setattr(runner, "evaluate", interrupted_at(3, counted))
+    with pytest.raises(RunInterrupted) as interruption:
+        pmsim.run(SMALL, out=tmp_path, jobs=1)
+    assert (interruption.value.finished, interruption.value.total) == (2, 4)
+    monkeypatch.setattr(runner, "evaluate", counted)
+    result = pmsim.run(SMALL, out=tmp_path, jobs=1)
+    assert (len(result.frame), result.provenance["points_from_cache"], len(simulated)) == (4, 2, 4)
+
+
+def test_a_damaged_file_of_a_finished_point_is_simulated_again(tmp_path: Path, simulated: list[Point]) -> None:
+    pmsim.run(SMALL, out=tmp_path, jobs=1)
+    sorted((tmp_path / "points").iterdir())[0].write_text("{ damaged")
+    assert pmsim.run(SMALL, out=tmp_path, jobs=1).provenance["points_from_cache"] == 3
+    assert len(simulated) == 5
+
+
+def test_a_failing_point_is_reported_and_the_others_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate = runner.evaluate
+
+    def failing(point: Point) -> dict[str, Any]:
+        if point.columns["memory"] == "dram" and point.columns["pattern"] == "random":
+            raise SimulationError("a deadlock")
+        return evaluate(point)
+
+    monkeypatch.setattr(runner, "evaluate", failing)
+    result = pmsim.run(SMALL, jobs=1)
+    assert [str(failure) for failure in result.failures] == [
+        "point 2 (memory = dram, pattern = random): a deadlock"
+    ]
+    assert list(result.frame["pattern"]) == ["sequential", "sequential", "random"]
+
+
+def test_any_executor_will_do() -> None:
+    names: set[str] = set()
+    with ThreadPoolExecutor(2, initializer=lambda: names.add(threading.current_thread().name)) as executor:
+        threaded = pmsim.run(SMALL, executor=executor)
+    assert names
+    pd.testing.assert_frame_equal(threaded.frame, pmsim.run(SMALL, jobs=1).frame)
+
+
+@pytest.mark.parametrize("jobs", [0, -1, True])
+def test_a_number_of_jobs_that_cannot_work_is_refused(jobs: int) -> None:
+    with pytest.raises(ConfigError, match="choose at least 1"):
+        pmsim.run(SMALL, jobs=jobs)
+
+
+def test_an_output_directory_that_is_a_file_is_refused_before_anything_runs(
+    tmp_path: Path, simulated: list[Point]
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="another output directory"):
+        pmsim.run(SMALL, out=tmp_path / "file", jobs=1)
+    assert simulated == []
+
+
+def test_metrics_choose_the_columns_and_counters_are_metrics() -> None:
+    wanted = ["latency_ns", "counter.tlb_walks"]
+    frame = pmsim.run(SMALL.model_copy(update={"metrics": wanted}), jobs=1).frame
+    assert list(frame.columns) == [
+        *["platform", "memory", "operation", "pattern", "region_size", "mode"],
+        *wanted,
+        *["seed", "configuration"],
+    ]
+    assert (frame["latency_ns"] > 0).all()
+
+
+def test_simulate_point_takes_the_defaults_of_the_kind() -> None:
+    metrics = pmsim.simulate_point("latency", "tum-6212u", {"memory": "dram"})
+    assert metrics == pmsim.simulate_point("latency", "tum-6212u", {"memory": "dram", "region_size": "8 GiB"})
