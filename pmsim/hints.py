@@ -7,7 +7,8 @@ from collections.abc import Iterable
 def nearest(name: str, known: Iterable[str]) -> str:
     """Say which known names are nearest to ``name``, or list the known names where none is near."""
     names = [str(candidate) for candidate in known]
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    close = [candidate for candidate in names if name and candidate.lower().startswith(name.lower())][:3]
+    close = close or difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if not close:
         folded = {candidate.lower(): candidate for candidate in names}
         close = [folded[match] for match in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.6)]

@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from pmsim.errors import ConfigError
+from pmsim.fields import fields
+from pmsim.hints import nearest
 from pmsim.kinds import find_kind
 from pmsim.kinds.base import Scalar
 from pmsim.kinds.types import KindParameters
@@ -129,7 +131,25 @@ def points_of(scenario: Scenario) -> list[Point]:
                 base_seed=scenario.seed,
             )
         )
+    if points:
+        _check_plot(scenario, points[0])
     return points
+
+
+def _check_plot(scenario: Scenario, point: Point) -> None:
+    # Before anything runs: nobody wants to learn of a typo in the figure after an hour.
+    plot = scenario.plot
+    if plot is None:
+        return
+    kind = find_kind(scenario.kind)
+    metrics = scenario.metrics or [metric.name for metric in kind.metric_list(point.parameters)]
+    known = [*point.columns, *metrics]
+    named = {"x": plot.x, "y": plot.y, "color": plot.color, "line": plot.line, "facet": plot.facet}
+    for number, overlay in enumerate(plot.overlay, start=1):
+        named |= {f"overlay.{number}.where.{column}": column for column in overlay.where}
+    for key, name in named.items():
+        if name and column_of_axis(name) not in known:
+            raise ConfigError(f"plot.{key}: unknown column '{name}'; {nearest(name, known)}")
 
 
 def _platform(base: Any, setting: Mapping[str, Any]) -> Platform:
@@ -192,4 +212,5 @@ def column_of_axis(axis: str) -> str:
     if not axis.startswith("platform."):
         return axis
     section, _, name = axis.removeprefix("platform.").partition(".")
-    return axis + _SUFFIX[find_field(section, name).quantity]
+    field = fields().get(section, {}).get(name)
+    return axis if field is None else axis + _SUFFIX[field.quantity]

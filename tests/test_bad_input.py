@@ -1,0 +1,454 @@
+"""Whatever is wrong with the input: one line that names the place and the remedy, and exit status 2."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pmsim.cli import main
+
+HEAD = 'kind = "bandwidth"\nplatform = "tum-6212u"\n'
+
+
+@dataclass(frozen=True)
+class Case:
+    """Content of a file, and what the one line must say: where, and what to do."""
+
+    content: str
+    place: str
+    remedy: str
+
+
+def parameters(line: str) -> str:
+    return f"{HEAD}[parameters]\n{line}\n"
+
+
+def sweep(line: str) -> str:
+    return f"{HEAD}[sweep]\n{line}\n"
+
+
+def plot(line: str) -> str:
+    return f"{HEAD}[plot]\n{line}\n"
+
+
+SCENARIOS = {
+    # the file as a whole
+    "not TOML": Case("kind = bandwidth\n", "s.toml: not TOML", "correct the file"),
+    "two values for a key": Case("seed = 1\nseed = 2\n", "s.toml: not TOML", "correct the file"),
+    "empty file": Case("", "kind: missing", "add it"),
+    "no platform": Case('kind = "latency"\n', "platform: missing", "add it"),
+    "unknown key": Case(HEAD + "sede = 1\n", "sede: unknown key", "did you mean 'seed'"),
+    "unknown table": Case(HEAD + "[parameter]\nthreads = 1\n", "parameter: unknown key", "'parameters'"),
+    "unknown kind": Case('kind = "bandwith"\nplatform = "tum-6212u"\n', "kind: unknown", "'bandwidth'"),
+    "kind is a number": Case('kind = 3\nplatform = "tum-6212u"\n', "kind: 3 is not text", "write it in quotes"),
+    "seed is text": Case(HEAD + 'seed = "1"\n', "seed: '1' is not an integer", "without quotes"),
+    "seed is negative": Case(HEAD + "seed = -1\n", "seed: -1", "greater than or equal to 0"),
+    "seed is a float": Case(HEAD + "seed = 1.0\n", "seed: 1.0 is not an integer", "whole number"),
+    "seed is a flag": Case(HEAD + "seed = true\n", "seed: true is not an integer", "whole number"),
+    "name with a slash": Case(HEAD + 'name = "../x"\n', "name: '../x' cannot name a folder", "use letters"),
+    "metrics is text": Case(HEAD + 'metrics = "latency_ns"\n', "metrics: 'latency_ns' is not a list", "[a, b]"),
+    "unknown metric": Case(HEAD + 'metrics = ["bandwidth"]\n', "metrics: unknown metric", "'bandwidth_gb_s'"),
+    # platforms
+    "unknown platform": Case(
+        'kind = "latency"\nplatform = "tum-6212"\n', "platform: unknown platform 'tum-6212'", "'tum-6212u'"
+    ),
+    "platform is a number": Case(
+        'kind = "latency"\nplatform = 1\n', "platform: 1 is neither", 'platform = "NAME"'
+    ),
+    "platform is a drive": Case(
+        'kind = "latency"\nplatform = "nvme-p4510"\n', "'nvme-p4510' is a block-device", "choose a machine"
+    ),
+    "platform file is missing": Case(
+        'kind = "latency"\nplatform = "absent.toml"\n', "absent.toml: no such file", "check the path"
+    ),
+    "derived platform without a base": Case(
+        'kind = "latency"\nplatform = {pmem = {dimms = 2}}\n',
+        "platform: a derived platform needs a base",
+        "base =",
+    ),
+    "derived platform: unknown section": Case(
+        'kind = "latency"\nplatform = {base = "tum-6212u", pmen = {dimms = 2}}\n', "platform.pmen", "'pmem'"
+    ),
+    "derived platform: unknown parameter": Case(
+        'kind = "latency"\nplatform = {base = "tum-6212u", pmem = {dimm = 2}}\n',
+        "platform.pmem.dimm",
+        "'dimms'",
+    ),
+    "derived platform: time without a unit": Case(
+        'kind = "latency"\nplatform = {base = "tum-6212u", pmem = {media_read_latency = 300}}\n',
+        "platform.pmem.media_read_latency: 300 lacks a unit",
+        '"300 ns"',
+    ),
+    "derived platform: time in bytes": Case(
+        'kind = "latency"\nplatform = {base = "tum-6212u", pmem = {media_read_latency = "300 B"}}\n',
+        "platform.pmem.media_read_latency: '300 B' is a size, not a time",
+        '"300 ns"',
+    ),
+    "derived platform: fraction of a picosecond": Case(
+        'kind = "latency"\nplatform = {base = "tum-6212u", pmem = {media_read_latency = "0.3 ps"}}\n',
+        "platform.pmem.media_read_latency: '0.3 ps' is not a whole number of ps",
+        "choose a value",
+    ),
+    "derived platform: out of range": Case(
+        'kind = "latency"\nplatform = {base = "tum-6212u", core = {cores = 0}}\n',
+        "platform.core.cores: 0 is out of range",
+        "choose 1 to 256",
+    ),
+    "derived platform: a section with a value": Case(
+        'kind = "latency"\nplatform = {base = "tum-6212u", pmem = 3}\n',
+        "platform.pmem: is a section",
+        "{NAME = value}",
+    ),
+    "impossible machine: more modules than channels": Case(
+        'kind = "latency"\nplatform = {base = "tum-6212u", pmem = {dimms = 12}}\n',
+        "pmem.dimms: more modules than controller.channels",
+        "a channel takes one module",
+    ),
+    "impossible machine: an L1 larger than L2": Case(
+        'kind = "latency"\nplatform = {base = "tum-6212u", l1 = {size = "2 MiB"}}\n',
+        "l1.size, l2.size, llc.size",
+        "must be at least as large",
+    ),
+    "unknown block device": Case(
+        'kind = "block"\nplatform = {base = "tum-6212u", block_device = "nvme"}\n',
+        "platform.block_device: unknown block device 'nvme'",
+        "nvme-p4510",
+    ),
+    "no block device": Case(
+        'kind = "block"\nplatform = "tum-6212u"\n', "has no block device", "block_device ="
+    ),
+    # parameters
+    "unknown parameter": Case(parameters("thread = 1"), "parameters.thread: unknown", "'threads'"),
+    "unknown choice": Case(parameters('memory = "pmm"'), "parameters.memory: 'pmm' is not one of", "'pmem'"),
+    "choice in the wrong case": Case(parameters('memory = "PMEM"'), "parameters.memory: 'PMEM'", "'pmem'"),
+    "negative size": Case(
+        parameters('region_size = "-4 KiB"'), "parameters.region_size: '-4 KiB' is negative", "at least"
+    ),
+    "fractional bytes": Case(
+        parameters('access_size = "0.3 B"'),
+        "parameters.access_size: '0.3 B' is not a whole number",
+        "choose a value",
+    ),
+    "size in nanoseconds": Case(
+        parameters('access_size = "64 ns"'), "parameters.access_size: '64 ns' is a time, not a size", "KiB"
+    ),
+    "size with an ambiguous unit": Case(
+        parameters('access_size = "4 KB"'), "parameters.access_size: '4 KB': 'KB' is ambiguous", "'KiB'"
+    ),
+    "size as a float": Case(
+        parameters("access_size = 64.0"), "parameters.access_size: 64.0 is not a size", "4096"
+    ),
+    "size as a flag": Case(
+        parameters("access_size = true"), "parameters.access_size: true is not a size", "4096"
+    ),
+    "size that is not whole lines": Case(
+        parameters("access_size = 100"),
+        "parameters.access_size: 100 is not a multiple of 64 B",
+        "choose a multiple",
+    ),
+    "size of zero": Case(
+        parameters("access_size = 0"), "parameters.access_size: 0 is too small", "choose at least 64 B"
+    ),
+    "threads as text": Case(parameters('threads = "4"'), "parameters.threads: '4' is text", "without quotes"),
+    "threads as a float": Case(
+        parameters("threads = 4.0"), "parameters.threads: 4.0 is not a count", "whole number"
+    ),
+    "no threads": Case(parameters("threads = 0"), "parameters.threads: 0 is too few", "choose at least 1"),
+    "more threads than the machine has": Case(
+        parameters("threads = 96"),
+        "parameters.threads: 96 threads on platform 'tum-6212u'",
+        "choose at most 48",
+    ),
+    "more modules than the machine has": Case(
+        parameters("dimms = 8"), "parameters.dimms: 8 modules on platform 'tum-6212u' with 6", "choose 1 to 6"
+    ),
+    "modules as a word": Case(parameters('dimms = "some"'), "parameters.dimms: 'some'", "write 'all'"),
+    "prefetcher as a number": Case(
+        parameters("prefetcher = 1"), "parameters.prefetcher: 1 is not a flag", "write true"
+    ),
+    "page size that is no power of two": Case(
+        parameters('page_size = "12 KiB"'),
+        "parameters.page_size: '12 KiB' is not a power of two",
+        "choose 4 KiB",
+    ),
+    "region larger than the memory": Case(
+        parameters('memory = "dram"\nregion_size = "1 TiB"'),
+        "parameters.region_size: 1 TiB do not fit",
+        "at most",
+    ),
+    "region larger than one module": Case(
+        parameters('dimms = 1\nregion_size = "300 GiB"'), "pmem of 1 module of platform", "choose at most that"
+    ),
+    "access larger than the region": Case(
+        parameters('region_size = "4 KiB"\naccess_size = "8 KiB"'),
+        "parameters.access_size: 8 KiB",
+        "larger region",
+    ),
+    "stride without the strided pattern": Case(
+        parameters("stride = 512"), "parameters.stride: has no meaning for pattern = 'random'", "remove it"
+    ),
+    "strided without a stride": Case(
+        parameters('pattern = "strided"'),
+        "parameters.stride: missing for pattern = 'strided'",
+        "give the distance",
+    ),
+    "stride below the access": Case(
+        parameters('pattern = "strided"\nstride = 128'),
+        "parameters.stride: 128 B are less",
+        "choose at least 256",
+    ),
+    "fences without stores": Case(
+        parameters("fence_every = 64"),
+        "parameters.fence_every: has no meaning for operation = 'load'",
+        "remove it",
+    ),
+    "parameters is a list": Case(
+        HEAD + "parameters = [1]\n", "parameters: [1] is not a table", "{key = value}"
+    ),
+    "chain that is none": Case(
+        'kind = "operations"\nplatform = "tum-6212u"\n[parameters]\noperations = "rp_64,xp_64"\n',
+        "parameters.operations: step 2 'xp_64' is not an operation",
+        "write rp_SIZE",
+    ),
+    "chain with a ragged size": Case(
+        'kind = "operations"\nplatform = "tum-6212u"\n[parameters]\noperations = "rp_100"\n',
+        "parameters.operations: step 1 'rp_100': 100 B",
+        "choose a multiple of 64",
+    ),
+    "group with an unknown task": Case(
+        'kind = "mixed"\nplatform = "tum-6212u"\n[parameters]\ngroups = [{task = "scam"}]\n',
+        "parameters.groups.1.task: 'scam' is not one of",
+        "'scan'",
+    ),
+    "group with an unknown key": Case(
+        'kind = "mixed"\nplatform = "tum-6212u"\n[parameters]\ngroups = [{task = "scan", thread = 2}]\n',
+        "parameters.groups.1.thread: unknown key",
+        "'threads'",
+    ),
+    "groups with too many threads together": Case(
+        'kind = "mixed"\nplatform = "tum-6212u"\n[parameters]\n'
+        'groups = [{task = "scan", threads = 40}, {task = "log", threads = 9}]\n',
+        "parameters.groups: 49 threads",
+        "choose at most 48",
+    ),
+    # sweeps
+    "empty sweep list": Case(sweep("threads = []"), "sweep.threads: is empty", "at least one value"),
+    "sweep that is not a list": Case(sweep("threads = 4"), "sweep.threads: 4 is not a list", "write [a, b]"),
+    "unknown axis": Case(sweep("thread = [1, 2]"), "sweep.thread: unknown axis", "'threads'"),
+    "the same value twice": Case(sweep("threads = [1, 1]"), "sweep.threads: holds 1 twice", "remove one"),
+    "a swept value of the wrong type": Case(
+        sweep('threads = [1, "2"]'), "sweep.threads: '2' is text", "without quotes"
+    ),
+    "a swept value too large": Case(
+        sweep("threads = [1, 64]"), "sweep.threads: 64 threads", "choose at most 48"
+    ),
+    "axis that is also a parameter": Case(
+        HEAD + "[parameters]\nthreads = 1\n[sweep]\nthreads = [1, 2]\n",
+        "sweep.threads: is also set",
+        "remove one",
+    ),
+    "range without an end": Case(
+        sweep("threads = {from = 1, steps = 3}"), "sweep.threads: to: missing", "to = b"
+    ),
+    "range with an unknown key": Case(
+        sweep("threads = {from = 1, to = 4, step = 3}"), "sweep.threads: step: unknown key", "'steps'"
+    ),
+    "range that goes down": Case(
+        sweep("threads = {from = 4, to = 1, steps = 4}"),
+        "sweep.threads: to: is not above from",
+        "smaller value first",
+    ),
+    "range that does not come out even": Case(
+        sweep("threads = {from = 1, to = 4, steps = 3}"),
+        "sweep.threads: steps: 3 do not divide",
+        "write a list",
+    ),
+    "logarithmic range from zero": Case(
+        sweep('fence_every = {from = 0, to = 64, steps = 3, scale = "log"}'),
+        "sweep.fence_every: from: is 0",
+        "at least 1",
+    ),
+    "range with an unknown scale": Case(
+        sweep('threads = {from = 1, to = 4, steps = 4, scale = "ln"}'), "sweep.threads: scale: 'ln'", "'log'"
+    ),
+    "range over choices": Case(
+        sweep("memory = {from = 1, to = 4, steps = 4}"), "sweep.memory: has no ranges", "write a list"
+    ),
+    "zip of unequal lists": Case(
+        sweep('mode = "zip"\nthreads = [1, 2]\naccess_size = [64]'),
+        "sweep.mode: 'zip' needs axes of equal",
+        "even them",
+    ),
+    "unknown sweep mode": Case(
+        sweep('mode = "zipp"\nthreads = [1]'), "sweep.mode: unknown mode 'zipp'", "'zip'"
+    ),
+    "more points than anyone waits for": Case(
+        sweep("threads = {from=1, to=40, steps=40}\naccess_size = {from=64, to=6400000, steps=100000}"),
+        "sweep: has 4000000 points",
+        "choose at most",
+    ),
+    "unknown platform parameter in a sweep": Case(
+        sweep('"platform.pmem.latency" = ["1 ns"]'),
+        "sweep.platform.pmem.latency: pmem.latency: unknown",
+        "known",
+    ),
+    "swept platform parameter without a unit": Case(
+        sweep('"platform.pmem.media_read_latency" = [300]'), "media_read_latency: 300 lacks a unit", '"300 ns"'
+    ),
+    "swept platform that is unknown": Case(
+        sweep('platform = ["tum"]'), "sweep.platform: platform: unknown platform 'tum'", "'tum-6212u'"
+    ),
+    "group that does not exist in a sweep": Case(
+        'kind = "mixed"\nplatform = "tum-6212u"\n[sweep]\n"groups.3.threads" = [1]\n',
+        "sweep.groups.3.threads: there is no groups.3",
+        "choose groups.1 to groups.2",
+    ),
+    # figures
+    "published values of an unknown column": Case(
+        HEAD + '[[plot.overlay]]\nlabel = "m"\ncitation = "c"\npoints = [[1, 2]]\nwhere = {thread = 1}\n',
+        "plot.overlay.1.where.thread: unknown column",
+        "'threads'",
+    ),
+    "unknown key of the figure": Case(plot('colour = "threads"'), "plot.colour: unknown key", "'color'"),
+    "figure of an unknown column": Case(plot('x = "thread"'), "plot.x: unknown column 'thread'", "'threads'"),
+    "figure of an unknown metric": Case(plot('y = "bandwidth"'), "plot.y: unknown column", "'bandwidth_gb_s'"),
+    "published values without a citation": Case(
+        HEAD + '[[plot.overlay]]\nlabel = "measured"\npoints = [[1, 2]]\n',
+        "plot.overlay.1.citation: missing",
+        "add it",
+    ),
+    "published values that are no pairs": Case(
+        HEAD + '[[plot.overlay]]\nlabel = "m"\ncitation = "c"\npoints = [[1]]\n',
+        "plot.overlay.1: points.1: [1] is not a pair",
+        "write one",
+    ),
+}
+
+ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
+    "missing file": (["run", "absent.toml"], "absent.toml: no such file", "check the path"),
+    "unknown shipped scenario": (["run", "device/latancy"], "device/latancy: no such", "'device/latency'"),
+    "directory": (["run", "folder.toml"], "folder.toml: is a directory", "name a file"),
+    "binary file": (["run", "binary.toml"], "binary.toml: not TOML", "name a text file"),
+    "output directory is a file": (["run", "good.toml", "--out", "binary.toml"], "binary.toml", "--out"),
+    "no jobs": (["run", "good.toml", "--jobs", "0"], "jobs: 0 processes", "choose at least 1"),
+    "jobs as text": (["run", "good.toml", "--jobs", "two"], "--jobs", "see pmsim --help"),
+    "negative seed": (["run", "good.toml", "--seed", "-1"], "seed: -1", "greater than or equal to 0"),
+    "set without a value": (["run", "good.toml", "--set", "threads"], "--set 'threads'", "--set key=value"),
+    "set of an unknown key": (
+        ["run", "good.toml", "--set", "thread=1"],
+        "--set thread: unknown key",
+        "'threads'",
+    ),
+    "set of a broken list": (
+        ["run", "good.toml", "--set", "threads=[1,"],
+        "--set threads: '[1,'",
+        "check brackets",
+    ),
+    "set of a wrong value": (["run", "good.toml", "--set", "threads=0"], "parameters.threads: 0", "at least 1"),
+    "set of a wrong platform value": (
+        ["run", "good.toml", "--set", "platform.pmem.dimm=1"],
+        "platform.pmem.dimm: unknown parameter",
+        "'dimms'",
+    ),
+    "unknown command": (["rum"], "No such command 'rum'", "see pmsim --help"),
+    "unknown option": (["run", "good.toml", "--job", "1"], "--job", "see pmsim --help"),
+    "no scenario": (["run"], "Missing argument 'scenario'", "see pmsim --help"),
+    "nothing to list": (["list", "platform"], "'platform' is not one of", "see pmsim --help"),
+    "unknown platform to show": (["platform", "show", "tum"], "unknown platform 'tum'", "'tum-6212u'"),
+    "unknown suite": (["validate", "--suite", "devices"], "devices", "device"),
+    "missing trace": (["trace", "info", "absent.trace"], "absent.trace", "pmsim trace record"),
+    "trace that is none": (["trace", "info", "binary.toml"], "binary.toml", ";"),
+}
+
+PROFILE = 'name = "p"\ntitle = "t"\nkind = "machine"\nlatency_definition = "d"\n'
+PROFILES = {
+    "incomplete profile": Case(PROFILE, "p.toml: core.cores: missing", "or a base"),
+    "profile without a title": Case('name = "p"\n', "p.toml: title: missing", "add title"),
+    "profile with an unknown base": Case(
+        PROFILE + 'base = "tum"\n', "p.toml: base: unknown platform", "'tum-6212u'"
+    ),
+    "profile value without a source": Case(
+        PROFILE + 'base = "tum-6212u"\n[core]\ncores = { value = 1, origin = "paper" }\n',
+        "p.toml: core.cores: source is missing",
+        "write cores = ",
+    ),
+    "profile value with an unknown origin": Case(
+        PROFILE + 'base = "tum-6212u"\n[core]\ncores = { value = 1, source = "s", origin = "guess" }\n',
+        "p.toml: core.cores.origin: unknown origin 'guess'",
+        "datasheet",
+    ),
+    "bare profile value": Case(
+        PROFILE + 'base = "tum-6212u"\n[core]\ncores = 1\n',
+        "p.toml: core.cores: has no source",
+        "write cores = ",
+    ),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a good scenario, a directory and a binary file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.toml").write_text(HEAD)
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "binary.toml").write_bytes(bytes(range(128, 256)))
+    return tmp_path
+
+
+@pytest.fixture
+def complaint(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs the command in this process; returns the one line that it must print, with exit status 2."""
+
+    def run(*arguments: str) -> str:
+        status = main(arguments)
+        printed = capsys.readouterr()
+        assert status == 2, printed
+        assert printed.err.startswith("pmsim: "), printed
+        assert printed.err.endswith("\n")
+        assert printed.err.count("\n") == 1, printed
+        assert "Traceback" not in printed.out + printed.err
+        return printed.err
+
+    return run
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_bad_scenario(name: str, folder: Path, complaint: Callable[..., str]) -> None:
+    case = SCENARIOS[name]
+    (folder / "s.toml").write_text(case.content)
+    line = complaint("run", "s.toml", "--out", "out", "--jobs", "1")
+    assert "pmsim: s.toml: " in line
+    assert case.place in line
+    assert case.remedy in line
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_bad_arguments(name: str, folder: Path, complaint: Callable[..., str]) -> None:
+    arguments, place, remedy = ARGUMENTS[name]
+    line = complaint(*arguments)
+    assert place in line
+    assert remedy in line
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_bad_profile(name: str, folder: Path, complaint: Callable[..., str]) -> None:
+    case = PROFILES[name]
+    (folder / "p.toml").write_text(case.content)
+    line = complaint("platform", "show", "p.toml")
+    assert case.place in line
+    assert case.remedy in line
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "absent.toml"], ["run", "good.toml", "--set", "threads=99"], ["list"]]
+)
+def test_the_installed_command_says_the_same(arguments: list[str], folder: Path) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "pmsim.cli", *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("pmsim: ")
+    assert answer.stderr.count("\n") == 1
