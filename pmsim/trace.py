@@ -20,7 +20,6 @@ from pmsim.points import Point, points_of
 from pmsim.profiles import load_platform
 from pmsim.runner import evaluate
 from pmsim.scenario import Scenario
-from pmsim.units import Quantity, format_value
 from pmsim.versions import native_version, package_version
 
 
@@ -236,17 +235,18 @@ def _replay_command(
 ) -> None:
     """Time a trace on one or several platforms."""
     machines = [load_platform(name) for name in platform] if platform else [recorded_platform(info(file))]
-    table = Table("platform", "time", "operations", "GB/s", "latency [ns]", "p99 [ns]")
+    table = Table("platform", "time [ms]", "operations", "GB/s", "latency [ns]", "p99 [ns]")
     for machine in machines:
         measured = replay(file, machine)
         total = measured.total
+        latencies = [total.latency.mean_ps, total.latency.p99_ps]
+        shown = [f"{value / 1e3:.1f}" if total.latency.max_ps else "not measured" for value in latencies]
         table.add_row(
             machine.name,
-            format_value(total.elapsed_ps, Quantity.TIME),
+            f"{total.elapsed_ps / 1e9:.6f}",
             f"{total.operations:,}",
             f"{total.bandwidth_gb_s:.2f}",
-            f"{total.latency.mean_ps / 1e3:.1f}",
-            f"{total.latency.p99_ps / 1e3:.1f}",
+            *shown,
         )
     Console().print(table)
 
