@@ -89,7 +89,7 @@ class Result:
         layout = plot_layout(
             self.frame,
             plot=plot,
-            axes=self._axis_columns(),
+            axes=self.axis_columns(),
             metrics=[metric.name for metric in self._metrics],
             default_metric=find_kind(self.scenario.kind).default_metric,
         )
@@ -163,7 +163,8 @@ class Result:
                 rows.append({**point.columns, **chosen, **own})
         return pd.DataFrame(rows)
 
-    def _axis_columns(self) -> list[str]:
+    def axis_columns(self) -> list[str]:
+        """Return the columns that the sweep varies, in its order."""
         axes, _ = self.scenario.axes()
         return [column_of_axis(axis) for axis in axes]
 

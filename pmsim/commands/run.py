@@ -17,7 +17,8 @@ from pmsim.results import Result
 from pmsim.runner import RunInterrupted
 from pmsim.scenario import Scenario
 
-_ROWS_SHOWN = 24
+_ROWS_SHOWN = 30
+_METRICS_SHOWN = 3
 _INTERRUPTED = 130
 
 
@@ -77,17 +78,8 @@ def _describe(scenario: Scenario, origin: str, folder: Path) -> None:
 
 def _report(result: Result, folder: Path) -> None:
     console = Console()
-    axes, _ = result.scenario.axes()
-    kind = find_kind(result.scenario.kind)
     if not result.frame.empty:
-        metrics = [metric.name for metric in result.metrics()][:4]
-        if kind.default_metric not in metrics and kind.default_metric in result.frame:
-            metrics = [kind.default_metric, *metrics[:3]]
-        columns = [column for column in result.frame.columns if column in axes or column in metrics]
-        table = Table(*map(str, columns), title=result.title)
-        for row in result.frame[columns].head(_ROWS_SHOWN).itertuples(index=False):
-            table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row))
-        console.print(table)
+        console.print(_table(result))
     errors = Console(stderr=True)
     for failure in result.failures:
         errors.print(f"pmsim: {failure}", markup=False, highlight=False, soft_wrap=True)
@@ -97,3 +89,19 @@ def _report(result: Result, folder: Path) -> None:
         f"in {told['wall_time_s']:.1f} s: {folder / 'report.html'}",
         soft_wrap=True,
     )
+
+
+def _table(result: Result) -> Table:
+    plot = result.scenario.plot
+    shown = plot.y if plot and plot.y else find_kind(result.scenario.kind).default_metric
+    metrics = [metric.name for metric in result.metrics() if metric.name != shown]
+    chosen = [name for name in (shown, *metrics) if name in result.frame][:_METRICS_SHOWN]
+    table = Table(title=result.title)
+    for column in (*result.axis_columns(), *chosen):
+        table.add_column(column, overflow="fold", justify="right" if column in chosen else "left")
+    rows = result.frame[[*result.axis_columns(), *chosen]]
+    for row in rows.head(_ROWS_SHOWN).itertuples(index=False):
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row))
+    if len(rows) > _ROWS_SHOWN:
+        table.caption = f"the first {_ROWS_SHOWN} of {len(rows)} rows; all are in results.parquet"
+    return table

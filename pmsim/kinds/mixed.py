@@ -75,7 +75,7 @@ class Mixed(Kind[MixedParameters]):
     parameter_model = MixedParameters
 
     def metric_list(self, parameters: MixedParameters) -> tuple[Metric, ...]:
-        """Return three metrics per group."""
+        """Return three metrics for each group."""
         named = []
         for number in range(1, len(parameters.groups) + 1):
             who = f"of group {number}"
@@ -83,7 +83,6 @@ class Mixed(Kind[MixedParameters]):
                 Metric(f"group_{number}_bandwidth_gb_s", "GB/s", f"bandwidth {who} beside the others"),
                 Metric(f"group_{number}_alone_gb_s", "GB/s", f"bandwidth {who} running alone"),
                 Metric(f"group_{number}_slowdown", "", f"bandwidth {who} alone over beside the others"),
-                Metric(f"group_{number}_latency_ns", "ns", f"mean latency of an operation {who}"),
             ]
         return (*named, *self.metrics)
 
@@ -139,7 +138,6 @@ class Mixed(Kind[MixedParameters]):
                 f"group_{number}_bandwidth_gb_s": shared_gb_s,
                 f"group_{number}_alone_gb_s": alone_gb_s,
                 f"group_{number}_slowdown": alone_gb_s / shared_gb_s if shared_gb_s else float("inf"),
-                f"group_{number}_latency_ns": group.latency.mean_ps / 1_000,
             }
         return metrics | together.common()
 

@@ -9,7 +9,9 @@ from pmsim.plots.layout import Panel, PlotLayout
 from pmsim.plots.style import AXIS, LAYOUT, MEASURED, color, dash, marker, parameter_title, pattern, value_label
 
 _PANELS_PER_ROW = 2
-_PANEL_HEIGHT = 400
+_PANEL_HEIGHT = 380
+_LEGEND_LINE = 14
+_LEGEND_GAP = 60
 
 
 def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
@@ -48,7 +50,10 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
         for trace in [*_curves(layout, panel, shown), *_overlays(layout, panel, shown)]:
             figure.add_trace(trace, **place)
     _label_axes(figure, layout, y_title, rows, columns)
-    figure.update_layout(**LAYOUT, height=_PANEL_HEIGHT * rows + 60, title={"text": title, "x": 0.02})
+    figure.update_layout(**LAYOUT, title={"text": title, "x": 0.02})
+    # The legend stands below: citations are long, and panels need the width.
+    panels, legend = _PANEL_HEIGHT * rows, _LEGEND_LINE * len(shown)
+    figure.update_layout(height=panels + legend + 140, legend={"y": -_LEGEND_GAP / panels})
     if layout.bars:
         figure.update_layout(barmode="group")
     return figure
@@ -87,7 +92,7 @@ def _overlays(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
         shade = MEASURED
         if overlay.where.get(layout.columns.color) in layout.colors:
             shade = color(layout.colors.index(overlay.where[layout.columns.color]))
-        name = f"{overlay.label}<br><sup>{overlay.citation}</sup>"
+        name = f"{overlay.label} ({overlay.citation})"
         traces.append(
             go.Scatter(
                 x=[str(point[0]) if layout.bars else point[0] for point in overlay.points],

@@ -31,7 +31,7 @@ LAYOUT: dict[str, Any] = {
     "font": {"family": "Helvetica, Arial, sans-serif", "size": 13},
     "colorway": list(COLORS),
     "hovermode": "closest",
-    "legend": {"title": {"text": ""}, "itemsizing": "constant"},
+    "legend": {"title": {"text": ""}, "itemsizing": "constant", "orientation": "h", "yanchor": "top", "x": 0},
     "margin": {"l": 70, "r": 30, "t": 70, "b": 60},
 }
 AXIS: dict[str, Any] = {"showgrid": True, "gridcolor": "#E5E5E5", "ticks": "outside", "mirror": True}

@@ -1,0 +1,144 @@
+"""Kinds: the documented names, and metrics that follow from what was simulated."""
+
+import math
+from typing import Any
+
+import pytest
+
+import pmsim
+from pmsim import Scenario
+from pmsim.kinds import COUNTER_PREFIX, KINDS, find_kind
+
+LATENCIES = {"latency_ns", *(f"latency_{part}_ns" for part in ("p50", "p95", "p99", "p999", "max"))}
+COMMON = {"simulated_ops", "out_of_range_count"}
+AMPLIFICATION = {"read_amplification", "write_amplification"}
+PLATFORM = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+#: Kind: parameters and metrics as they are documented.
+DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
+    "bandwidth": (
+        {
+            "memory",
+            "operation",
+            "pattern",
+            "access_size",
+            "stride",
+            "threads",
+            "dimms",
+            "prefetcher",
+            "page_size",
+        }
+        | {"shared_region", "region_size", "fence_every"},
+        {"bandwidth_gb_s"} | AMPLIFICATION,
+    ),
+    "latency": ({"memory", "operation", "pattern", "region_size", "mode"}, LATENCIES),
+    "persist": (
+        {"memory", "operation", "access_size", "fence_every", "threads", "dimms", "region_size"},
+        {"bandwidth_gb_s"} | LATENCIES | AMPLIFICATION,
+    ),
+    "operations": ({"operations", "threads", "region_size"}, {"operations_per_s"} | LATENCIES),
+    "mixed": (
+        {"groups", "prefetcher", "page_size", "region_size"},
+        {
+            f"group_{number}_{name}"
+            for number in (1, 2)
+            for name in ("bandwidth_gb_s", "alone_gb_s", "slowdown")
+        },
+    ),
+    "block": (
+        {"operation", "pattern", "access_size", "threads", "region_size"},
+        {"operations_per_s", "bandwidth_gb_s"} | LATENCIES,
+    ),
+}
+QUICK: dict[str, dict[str, Any]] = {
+    "mixed": {
+        "groups": [{"task": "read", "threads": 2}, {"task": "write", "threads": 1}],
+        "region_size": "64 MiB",
+    }
+}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_kind_has_the_documented_names_and_all_its_metrics(kind: str) -> None:
+    parameters, metrics = DOCUMENTED[kind]
+    given = QUICK.get(kind, {"region_size": "64 MiB"})
+    assert set(find_kind(kind).parameter_model.model_fields) == parameters
+    measured = pmsim.simulate_point(kind, PLATFORM, given)
+    assert {name for name in measured if not name.startswith(COUNTER_PREFIX)} == metrics | COMMON
+    assert all(math.isfinite(value) for value in measured.values())
+    assert measured["simulated_ops"] > 0
+
+
+def test_a_point_is_a_pure_function_of_its_seed() -> None:
+    first, again, other = (pmsim.simulate_point("bandwidth", "tum-6212u", {}, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_amplification_is_media_bytes_over_user_bytes() -> None:
+    measured = pmsim.simulate_point("bandwidth", "tum-6212u", {"operation": "ntstore", "access_size": 64})
+    user_bytes = measured["simulated_ops"] * 64
+    expected = measured["counter.pmem_media_write_blocks"] * 256 / user_bytes
+    assert measured["write_amplification"] == pytest.approx(expected, rel=0.01)
+    assert 3 < measured["write_amplification"] <= 4.1
+
+
+def test_bandwidth_counts_powers_of_ten() -> None:
+    measured = pmsim.simulate_point("persist", "tum-6212u", {"access_size": 256})
+    # One thread, one persist after the other: bandwidth and latency are two views of one number.
+    assert measured["bandwidth_gb_s"] == pytest.approx(256 / measured["latency_ns"], rel=0.05)
+
+
+def test_the_slowdown_of_a_group_is_its_bandwidth_alone_over_that_beside_the_others() -> None:
+    measured = pmsim.simulate_point("mixed", "tum-6212u", QUICK["mixed"])
+    for number in (1, 2):
+        alone, beside = measured[f"group_{number}_alone_gb_s"], measured[f"group_{number}_bandwidth_gb_s"]
+        assert measured[f"group_{number}_slowdown"] == pytest.approx(alone / beside)
+
+
+def test_a_single_group_is_not_slowed_down() -> None:
+    alone = {"groups": [{"task": "read", "threads": 2}], "region_size": "64 MiB"}
+    assert pmsim.simulate_point("mixed", "tum-6212u", alone)["group_1_slowdown"] == 1.0
+
+
+def test_the_prefetcher_and_the_page_size_reach_the_machine() -> None:
+    given = {"pattern": "sequential", "region_size": "1 GiB"}
+    on = pmsim.simulate_point("bandwidth", "tum-6212u", given | {"prefetcher": True})
+    off = pmsim.simulate_point("bandwidth", "tum-6212u", given | {"prefetcher": False})
+    assert on["counter.prefetches"] > 0
+    assert off["counter.prefetches"] == 0
+    small = pmsim.simulate_point("bandwidth", "tum-6212u", {"page_size": "4 KiB"})
+    large = pmsim.simulate_point("bandwidth", "tum-6212u", {"page_size": "1 GiB"})
+    assert small["counter.tlb_walks"] > 10 * large["counter.tlb_walks"]
+
+
+def test_memory_mode_is_a_property_of_the_point() -> None:
+    given = {"region_size": "64 MiB", "mode": "memory-mode"}
+    assert pmsim.simulate_point("latency", "tum-6212u", given)["counter.memory_mode_hits"] > 0
+    assert pmsim.simulate_point("latency", "tum-6212u", {"mode": "app-direct"})["counter.memory_mode_hits"] == 0
+
+
+def test_a_figure_has_a_panel_per_facet_and_a_curve_per_colour() -> None:
+    scenario = Scenario(
+        kind="latency",
+        platform="tum-6212u",
+        sweep={
+            "region_size": ["1 MiB", "64 MiB"],
+            "pattern": ["sequential", "random"],
+            "memory": ["dram", "pmem"],
+        },
+        plot={
+            "overlay": [
+                {
+                    "label": "measured",
+                    "citation": "A paper",
+                    "points": [[2**20, 400]],
+                    "where": {"memory": "pmem"},
+                }
+            ]
+        },
+    )
+    figure = pmsim.run(scenario, jobs=1).figure()
+    names = [trace.name for trace in figure.data]
+    assert names == ["sequential", "random", "sequential", "random", "measured (A paper)"]
+    assert figure.layout.yaxis.title.text == "mean latency of an operation [ns]"
+    assert [note.text for note in figure.layout.annotations] == ["dram", "pmem"]
