@@ -128,7 +128,7 @@ class Series(_Model):
 
 
 class Crossover(_Model):
-    """The first x where ``upper`` is at least (or, for below, at most) ``factor`` times ``lower``."""
+    """The x from which on ``upper`` is at least (or at most) ``factor`` times ``lower``."""
 
     upper: str
     lower: str
@@ -143,7 +143,7 @@ _REDUCERS = (
     "peak_x",
     "decline_x",
     "at",
-    "first_x",
+    "from_x",
     "ratio",
     "sum",
     "scaled",
@@ -152,7 +152,7 @@ _REDUCERS = (
 
 
 class Measure(_Model):
-    """A number made from series (point to first_x) or from other measures (ratio to slowdown)."""
+    """A number made from series (point to from_x) or from other measures (ratio to slowdown)."""
 
     point: str | None = None
     max: list[str] | None = None
@@ -160,7 +160,7 @@ class Measure(_Model):
     peak_x: str | None = None  # the smallest x within `within` of the maximum
     decline_x: list[str] | None = None  # the smallest x behind the maximum that has lost `within`
     at: str | None = None  # the value at x
-    first_x: Crossover | None = None
+    from_x: Crossover | None = None
     ratio: tuple[str, str] | None = None
     sum: list[str] | None = None
     scaled: str | None = None  # times `by`
@@ -182,8 +182,8 @@ class Measure(_Model):
 
     def series_names(self) -> list[str]:
         """Name the series that this measure reads."""
-        if self.first_x is not None:
-            return [self.first_x.upper, self.first_x.lower]
+        if self.from_x is not None:
+            return [self.from_x.upper, self.from_x.lower]
         single = [name for name in (self.point, self.peak_x, self.at) if name is not None]
         return single + [name for names in (self.max, self.min, self.decline_x) for name in names or []]
 

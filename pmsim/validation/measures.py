@@ -169,8 +169,8 @@ def reduce(measure: Measure, series: Callable[[str], Curve], other: Callable[[st
         return min(decline_x(series(name), measure.within) for name in measure.decline_x)
     if measure.at is not None:
         return at_x(series(measure.at), measure.x)
-    if measure.first_x is not None:
-        return crossing(series(measure.first_x.upper), series(measure.first_x.lower), measure.first_x)
+    if measure.from_x is not None:
+        return crossing(series(measure.from_x.upper), series(measure.from_x.lower), measure.from_x)
     if measure.ratio is not None:
         return other(measure.ratio[0]) / other(measure.ratio[1])
     if measure.sum is not None:
@@ -212,12 +212,14 @@ def decline_x(points: Sequence[tuple[float, float]], within: float) -> float:
 def crossing(
     upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], crossover: Crossover
 ) -> float:
-    """Give the first x where the relation holds; infinite where it never does."""
+    """Give the smallest x from which on the relation holds to the end; infinite where there is none."""
     reference = dict(lower)
-    for x, y in upper:
+    found = math.inf
+    for x, y in reversed(upper):
         if x not in reference:
             raise SimulationError(f"the two series of a crossover differ at x = {x:g}")
         limit = crossover.factor * reference[x]
-        if y >= limit if crossover.relation == "at least" else y <= limit:
-            return x
-    return math.inf
+        if not (y >= limit if crossover.relation == "at least" else y <= limit):
+            break
+        found = x
+    return found

@@ -56,17 +56,22 @@ def test_at_gives_the_value_at_x_and_nothing_between() -> None:
         number({"at": "s", "x": 5}, {"s": RISE_AND_FALL})
 
 
-def test_the_crossover_is_the_first_x_where_the_relation_holds() -> None:
+def test_the_crossover_is_the_x_from_which_on_the_relation_holds() -> None:
     series = {"a": [(1, 1.0), (2, 3.0), (3, 5.0)], "b": [(1, 4.0), (2, 4.0), (3, 4.0)]}
-    assert number({"first_x": Crossover(upper="a", lower="b")}, series) == 3
-    assert number({"first_x": Crossover(upper="a", lower="b", factor=0.75)}, series) == 2
-    assert number({"first_x": Crossover(upper="b", lower="a", relation="at most")}, series) == 3
-    assert math.isinf(number({"first_x": Crossover(upper="a", lower="b", factor=2)}, series))
+    assert number({"from_x": Crossover(upper="a", lower="b")}, series) == 3
+    assert number({"from_x": Crossover(upper="a", lower="b", factor=0.75)}, series) == 2
+    assert number({"from_x": Crossover(upper="b", lower="a", relation="at most")}, series) == 3
+    assert math.isinf(number({"from_x": Crossover(upper="a", lower="b", factor=2)}, series))
+
+
+def test_a_relation_that_holds_for_a_while_is_no_crossover() -> None:
+    series = {"a": [(1, 9.0), (2, 3.0), (3, 5.0)], "b": [(1, 4.0), (2, 4.0), (3, 4.0)]}
+    assert number({"from_x": Crossover(upper="a", lower="b")}, series) == 3
 
 
 def test_a_crossover_of_different_sweeps_is_refused() -> None:
     with pytest.raises(SimulationError, match="differ at x = 2"):
-        number({"first_x": Crossover(upper="a", lower="b")}, {"a": [(1, 0.0), (2, 1.0)], "b": [(1, 4.0)]})
+        number({"from_x": Crossover(upper="a", lower="b")}, {"a": [(1, 0.0), (2, 1.0)], "b": [(1, 4.0)]})
 
 
 def test_measures_of_measures() -> None:
