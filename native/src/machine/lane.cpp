@@ -63,10 +63,14 @@ void Lane::step(Picoseconds until) {
     return;
   }
   const std::size_t module = agent - threads_.size();
-  Grant grant{};
-  const bool granted = memory_.modules()[module].drain(grant);
+  grants_.clear();
+  memory_.drain(module, grants_);
   settle_module(module);
-  if (granted && !grant.token.controller) {
+  for (const Grant& grant : grants_) {
+    settle_module(grant.module);
+    if (grant.token.controller) {
+      continue;
+    }
     threads_[grant.token.thread].granted(grant);
     for (std::size_t sibling = grant.token.thread % cores_.size(); sibling < threads_.size(); sibling += cores_.size()) {
       threads_[sibling].buffers_changed();

@@ -22,7 +22,9 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
       interleave_lines_(static_cast<std::uint64_t>(params.pmem.interleave) / memory::kLineBytes),
       dram_interleave_lines_(
           std::max<std::uint64_t>(1, static_cast<std::uint64_t>(params.controller.dram_interleave) / memory::kLineBytes)),
-      footprint_lines_(pmem_footprint / memory::kLineBytes) {
+      footprint_lines_(pmem_footprint / memory::kLineBytes),
+      ingress_(static_cast<std::size_t>(params.controller.controllers)),
+      ingress_capacity_(static_cast<std::size_t>(params.controller.pmem_ingress)) {
   channels_.reserve(static_cast<std::size_t>(params.controller.channels));
   for (std::int64_t channel = 0; channel < params.controller.channels; ++channel) {
     channels_.emplace_back(params.dram, params.controller, counters);
@@ -66,8 +68,55 @@ Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, const Write
     return write_memory_mode(line, now, token);
   }
   const Place place = place_in_pmem(line);
+  return write_pmem(place, now, token);
+}
+
+MemorySystem::Ingress& MemorySystem::ingress_of(std::size_t module) noexcept {
+  return ingress_[module * ingress_.size() / channels_.size()];
+}
+
+Picoseconds MemorySystem::write_pmem(const Place& place, Picoseconds now, const WriteToken& token) {
   last_module_ = place.module;
-  return modules_[place.module].write(place.local_line, now, token);
+  Ingress& ingress = ingress_of(place.module);
+  PmemModule& module = modules_[place.module];
+  if (ingress.admitted < ingress_capacity_ && ingress.behind.empty()) {
+    if (module.has_room()) {
+      module.accept(place.local_line, now);
+      return now;
+    }
+    module.wait(WaitingLine{place.local_line, place.module, now, token});
+    ++ingress.admitted;
+  } else {
+    ingress.behind.push_back(WaitingLine{place.local_line, place.module, now, token});
+  }
+  return kNever;
+}
+
+void MemorySystem::drain(std::size_t module, std::vector<Grant>& grants) {
+  const Picoseconds now = modules_[module].next_drain();
+  const Picoseconds freed = modules_[module].drain();
+  const auto grant = [&](const WaitingLine& waiting, Picoseconds at) {
+    const Picoseconds accepted = std::max(at, waiting.arrived);
+    modules_[waiting.module].accept(waiting.line, accepted);
+    counters_->write_queue_wait_ps += accepted - waiting.arrived;
+    grants.push_back(Grant{waiting.token, waiting.module, accepted});
+  };
+  Ingress& ingress = ingress_of(module);
+  if (modules_[module].has_waiting()) {
+    grant(modules_[module].take_waiting(), freed);
+    --ingress.admitted;
+  }
+  while (!ingress.behind.empty() && ingress.admitted < ingress_capacity_) {
+    const WaitingLine next = ingress.behind.front();
+    ingress.behind.pop_front();
+    if (modules_[next.module].has_room()) {
+      grant(next, now);
+    } else {
+      modules_[next.module].wait(next);
+      ++ingress.admitted;
+    }
+  }
+  modules_[module].schedule_drain();
 }
 
 std::uint64_t MemorySystem::cached_in(std::uint64_t set) const {
@@ -94,8 +143,7 @@ Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now) 
   if ((cached & kDirtyBit) != 0) {
     const Place victim = place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
     // The controller writes the victim back on its own account: no core waits for it.
-    last_module_ = victim.module;
-    modules_[victim.module].write(victim.local_line, checked, WriteToken{.writeback = true, .controller = true});
+    write_pmem(victim, checked, WriteToken{.writeback = true, .controller = true});
   }
   memory_mode_sets_[set] = offset;
   channel.write(set, checked);
@@ -110,8 +158,7 @@ Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now,
   const std::uint64_t cached = cached_in(set);
   if ((cached & ~kDirtyBit) != offset && (cached & kDirtyBit) != 0) {
     const Place victim = place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
-    last_module_ = victim.module;
-    modules_[victim.module].write(victim.local_line, now, WriteToken{.writeback = true, .controller = true});
+    write_pmem(victim, now, WriteToken{.writeback = true, .controller = true});
   }
   memory_mode_sets_[set] = offset | kDirtyBit;
   return channel_of(set).write(set, now);

@@ -34,6 +34,8 @@ constexpr std::array kFields{
     PMSIM_FIELD(core, flush_interval, kTime, 0, 1000 * kNs, "least time between two flush instructions of a core"),
     PMSIM_FIELD(core, fence_latency, kTime, 0, 1000 * kNs,
                 "time of a fence beyond the completion of what it waits for"),
+    PMSIM_FIELD(core, fence_recovery, kTime, 0, 1000 * kNs,
+                "time after a fence that has waited before the store queue sends a flush or streaming store again"),
     PMSIM_FIELD(core, flush_keeps_line, kFlag, 0, 1,
                 "clwb leaves the line cached; off: it behaves as clflushopt (Cascade Lake)"),
     PMSIM_FIELD(core, shared_read_latency, kTime, 0, 10'000 * kNs,
@@ -64,11 +66,14 @@ constexpr std::array kFields{
     PMSIM_FIELD(prefetcher, distance, kCount, 1, 64, "how many lines a stream runs ahead, inside the 4 KiB page"),
     PMSIM_FIELD(prefetcher, degree, kCount, 1, 16, "lines requested per access of a running stream"),
     PMSIM_FIELD(prefetcher, queue, kCount, 1, 128, "outstanding prefetches of a core"),
+    PMSIM_FIELD(controller, controllers, kCount, 1, 16, "memory controllers that the channels are divided among"),
     PMSIM_FIELD(controller, channels, kCount, 1, 16, "memory channels of the socket"),
     PMSIM_FIELD(controller, dram_interleave, kSize, 64, 65536, "bytes per channel before DRAM turns to the next one"),
     PMSIM_FIELD(controller, dram_write_queue, kCount, 1, 1024, "lines in the DRAM write pending queue of a channel"),
     PMSIM_FIELD(controller, dram_write_low, kCount, 0, 1023, "lines left in it when a forced drain ends"),
     PMSIM_FIELD(controller, pmem_write_queue, kCount, 1, 1024, "lines in the PMem write pending queue of a channel"),
+    PMSIM_FIELD(controller, pmem_ingress, kCount, 1, 4096,
+                "waiting lines that a controller looks at for the full PMem write queues of its channels"),
     PMSIM_FIELD(controller, eadr, kFlag, 0, 1, "caches are in the persistence domain: flushes cost an instruction only"),
     PMSIM_FIELD(controller, memory_mode, kFlag, 0, 1, "PMem is main memory and DRAM its direct-mapped cache"),
     PMSIM_FIELD(controller, memory_mode_tag_latency, kTime, 0, 1000 * kNs,
@@ -155,6 +160,8 @@ void validate(const PlatformParams& params) {
           "pmem.dimms: more modules than controller.channels; a channel takes one module");
   require(params.pmem.interleave % params.pmem.block_size == 0,
           "pmem.interleave: must be a multiple of pmem.block_size");
+  require(params.controller.controllers <= params.controller.channels,
+          "controller.controllers: more controllers than controller.channels");
   require(params.controller.dram_write_low < params.controller.dram_write_queue,
           "controller.dram_write_low: must be below controller.dram_write_queue");
   require(params.pmem.dimms == 0 || params.pmem.capacity > 0, "pmem.capacity: must be positive where pmem.dimms > 0");

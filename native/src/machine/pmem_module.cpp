@@ -9,10 +9,6 @@
 
 namespace pmsim::machine {
 
-namespace {
-constexpr std::size_t kNotFound = ~std::size_t{0};
-}  // namespace
-
 void PmemModule::FreeDeleter::operator()(std::uint32_t* pointer) const noexcept { std::free(pointer); }
 
 PmemModule::PmemModule(const PmemParams& pmem, const ControllerParams& controller, DramChannel& channel,
@@ -22,13 +18,13 @@ PmemModule::PmemModule(const PmemParams& pmem, const ControllerParams& controlle
       full_mask_(block_shift_ == 6 ? ~std::uint64_t{0} : (std::uint64_t{1} << (1 << block_shift_)) - 1),
       queue_capacity_(static_cast<std::size_t>(controller.pmem_write_queue)),
       queue_(queue_capacity_),
-      read_buffer_(static_cast<std::size_t>(pmem.read_buffer_blocks), BufferedRead{~std::uint64_t{0}, 0}),
+      open_(static_cast<std::size_t>(pmem.write_buffer_blocks)),
+      open_lines_(static_cast<std::size_t>(pmem.write_buffer_blocks), OpenBlock{kNoBlock, 0}),
+      read_buffer_(static_cast<std::size_t>(pmem.read_buffer_blocks), BufferedRead{kNoBlock, 0}),
       translations_(pmem.translation_entries, pmem.translation_entries < 8 ? 1 : 8, 1),
       channel_(&channel),
       counters_(&counters),
       random_(seed) {
-  open_blocks_.reserve(static_cast<std::size_t>(pmem.write_buffer_blocks));
-  open_lines_.reserve(static_cast<std::size_t>(pmem.write_buffer_blocks));
   if (params_.wear_stall_writes > 0) {
     wear_shift_ =
         static_cast<int>(std::bit_width(static_cast<std::uint64_t>(params_.wear_region / params_.block_size))) - 1;
@@ -39,14 +35,6 @@ PmemModule::PmemModule(const PmemParams& pmem, const ControllerParams& controlle
       throw std::bad_alloc();
     }
   }
-}
-
-std::size_t PmemModule::find_open(std::uint64_t block) const noexcept {
-  std::size_t found = kNotFound;
-  for (std::size_t index = 0; index < open_blocks_.size(); ++index) {
-    found = open_blocks_[index] == block ? index : found;  // branch-free: vectorises
-  }
-  return found;
 }
 
 Picoseconds PmemModule::translate(std::uint64_t block) {
@@ -65,9 +53,10 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   const Picoseconds on_bus = channel_->take_bus(now, params_.bus_read);
   const Picoseconds arrived = std::max(on_bus, recent_writes_.readable_at(line));
   const std::uint64_t block = line >> block_shift_;
-  if (!open_blocks_.empty()) {
-    const std::size_t open = find_open(block);
-    if (open != kNotFound && ((open_lines_[open].lines >> (line & ((1U << block_shift_) - 1))) & 1) != 0) {
+  if (open_count_ > 0) {
+    const std::size_t place = open_.find(block);
+    if (place != BlockIndex::kNotFound &&
+        ((open_lines_[place].lines >> (line & ((1U << block_shift_) - 1))) & 1) != 0) {
       ++counters_->pmem_buffer_read_hits;
       return arrived + params_.buffer_latency;
     }
@@ -84,29 +73,31 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   // A line that cannot be re-read yet does not keep the medium waiting.
   media_free_ = std::max(on_bus, media_free_) + params_.media_read_service;
   const Picoseconds available = start + params_.media_read_latency + translate(block);
-  read_buffer_[static_cast<std::size_t>(random_.below(read_buffer_.size()))] = BufferedRead{block, available};
+  // The older of two blocks chosen at random leaves: cheap hardware's stand-in for least recently used.
+  const auto one = static_cast<std::size_t>(random_.below(read_buffer_.size()));
+  const auto other = static_cast<std::size_t>(random_.below(read_buffer_.size()));
+  read_buffer_[read_buffer_[one].available <= read_buffer_[other].available ? one : other] =
+      BufferedRead{block, available};
   return available + params_.buffer_latency;
 }
 
-void PmemModule::enqueue(std::uint64_t line, Picoseconds now) {
+void PmemModule::accept(std::uint64_t line, Picoseconds now) {
   std::size_t tail = queue_head_ + queue_size_;
   tail = tail >= queue_capacity_ ? tail - queue_capacity_ : tail;
   queue_[tail] = QueuedLine{line, now};
   ++queue_size_;
-}
-
-Picoseconds PmemModule::write(std::uint64_t line, Picoseconds now, const WriteToken& token) {
-  ++counters_->pmem_write_lines;
-  if (queue_size_ == queue_capacity_) {
-    waiting_.push_back(WaitingLine{line, now, token});
-    return kNever;
-  }
-  enqueue(line, now);
   recent_writes_.note(line, now + params_.reread_delay);
   if (next_drain_ == kNever) {
     next_drain_ = std::max(now, port_free_);
   }
-  return now;
+}
+
+WaitingLine PmemModule::take_waiting() {
+  const auto chosen = static_cast<std::size_t>(random_.below(waiting_.size()));
+  const WaitingLine waiting = waiting_[chosen];
+  waiting_[chosen] = waiting_.back();
+  waiting_.pop_back();
+  return waiting;
 }
 
 Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseconds now) {
@@ -135,51 +126,73 @@ Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseco
   return start;
 }
 
+void PmemModule::write_out_idle(Picoseconds now) {
+  // The medium has caught up and is idle: complete blocks leave, oldest first.
+  while (complete_head_ != complete_.size() && std::max(media_free_, last_write_end_) < now) {
+    const std::uint64_t block = complete_[complete_head_++];
+    const std::size_t place = open_.find(block);
+    if (place != BlockIndex::kNotFound && open_lines_[place].lines == full_mask_) {
+      write_block(block, true, std::max(media_free_, last_write_end_));
+      open_.erase(block);
+      open_lines_[place] = OpenBlock{kNoBlock, 0};
+      --open_count_;
+    }
+  }
+  if (complete_head_ == complete_.size()) {
+    complete_.clear();
+    complete_head_ = 0;
+  }
+}
+
 Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {
   const std::uint64_t block = line >> block_shift_;
   const std::uint64_t bit = std::uint64_t{1} << (line & ((1U << block_shift_) - 1));
-  const std::size_t open = find_open(block);
-  if (open != kNotFound) {
-    open_lines_[open].lines |= bit;
+  write_out_idle(now);
+  if (const std::size_t place = open_.find(block); place != BlockIndex::kNotFound) {
+    OpenBlock& open = open_lines_[place];
+    if (open.lines != full_mask_ && (open.lines | bit) == full_mask_) {
+      complete_.push_back(block);
+    }
+    open.lines |= bit;
     return now;
   }
-  if (open_blocks_.size() < static_cast<std::size_t>(params_.write_buffer_blocks)) {
-    open_blocks_.push_back(block);
-    open_lines_.push_back(OpenBlock{bit});
-    return now;
+  // Places are used in a circle, so the next one holds the block that has been there longest; idle write-outs leave
+  // holes, which are used up first.
+  Picoseconds start = now;
+  if (open_count_ == open_lines_.size()) {
+    const OpenBlock victim = open_lines_[next_place_];
+    start = write_block(victim.block, victim.lines == full_mask_, now);
+    open_.erase(victim.block);
+    --open_count_;
+  } else {
+    while (open_lines_[next_place_].block != kNoBlock) {
+      next_place_ = next_place_ + 1 == open_lines_.size() ? 0 : next_place_ + 1;
+    }
   }
-  const std::size_t victim = oldest_open_;
-  oldest_open_ = oldest_open_ + 1 == open_blocks_.size() ? 0 : oldest_open_ + 1;
-  const Picoseconds start = write_block(open_blocks_[victim], open_lines_[victim].lines == full_mask_, now);
-  open_blocks_[victim] = block;
-  open_lines_[victim] = OpenBlock{bit};
+  open_lines_[next_place_] = OpenBlock{block, bit};
+  open_.insert(block, next_place_);
+  ++open_count_;
+  if (bit == full_mask_) {
+    complete_.push_back(block);
+  }
+  next_place_ = next_place_ + 1 == open_lines_.size() ? 0 : next_place_ + 1;
   return start;
 }
 
-bool PmemModule::drain(Grant& grant) {
+Picoseconds PmemModule::drain() {
   const Picoseconds now = next_drain_;
   const QueuedLine next = queue_[queue_head_];
   queue_head_ = queue_head_ + 1 == queue_capacity_ ? 0 : queue_head_ + 1;
   --queue_size_;
+  ++counters_->pmem_write_lines;
   channel_->take_bus(now, params_.bus_write);
-  port_free_ = std::max(now + params_.bus_write, combine(next.line, now));
+  const Picoseconds left = combine(next.line, now);
+  port_free_ = std::max(now, left) + params_.bus_write;
+  return std::max(now, left);
+}
 
-  bool granted = false;
-  if (!waiting_.empty()) {
-    const auto chosen = static_cast<std::size_t>(random_.below(waiting_.size()));
-    const WaitingLine waiting = waiting_[chosen];
-    waiting_[chosen] = waiting_.back();
-    waiting_.pop_back();
-    // The place is free once the line that held it has left, which is when the module could take it.
-    const Picoseconds accepted = std::max({now, waiting.arrived, port_free_ - params_.bus_write});
-    enqueue(waiting.line, accepted);
-    recent_writes_.note(waiting.line, accepted + params_.reread_delay);
-    counters_->write_queue_wait_ps += accepted - waiting.arrived;
-    grant = Grant{waiting.token, accepted};
-    granted = true;
-  }
+void PmemModule::schedule_drain() noexcept {
   next_drain_ = queue_size_ == 0 ? kNever : std::max(port_free_, queue_[queue_head_].arrived);
-  return granted;
 }
 
 }  // namespace pmsim::machine

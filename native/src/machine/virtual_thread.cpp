@@ -111,7 +111,7 @@ bool VirtualThread::drain_window(Picoseconds limit) {
     retire_head();
     now_ = std::max(now_, retired_);
   }
-  now_ = std::max(now_, loads_done_);
+  now_ = std::max({now_, loads_done_, sends_again_});
   front_key_ = now_;
   return now_ <= limit;
 }
@@ -537,12 +537,12 @@ Picoseconds VirtualThread::head_time() {
     case code(OpKind::kStreamStore):
       return combining_bytes_ > 0 && combining_line_ == head.line
                  ? at
-                 : std::max(at, buffers[CoreTiming::earliest(buffers)]);
+                 : std::max(std::max(at, sends_again_), buffers[CoreTiming::earliest(buffers)]);
     case code(OpKind::kClwb):
     case code(OpKind::kClflushOpt):
     case code(OpKind::kClflush):
       at = std::max(at, last_flush_ + params_.core.flush_interval);
-      return (head.flags & kTimedDirty) != 0 ? std::max(at, buffers[CoreTiming::earliest(buffers)]) : at;
+      return (head.flags & kTimedDirty) != 0 ? std::max({at, sends_again_, buffers[CoreTiming::earliest(buffers)]}) : at;
     default:  // fences
       if (combining_bytes_ > 0) {
         return at;
@@ -570,8 +570,9 @@ void VirtualThread::update_store_key() {
 }
 
 void VirtualThread::process_store_queue(Picoseconds at) {
-  if (ownership_next_ != queue_tail_ && ownership_next_ != queue_head_ &&
-      (queue_at(ownership_next_).flags & kTimedAfterFlush) == 0 && queue_at(ownership_next_).dispatched <= at) {
+  // The head as well: update_store_key() wakes the thread for it before the cycle of the last commit is over.
+  if (ownership_next_ != queue_tail_ && (queue_at(ownership_next_).flags & kTimedAfterFlush) == 0 &&
+      queue_at(ownership_next_).dispatched <= at) {
     ask_ownership(queue_at(ownership_next_), at);
   }
   if (queued() > 0 && head_time() <= at) {
@@ -638,6 +639,9 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           complete = std::max(complete, loads_done_);
         }
         counters_->fence_wait_ps += complete - reached;
+        if (writes_done_ > reached) {
+          sends_again_ = complete + params_.core.fence_recovery;
+        }
         slot_at(head.slot).done = complete;
         last_commit_ = complete;
         ordered_flush_ = false;

@@ -15,6 +15,8 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 
 /// Each thread persists `access_size` bytes after the other, sequentially in its own part of the region, with a
 /// fence every `fence_every` bytes and one at the end (LATTester's flush experiments; OptaneStudy, Fig. 13 and 14).
+/// With `timed` each persist is timed on its own: it begins when all before it has retired, and lines that are
+/// stored through the cache are loaded before, as LATTester does. Without, they follow each other as fast as they can.
 class Persist final : public Workload {
  public:
   Persist(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -25,6 +27,7 @@ class Persist final : public Workload {
     bytes_ = static_cast<std::uint64_t>(parameters.number("access_size", kLineBytes, kMaxBytes));
     fence_every_ = static_cast<std::uint64_t>(parameters.number("fence_every", 0, kMaxBytes));
     const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
+    timed_ = parameters.number("timed", 0, 1) != 0;
     if (bytes_ % kLineBytes != 0) {
       parameters.refuse("access_size", "must be a multiple of 64 bytes");
     }
@@ -53,8 +56,13 @@ class Persist final : public Workload {
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     memory_.attach(stream, thread);
     Thread& state = threads_[thread];
-    stream.push(memory::OpKind::kOperationBegin, 0, 0, memory::kSerialising);
     const memory::Address address = state.base + state.slot * bytes_;
+    if (timed_) {
+      for (std::uint64_t done = 0; done < bytes_ && access_ != Access::kStream; done += kLineBytes) {
+        touch_line(memory_, address + done, Access::kLoad);
+      }
+      stream.push(memory::OpKind::kOperationBegin, 0, 0, memory::kSerialising);
+    }
     std::uint64_t unfenced = 0;
     for (std::uint64_t done = 0; done < bytes_; done += kLineBytes) {
       touch_line(memory_, address + done, access_);
@@ -83,6 +91,7 @@ class Persist final : public Workload {
   std::uint64_t fence_every_ = 0;
   std::uint64_t slots_ = 0;
   std::uint64_t footprint_ = 0;
+  bool timed_ = false;
   machine::RunLength length_;
   std::vector<Thread> threads_;
 };

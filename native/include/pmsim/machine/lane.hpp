@@ -46,6 +46,7 @@ class Lane {
   std::vector<CoreTiming> cores_;
   std::vector<VirtualThread> threads_;
   Tournament agents_;
+  std::vector<Grant> grants_;
   Picoseconds now_ = 0;
   std::int64_t operations_ = 0;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -22,8 +23,13 @@ class MemorySystem {
 
   Picoseconds read(std::uint64_t line, Picoseconds now);
 
-  /// As PmemModule::write: kNever means that a Grant follows from the line's module.
+  /// Write that arrives at `now`. Returns when it was accepted (from then on it is durable), or kNever: then a Grant
+  /// for `token` will follow from some drain().
   Picoseconds write(std::uint64_t line, Picoseconds now, const WriteToken& token);
+
+  /// Moves one line out of a module's write pending queue, at that module's next_drain(), and lets waiting lines in.
+  /// Appends what was granted to `grants`; the modules named there may now drain too.
+  void drain(std::size_t module, std::vector<Grant>& grants);
 
   [[nodiscard]] std::vector<PmemModule>& modules() noexcept { return modules_; }
   [[nodiscard]] BlockDevice& block_device() noexcept { return block_device_; }
@@ -37,6 +43,7 @@ class MemorySystem {
     std::uint64_t local_line;
   };
   [[nodiscard]] Place place_in_pmem(std::uint64_t line) const noexcept;
+  Picoseconds write_pmem(const Place& place, Picoseconds now, const WriteToken& token);
   [[nodiscard]] DramChannel& channel_of(std::uint64_t line) noexcept;
   Picoseconds read_memory_mode(std::uint64_t line, Picoseconds now);
   Picoseconds write_memory_mode(std::uint64_t line, Picoseconds now, const WriteToken& token);
@@ -51,6 +58,16 @@ class MemorySystem {
   std::uint64_t dram_interleave_lines_;
   std::uint64_t footprint_lines_;
   std::size_t last_module_ = 0;
+  /// Lines on their way to full write pending queues of one controller's channels. It looks at `pmem_ingress` of them
+  /// at a time, in order of arrival: behind these, lines wait even if their own channel is idle (head-of-line
+  /// blocking, which is what makes writes in pieces of one stripe, 4 KiB, slow).
+  struct Ingress {
+    std::size_t admitted = 0;
+    std::deque<WaitingLine> behind;
+  };
+  [[nodiscard]] Ingress& ingress_of(std::size_t module) noexcept;
+  std::vector<Ingress> ingress_;
+  std::size_t ingress_capacity_;
   /// Memory mode: which line a set of the direct-mapped DRAM cache holds, where it differs from the initial content.
   std::unordered_map<std::uint64_t, std::uint64_t> memory_mode_sets_;
 };

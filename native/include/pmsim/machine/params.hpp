@@ -29,6 +29,7 @@ struct CoreParams {
   int64_t store_buffer = 56;
   int64_t flush_interval = 0;
   int64_t fence_latency = 0;
+  int64_t fence_recovery = 0;
   int64_t flush_keeps_line = 0;
   int64_t shared_read_latency = 0;
   int64_t shared_write_latency = 0;
@@ -60,11 +61,13 @@ struct PrefetcherParams {
 
 /// Integrated memory controllers; `channels` channels carry DRAM and PMem side by side.
 struct ControllerParams {
+  int64_t controllers = 2;
   int64_t channels = 6;
   int64_t dram_interleave = 256;
   int64_t dram_write_queue = 48;
   int64_t dram_write_low = 16;
   int64_t pmem_write_queue = 24;
+  int64_t pmem_ingress = 128;
   int64_t eadr = 0;
   int64_t memory_mode = 0;
   int64_t memory_mode_tag_latency = 0;

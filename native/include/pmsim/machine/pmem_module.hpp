@@ -6,6 +6,7 @@
 
 #include "pmsim/core/random.hpp"
 #include "pmsim/core/time.hpp"
+#include "pmsim/machine/block_index.hpp"
 #include "pmsim/machine/cache.hpp"
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/dram_channel.hpp"
@@ -24,22 +25,31 @@ struct WriteToken {
   Picoseconds hold = 0;  ///< least time that the buffer stays taken after `issued`
 };
 
-/// A line whose write could not be accepted at once has been accepted now.
+/// A line that could not enter its module's write pending queue at once.
+struct WaitingLine {
+  std::uint64_t line;  ///< of the module
+  std::size_t module;
+  Picoseconds arrived;
+  WriteToken token;
+};
+
+/// A waiting line has been accepted now.
 struct Grant {
   WriteToken token;
+  std::size_t module;
   Picoseconds accepted;
 };
 
 /// One PMem module (DIMM) with the write pending queue of its channel.
 ///
 /// Reads and writes are 64-byte lines; the medium works on blocks. Arriving lines are combined in a small buffer of
-/// open blocks that leave it in the order in which they entered; each leaving block costs the medium a whole block
-/// write, complete or not. Lines that find the write pending queue full wait, and freed places go to any of the
+/// open blocks. Complete ones leave when the medium is idle; when the buffer is full, the block that entered first
+/// leaves. Each leaving block costs the medium a whole block write, complete or not. Lines that find the write pending queue full wait, and freed places go to any of the
 /// waiting lines: cores retry, nobody keeps an order. So with more threads the lines of a block arrive further
 /// apart, more blocks leave incomplete, their late lines enter again, and write bandwidth falls. A line is durable
 /// once the queue has accepted it (ADR).
 ///
-/// A read fetches its block into a read buffer with random replacement; with many readers a block may be gone before
+/// A read fetches its block into a read buffer with nearly random replacement; with many readers a block may be gone before
 /// all of its lines have been read, and is fetched again.
 class PmemModule {
  public:
@@ -49,26 +59,33 @@ class PmemModule {
   /// Read of a line that arrives at the controller at `now`; returns when its data leave the controller.
   Picoseconds read(std::uint64_t line, Picoseconds now);
 
-  /// Write that arrives at `now`. Returns when it was accepted, or kNever: then a Grant for `token` will follow.
-  Picoseconds write(std::uint64_t line, Picoseconds now, const WriteToken& token);
+  /// The write pending queue has a place.
+  [[nodiscard]] bool has_room() const noexcept { return queue_size_ < queue_capacity_; }
+  /// Puts a line into the queue, which must have room: from now on it is durable.
+  void accept(std::uint64_t line, Picoseconds now);
+
+  /// Lets a line wait for a place.
+  void wait(const WaitingLine& waiting) { waiting_.push_back(waiting); }
+  [[nodiscard]] bool has_waiting() const noexcept { return !waiting_.empty(); }
+  /// Takes any of the waiting lines: cores retry, nobody keeps an order.
+  [[nodiscard]] WaitingLine take_waiting();
 
   /// When this module wants to move the next line out of the write pending queue; kNever when that is empty.
   [[nodiscard]] Picoseconds next_drain() const noexcept { return next_drain_; }
 
-  /// Moves one line, at next_drain(). Returns true where that let a waiting line in, described by `grant`.
-  bool drain(Grant& grant);
+  /// Moves one line out of the queue, at next_drain(). Returns when its place is free.
+  Picoseconds drain();
+  /// To be called after drain(), when the free place has been given away.
+  void schedule_drain() noexcept;
 
  private:
   struct QueuedLine {
     std::uint64_t line;
     Picoseconds arrived;
   };
-  struct WaitingLine {
-    std::uint64_t line;
-    Picoseconds arrived;
-    WriteToken token;
-  };
+  static constexpr std::uint64_t kNoBlock = ~std::uint64_t{0};
   struct OpenBlock {
+    std::uint64_t block;  ///< kNoBlock: the place is free
     std::uint64_t lines;  ///< which lines of it have been written: bit i is line i
   };
   struct BufferedRead {
@@ -76,10 +93,9 @@ class PmemModule {
     Picoseconds available;
   };
 
-  void enqueue(std::uint64_t line, Picoseconds now);
   Picoseconds combine(std::uint64_t line, Picoseconds now);
   Picoseconds write_block(std::uint64_t block, bool complete, Picoseconds now);
-  [[nodiscard]] std::size_t find_open(std::uint64_t block) const noexcept;
+  void write_out_idle(Picoseconds now);
   Picoseconds translate(std::uint64_t block);
 
   PmemParams params_;
@@ -90,13 +106,17 @@ class PmemModule {
   std::vector<QueuedLine> queue_;  ///< ring
   std::size_t queue_head_ = 0;
   std::size_t queue_size_ = 0;
+
   std::vector<WaitingLine> waiting_;
   Picoseconds next_drain_ = kNever;
   Picoseconds port_free_ = 0;
 
-  std::vector<std::uint64_t> open_blocks_;  ///< block numbers; flat, scanned
-  std::vector<OpenBlock> open_lines_;
-  std::size_t oldest_open_ = 0;  ///< victim of the next eviction
+  BlockIndex open_;                    ///< block to its place
+  std::vector<OpenBlock> open_lines_;  ///< the write-combining buffer
+  std::size_t open_count_ = 0;
+  std::size_t next_place_ = 0;           ///< victim of the next eviction
+  std::vector<std::uint64_t> complete_;  ///< blocks that became complete, in order; the medium takes them when idle
+  std::size_t complete_head_ = 0;
   std::vector<BufferedRead> read_buffer_;
 
   Picoseconds media_free_ = 0;        ///< the medium has work until then

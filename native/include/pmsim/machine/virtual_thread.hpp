@@ -173,6 +173,7 @@ class VirtualThread {
   std::uint64_t ownership_next_ = 0;  ///< first queue entry whose ownership may still have to be asked for
   Picoseconds last_commit_ = 0;
   Picoseconds last_flush_ = 0;
+  Picoseconds sends_again_ = 0;  ///< recovery from the last fence that waited
   bool ordered_flush_ = false;  ///< a clflush is on its way: nothing overtakes it
   int outstanding_writes_ = 0;  ///< not yet accepted
   Picoseconds writes_done_ = 0;
