@@ -52,9 +52,9 @@ void Lane::step(Picoseconds until) {
     if (!memory_.modules().empty()) {
       settle_module(memory_.last_module());
     }
-    if (cores_.size() < threads_.size()) {  // siblings share buffers
+    if (cores_.size() < threads_.size()) {  // siblings share buffers: this one may have freed what the other waits for
       for (std::size_t sibling = agent % cores_.size(); sibling < threads_.size(); sibling += cores_.size()) {
-        if (sibling != agent) {
+        if (sibling != agent && threads_[sibling].waits_for_buffer() && !cores_[agent % cores_.size()].all_buffers_wait()) {
           threads_[sibling].buffers_changed();
           settle_thread(sibling);
         }

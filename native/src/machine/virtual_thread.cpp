@@ -303,6 +303,7 @@ bool VirtualThread::take_buffer(std::size_t& buffer) {
   }
   now_ = free == kNever ? now_ : free;
   front_key_ = free;
+  waits_for_buffer_ = free == kNever;
   return false;
 }
 
@@ -345,6 +346,7 @@ bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
   if (slots[slot] > now_) {
     // The miss that evicts this line waits until the line has a place to go.
     front_key_ = slots[slot];
+    waits_for_buffer_ = front_key_ == kNever;
     now_ = front_key_ == kNever ? now_ : front_key_;
     if (front_key_ > limit) {
       return false;
@@ -456,6 +458,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
   const std::size_t buffer = CoreTiming::earliest(core_->fill_buffers());
   if (needs_buffer(level) && core_->fill_buffers()[buffer] > at) {
     load.ready = core_->fill_buffers()[buffer];
+    waits_for_buffer_ = waits_for_buffer_ || load.ready == kNever;
     update_pending_key();
     return;
   }
@@ -553,6 +556,7 @@ Picoseconds VirtualThread::head_time() {
 
 void VirtualThread::update_store_key() {
   store_key_ = queued() == 0 ? kNever : head_time();
+  waits_for_buffer_ = waits_for_buffer_ || (store_key_ == kNever && queued() > 0 && core_->all_buffers_wait());
   while (ownership_next_ != queue_tail_ &&
          (ownership_next_ < queue_head_ || queue_at(ownership_next_).kind != code(OpKind::kStore) ||
           queue_at(ownership_next_).owned != kNever)) {
@@ -675,6 +679,7 @@ void VirtualThread::granted(const Grant& grant) {
 }
 
 void VirtualThread::buffers_changed() {
+  waits_for_buffer_ = false;
   if (unresolved_ > 0) {
     const Picoseconds free = core_->fill_buffers()[CoreTiming::earliest(core_->fill_buffers())];
     for (PendingLoad& load : pending_) {

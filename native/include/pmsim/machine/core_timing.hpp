@@ -31,6 +31,9 @@ class CoreTiming {
     return best;
   }
 
+  /// Each fill buffer holds a write that has still to be accepted.
+  [[nodiscard]] bool all_buffers_wait() const noexcept { return fill_buffers_[earliest(fill_buffers_)] == kNever; }
+
   /// Notes when a line that is being fetched arrives.
   void note_fill(std::uint64_t line, Picoseconds arrives) noexcept {
     in_flight_[line % in_flight_.size()] = Fill{line, arrives};

@@ -49,6 +49,9 @@ class VirtualThread {
   /// A buffer of the core has changed: whoever waits for one may go on.
   void buffers_changed();
 
+  /// All buffers were taken by writes that wait for acceptance when it last looked.
+  [[nodiscard]] bool waits_for_buffer() const noexcept { return waits_for_buffer_; }
+
   [[nodiscard]] Picoseconds next_action() const noexcept;
   [[nodiscard]] bool finished() const noexcept { return finished_ && queued() == 0 && unresolved_ == 0; }
   [[nodiscard]] Picoseconds now() const noexcept { return now_; }
@@ -145,6 +148,7 @@ class VirtualThread {
   bool finished_ = false;
   bool interrupted_ = false;
   bool mfence_blocks_ = false;
+  bool waits_for_buffer_ = false;
 
   Picoseconds now_ = 0;  ///< dispatch time of the next operation
   Picoseconds front_key_ = 0;
