@@ -62,4 +62,9 @@ Picoseconds DramChannel::take_bus(Picoseconds now, Picoseconds duration) {
   return start;
 }
 
+void DramChannel::yield_bus_to_write(Picoseconds now, Picoseconds duration) {
+  drain_idle(now);
+  bus_free_ = std::max(now, bus_free_) + duration + dram_.turnaround;
+}
+
 }  // namespace pmsim::machine

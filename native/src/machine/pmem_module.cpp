@@ -185,7 +185,7 @@ Picoseconds PmemModule::drain() {
   queue_head_ = queue_head_ + 1 == queue_capacity_ ? 0 : queue_head_ + 1;
   --queue_size_;
   ++counters_->pmem_write_lines;
-  channel_->take_bus(now, params_.bus_write);
+  channel_->yield_bus_to_write(now, params_.bus_write);
   const Picoseconds left = combine(next.line, now);
   port_free_ = std::max(now, left) + params_.bus_write;
   return std::max(now, left);

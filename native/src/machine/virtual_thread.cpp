@@ -389,12 +389,14 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
                       .dispatched = now_,
                       .senior = unresolved_ == 0 ? std::max(now_, loads_done_) : kNever,
                       .owned = kNever,
+                      .fences_before = fences_dispatched_,
                       .kind = op.kind,
                       .bytes = op.level,
                       .level = op.level,
                       .translation = op.translation,
                       .flags = op.flags};
-  if (op.kind == code(OpKind::kStore) && ownership_next_ == queue_tail_ - 1 &&
+  fences_dispatched_ += fence ? 1 : 0;
+  if (op.kind == code(OpKind::kStore) && ownership_next_ == queue_tail_ - 1 && may_ask_early(entry) &&
       (unresolved_ == 0 || (op.flags & kTimedDependent) == 0)) {
     ask_ownership(entry, now_);
   }
@@ -407,9 +409,13 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
   return true;
 }
 
+bool VirtualThread::may_ask_early(const QueuedStore& entry) const noexcept {
+  return (entry.flags & kTimedAfterFlush) == 0 && entry.fences_before - fences_completed_ <= kFencesAhead;
+}
+
 bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
   const bool early = &entry != &queue_at(queue_head_);
-  if ((entry.flags & kTimedAfterFlush) != 0 && early) {
+  if (early && !may_ask_early(entry)) {
     return false;
   }
   if (entry.translation != kTlbFirst) {
@@ -564,7 +570,7 @@ void VirtualThread::update_store_key() {
   }
   if (ownership_next_ != queue_tail_) {
     const QueuedStore& entry = queue_at(ownership_next_);
-    if ((entry.flags & kTimedAfterFlush) == 0) {
+    if (may_ask_early(entry)) {
       const std::vector<Picoseconds>& buffers = core_->fill_buffers();
       store_key_ = std::min(store_key_, needs_buffer(entry.level)
                                             ? std::max(entry.dispatched, buffers[CoreTiming::earliest(buffers)])
@@ -649,6 +655,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
         slot_at(head.slot).done = complete;
         last_commit_ = complete;
         ordered_flush_ = false;
+        ++fences_completed_;
         if (head.kind == code(OpKind::kMfence)) {
           mfence_blocks_ = false;
           now_ = std::max(now_, complete);

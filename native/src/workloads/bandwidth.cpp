@@ -16,6 +16,7 @@ enum class Pattern : std::uint8_t { kRandom, kSequential, kStrided };
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 constexpr std::uint32_t kChunkInstructions = 12;  ///< drawing the next address: LATTester's shift register, OptaneStudy memaccess.c
+constexpr std::int64_t kLongestWarmupLines = 1'400'000;
 constexpr std::uint64_t kLinesPerPiece = 16;      ///< a long chunk is executed in pieces, so that streams stay short
 
 /// Chunks of `access_size` bytes, line by line, back to back: the bandwidth microbenchmark of all published studies.
@@ -62,7 +63,13 @@ class Bandwidth final : public Workload {
         static_cast<std::int64_t>(std::min(kLinesPerPiece, chunk_bytes_ / kLineBytes));
     const bool cached_writes = access_ == Access::kStore;
     // Plain stores reach memory only when the caches are full of dirty lines; everything else is steady soon.
-    const std::int64_t warmup_lines = cached_writes ? cached_lines(platform, threads) * 3 / 2 : 24'000;
+    std::int64_t warmup_lines = cached_writes ? cached_lines(platform, threads) * 3 / 2 : 24'000;
+    if (pattern_ == Pattern::kRandom && chunk_bytes_ < 4096) {
+      // Page-table entries of a long run are in the shared cache, as far as they fit: each entry's line is met once.
+      const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / platform.tlb.page_size / 8;
+      const auto lines_in_chunk = static_cast<std::int64_t>(chunk_bytes_ / kLineBytes);
+      warmup_lines = std::max(warmup_lines, std::min<std::int64_t>(entry_lines * lines_in_chunk, kLongestWarmupLines));
+    }
     const std::int64_t measured_lines = std::max<std::int64_t>(80'000, 2'500 * static_cast<std::int64_t>(threads));
     length_.warmup_operations = warmup_lines / lines_in_piece;
     length_.measured_operations = measured_lines / lines_in_piece;

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "pmsim/core/random.hpp"
 #include "pmsim/workloads/access.hpp"
@@ -12,6 +14,7 @@ using memory::kLineBytes;
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 constexpr std::int64_t kWarmup = 6'000;
+constexpr std::int64_t kLongestWarmup = 800'000;
 constexpr std::int64_t kMeasured = 30'000;
 
 /// One access after the other by one thread: dependent loads, or one persistent store (with its fence) at a time.
@@ -30,10 +33,13 @@ class Latency final : public Workload {
     base_ = memory_.allocate(dram ? memory::Medium::kDram : memory::Medium::kPmem, region_bytes,
                              {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
     footprint_ = dram ? 0 : region_bytes;
+    // Random accesses of a long run find their page-table entries in the shared cache, as far as these fit.
+    const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / platform.tlb.page_size / 8;
+    warmup_ = pattern_ == "random" ? std::clamp<std::int64_t>(3 * entry_lines, kWarmup, kLongestWarmup) : kWarmup;
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
-  [[nodiscard]] machine::RunLength length() const override { return {kWarmup, kMeasured}; }
+  [[nodiscard]] machine::RunLength length() const override { return {warmup_, kMeasured}; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
@@ -73,6 +79,7 @@ class Latency final : public Workload {
   std::uint64_t lines_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t footprint_ = 0;
+  std::int64_t warmup_ = 0;
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 /// by the number of places, two indirect calls. Calibrated (perma-a256, rp_64): two independent chains overlap in a
 /// window of 224 and only one in half of it, so it lies between 112 and 224; this is the family's one CPU number.
 constexpr std::uint32_t kReadInstructions = 112;
+constexpr std::uint32_t kLineInstructions = 5;  ///< each further line of an access (rp_512 against rp_64)
 constexpr std::uint32_t kWriteInstructions = 8;
 
 struct Step {
@@ -162,12 +163,12 @@ class Operations final : public Workload {
       const memory::Address base = step.medium == memory::Medium::kDram ? dram_ : pmem_;
       bytes += step.bytes;
       if (step.read) {
-        memory_.compute(0, kReadInstructions);
+        memory_.compute(0, kReadInstructions + further_lines(step) * kLineInstructions);
         offset = random.below(region_bytes_ / step.bytes) * step.bytes;
         read(base + offset, step.bytes, dependent);
         dependent = true;
       } else {
-        memory_.compute(0, kWriteInstructions);
+        memory_.compute(0, kWriteInstructions + further_lines(step) * kLineInstructions);
         offset = wrap(offset, step);
         for (std::uint64_t done = 0; done < step.bytes; done += kLineBytes) {
           touch_line(memory_, base + offset + done, step.access);
@@ -181,6 +182,10 @@ class Operations final : public Workload {
   }
 
  private:
+  [[nodiscard]] static std::uint32_t further_lines(const Step& step) {
+    return static_cast<std::uint32_t>(step.bytes / kLineBytes - 1);
+  }
+
   void read(memory::Address address, std::uint64_t bytes, bool dependent) {
     if (dependent) {
       static_cast<void>(memory_.load_dependent<Line>(address));

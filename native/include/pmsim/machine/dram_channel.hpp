@@ -24,7 +24,11 @@ class DramChannel {
   /// Write that arrives at `now`; returns when the queue has accepted it.
   Picoseconds write(std::uint64_t line, Picoseconds now);
 
-  /// Takes the bus for `duration` on behalf of the PMem module; returns when the transfer starts.
+  /// A line goes to the PMem module. Such writes have priority (Yoshida et al., cited by the building-blocks paper,
+  /// section 2.4): the line does not wait, but reads behind it lose its transfer and a turn of the bus.
+  void yield_bus_to_write(Picoseconds now, Picoseconds duration);
+
+  /// Takes the bus for `duration` on behalf of a read from the PMem module; returns when the transfer starts.
   Picoseconds take_bus(Picoseconds now, Picoseconds duration);
 
  private:
