@@ -23,7 +23,7 @@ NATIVE := $(shell find native -name '*.[ch]pp' -not -path 'native/tests/*') nati
 EDITABLE := build/editable
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-native test-python test-sanitize lint format stubs bench clean
+.PHONY: help build demo test test-native test-python test-sanitize lint format stubs docs bench clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -86,6 +86,10 @@ format: $(VENV)/stamp-dev
 ## make stubs          regenerate pmsim/_native.pyi
 stubs: $(VENV)/stamp-test
 	@$(PY) scripts/generate_stubs.py
+
+## make docs           regenerate docs/model/parameters.md
+docs: build
+	@$(PY) scripts/generate_parameter_docs.py
 
 ## make bench          speed of pmsim itself
 bench: build

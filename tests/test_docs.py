@@ -1,0 +1,64 @@
+"""The pages about the model name every parameter, fitted values are accounted for, and links lead somewhere."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pmsim
+from pmsim.fields import fields
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "scripts" / "generate_parameter_docs.py"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def explained_in():
+    spec = importlib.util.spec_from_file_location("generate_parameter_docs", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.EXPLAINED_IN
+
+
+def headings(page):
+    """Anchors as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_table_of_parameters_is_that_of_the_core():
+    check = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True)
+    assert check.returncode == 0, check.stderr
+
+
+@pytest.mark.parametrize("section", fields())
+def test_every_parameter_is_explained_on_the_page_of_its_section(section):
+    text = (ROOT / "docs" / "model" / explained_in()[section]).read_text(encoding="utf-8")
+    missing = [name for name in fields()[section] if not re.search(rf"`(\w+\.)?{name}`", text)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        if not linked.exists() or (anchor and anchor not in headings(linked)):
+            broken.append(target)
+    assert broken == []
+
+
+@pytest.mark.parametrize("name", ["ucsd-8260", "perma-a256", "tum-6212u"])
+def test_every_fitted_value_is_traced_to_a_measurement(name):
+    page = (ROOT / "docs" / "calibration.md").read_text(encoding="utf-8")
+    chapter = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    fitted = [f"{row.section}.{row.name}" for row in pmsim.load_platform(name).rows() if row.origin == "fitted"]
+    assert fitted
+    assert [key for key in fitted if f"`{key}`" not in chapter] == []
