@@ -40,5 +40,6 @@ class Plot(BaseModel):
     facet: str = Field("", description="column that distinguishes the panels")
     log_x: bool = Field(False, description="logarithmic horizontal axis")
     log_y: bool = Field(False, description="logarithmic vertical axis")
+    share_y: bool = Field(True, description="panels have one vertical scale; off: each its own")
     style: Literal["auto", "lines", "bars"] = Field("auto", description="curves, or bars for categories")
     overlay: list[Overlay] = Field(default_factory=list, description="published values")

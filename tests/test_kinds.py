@@ -139,6 +139,7 @@ def test_a_figure_has_a_panel_per_facet_and_a_curve_per_colour() -> None:
     )
     figure = pmsim.run(scenario, jobs=1).figure()
     names = [trace.name for trace in figure.data]
-    assert names == ["sequential", "random", "sequential", "random", "measured (A paper)"]
+    assert names == ["sequential", "random", "sequential", "random", "measured"]
     assert figure.layout.yaxis.title.text == "mean latency of an operation [ns]"
-    assert [note.text for note in figure.layout.annotations] == ["dram", "pmem"]
+    assert [note.text for note in figure.layout.annotations] == ["DRAM", "PMem"]
+    assert figure.layout.title.subtitle.text == "Open markers: A paper"

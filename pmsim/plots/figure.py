@@ -1,17 +1,36 @@
 """Drawing a layout with Plotly."""
 
+import math
 from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from pmsim.plots.layout import Panel, PlotLayout
-from pmsim.plots.style import AXIS, LAYOUT, MEASURED, color, dash, marker, parameter_title, pattern, value_label
+from pmsim.plot_spec import Overlay
+from pmsim.plots.layout import Columns, Curve, Panel, PlotLayout
+from pmsim.plots.style import (
+    AXIS,
+    BAR_GAP,
+    LAYOUT,
+    MEASURED,
+    SUBTITLE,
+    color,
+    dash,
+    log_ticks,
+    marker,
+    metric_title,
+    parameter_title,
+    pattern,
+    value_label,
+)
 
 _PANELS_PER_ROW = 2
 _PANEL_HEIGHT = 380
 _LEGEND_LINE = 14
 _LEGEND_GAP = 60
+_TOP = 90
+_SUBTITLE_LINE = 16
+_MOST_TICKS = 12
 
 
 def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
@@ -28,7 +47,7 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
 
     Returns
     -------
-    Figure : simulated values as curves or bars, published ones as open markers with their citation.
+    Figure : simulated values as curves or bars, published ones as open markers, cited under the title.
     """
     count = len(layout.panels)
     columns = min(count, _PANELS_PER_ROW)
@@ -36,7 +55,7 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
     figure = make_subplots(
         rows=rows,
         cols=columns,
-        shared_yaxes="all" if count > 1 else False,
+        shared_yaxes="all" if count > 1 and layout.share_y else False,
         subplot_titles=[
             value_label(layout.columns.facet, panel.facet) if layout.columns.facet else ""
             for panel in layout.panels
@@ -49,14 +68,29 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
         place = {"row": index // columns + 1, "col": index % columns + 1}
         for trace in [*_curves(layout, panel, shown), *_overlays(layout, panel, shown)]:
             figure.add_trace(trace, **place)
-    _label_axes(figure, layout, y_title, rows, columns)
-    figure.update_layout(**LAYOUT, title={"text": title, "x": 0.02})
-    # The legend stands below: citations are long, and panels need the width.
+    _label_axes(figure, layout, metric_title(layout.columns.y, y_title), rows, columns)
+    citations = list(dict.fromkeys(overlay.citation for panel in layout.panels for overlay in panel.overlays))
+    top = _TOP + _SUBTITLE_LINE * len(citations)
+    # The legend stands below: panels need the width.
     panels, legend = _PANEL_HEIGHT * rows, _LEGEND_LINE * len(shown)
-    figure.update_layout(height=panels + legend + 140, legend={"y": -_LEGEND_GAP / panels})
+    height = panels + legend + top + _LEGEND_GAP
+    figure.update_layout(**LAYOUT, height=height, title=_title(title, citations, height))
+    figure.update_layout(margin={"t": top}, legend={"y": -_LEGEND_GAP / panels})
     if layout.bars:
-        figure.update_layout(barmode="group")
+        # Published values stand on the bar they belong to.
+        figure.update_layout(barmode="group", bargap=BAR_GAP, scattermode="group", scattergap=BAR_GAP)
     return figure
+
+
+def _title(title: str, citations: list[str], height: int) -> dict[str, Any]:
+    text = "<br>".join([f"Open markers: {', '.join(citations[:1])}", *citations[1:]]) if citations else ""
+    return {
+        "text": title,
+        "x": 0.02,
+        "y": 1 - 24 / height,
+        "yanchor": "top",
+        "subtitle": {"text": text, "font": SUBTITLE},
+    }
 
 
 def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
@@ -64,14 +98,16 @@ def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
     traces = []
     for curve in panel.curves:
         number = layout.colors.index(curve.color)
-        parts = [value_label(columns.color, curve.color)] if columns.color else []
-        parts += [value_label(column, value) for column, value in zip(columns.lines, curve.line, strict=True)]
-        name = ", ".join(parts) or "simulated"
+        name = _name(columns, curve)
         common = {"name": name, "legendgroup": name, "showlegend": name not in shown}
         shown.add(name)
         if layout.bars:
             bar = {"color": color(number), "pattern": {"shape": pattern(layout.lines.index(curve.line))}}
-            traces.append(go.Bar(x=[str(value) for value in curve.x], y=list(curve.y), marker=bar, **common))
+            traces.append(
+                go.Bar(
+                    x=[str(value) for value in curve.x], y=list(curve.y), marker=bar, offsetgroup=name, **common
+                )
+            )
         else:
             traces.append(
                 go.Scatter(
@@ -86,13 +122,21 @@ def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
     return traces
 
 
+def _name(columns: Columns, curve: Curve) -> str:
+    parts = [value_label(columns.color, curve.color)] if columns.color else []
+    parts += [value_label(column, value) for column, value in zip(columns.lines, curve.line, strict=True)]
+    return ", ".join(parts) or "simulated"
+
+
 def _overlays(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
+    everything = [overlay.label for each in layout.panels for overlay in each.overlays]
+    symbols = {label: marker(number) for number, label in enumerate(dict.fromkeys(everything))}
     traces = []
-    for number, overlay in enumerate(panel.overlays):
+    for overlay in panel.overlays:
         shade = MEASURED
         if overlay.where.get(layout.columns.color) in layout.colors:
             shade = color(layout.colors.index(overlay.where[layout.columns.color]))
-        name = f"{overlay.label} ({overlay.citation})"
+        name = overlay.label
         traces.append(
             go.Scatter(
                 x=[str(point[0]) if layout.bars else point[0] for point in overlay.points],
@@ -101,7 +145,8 @@ def _overlays(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
                 name=name,
                 legendgroup=name,
                 showlegend=name not in shown,
-                marker={"symbol": f"{marker(number)}-open", "size": 12, "color": shade, "line": {"width": 2.5}},
+                offsetgroup=_bar_of(layout, panel, overlay) if layout.bars else None,
+                marker=_on_bar(symbols[name]) if layout.bars else _on_curve(symbols[name], shade),
                 hovertemplate=f"%{{x}}, %{{y}}<br>{overlay.label}<br>{overlay.citation}<extra></extra>",
             )
         )
@@ -109,24 +154,48 @@ def _overlays(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
     return traces
 
 
+def _bar_of(layout: PlotLayout, panel: Panel, overlay: Overlay) -> str | None:
+    columns = layout.columns
+    for curve in panel.curves:
+        keys = dict(zip((columns.color, *columns.lines), (curve.color, *curve.line), strict=True))
+        if all(overlay.where.get(column, value) == value for column, value in keys.items()):
+            return _name(columns, curve)
+    return None
+
+
+def _on_bar(symbol: str) -> dict[str, Any]:
+    # White inside: an open marker would vanish in its bar.
+    return {"symbol": symbol, "size": 11, "color": "white", "line": {"color": MEASURED, "width": 2}}
+
+
+def _on_curve(symbol: str, shade: str) -> dict[str, Any]:
+    return {"symbol": f"{symbol}-open", "size": 12, "color": shade, "line": {"width": 2.5}}
+
+
 def _label_axes(figure: go.Figure, layout: PlotLayout, y_title: str, rows: int, columns: int) -> None:
     figure.update_xaxes(**AXIS)
     figure.update_yaxes(**AXIS)
-    figure.update_yaxes(type="log") if layout.log_y else figure.update_yaxes(rangemode="tozero")
+    if layout.log_y:
+        ticks = log_ticks([y for panel in layout.panels for curve in panel.curves for y in curve.y])
+        figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:,.12g}" for tick in ticks])
+    else:
+        figure.update_yaxes(rangemode="tozero")
     if layout.log_x and not layout.bars:
-        figure.update_xaxes(
-            type="log", tickvals=_ticks(layout), ticktext=[f"{tick:g}" for tick in _ticks(layout)]
-        )
+        ticks = _ticks(layout)
+        figure.update_xaxes(type="log", tickvals=ticks, ticktext=[f"{tick:.12g}" for tick in ticks])
     if layout.bars:
-        figure.update_xaxes(type="category")
+        figure.update_xaxes(type="category", showgrid=False)
     for row in range(1, rows + 1):
-        figure.update_yaxes(title_text=y_title, row=row, col=1)
+        for column in range(1, 2 if layout.share_y else columns + 1):
+            figure.update_yaxes(title_text=y_title, row=row, col=column)
     for column in range(1, columns + 1):
         figure.update_xaxes(title_text=parameter_title(layout.columns.x), row=rows, col=column)
 
 
 def _ticks(layout: PlotLayout) -> list[float]:
-    # The values of the sweep are the natural ticks: powers of two rather than of ten.
+    # The values of the sweep are the natural ticks; of many, the powers of two among them.
     values = sorted({float(x) for panel in layout.panels for curve in panel.curves for x in curve.x if x > 0})
-    step = max(1, len(values) // 10)
-    return values[::step]
+    if len(values) > _MOST_TICKS:
+        powers = [value for value in values if math.frexp(value)[0] == 0.5]
+        values = powers if len(powers) > 2 else values
+    return values[:: -(-len(values) // _MOST_TICKS)]

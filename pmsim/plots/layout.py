@@ -48,6 +48,7 @@ class PlotLayout:
     columns: Columns
     log_x: bool
     log_y: bool
+    share_y: bool
     bars: bool
     colors: tuple[Any, ...]
     lines: tuple[tuple[Any, ...], ...]
@@ -90,7 +91,7 @@ def plot_layout(
         overlays = [overlay for overlay in plot.overlay if overlay.where.get(columns.facet, facet) == facet]
         curves = _curves(rows if bars else rows.sort_values(columns.x, kind="stable"), columns)
         panels.append(Panel(facet, tuple(curves), tuple(overlays)))
-    return PlotLayout(columns, plot.log_x, plot.log_y, bars, colors, lines, tuple(panels))
+    return PlotLayout(columns, plot.log_x, plot.log_y, plot.share_y, bars, colors, lines, tuple(panels))
 
 
 def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str) -> Columns:

@@ -1,5 +1,7 @@
 """Colours, fonts and axis titles that all figures share."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 #: Okabe and Ito's palette: told apart in print and by colour-blind readers.
@@ -14,7 +16,7 @@ _PARAMETER_TITLES = {
     "threads": "threads",
     "access_size": "access size [B]",
     "region_size": "region size [B]",
-    "fence_every": "bytes between fences [B]",
+    "fence_every": "data between fences [B]",
     "stride": "stride [B]",
     "dimms": "PMem modules",
     "page_size": "page size [B]",
@@ -26,12 +28,19 @@ _PARAMETER_TITLES = {
     "platform": "platform",
 }
 
+#: Shorter on an axis than the meaning of the metric; the definition stands in the documentation.
+_METRIC_TITLES = {"bandwidth_gb_s": "bandwidth [GB/s]", "operations_per_s": "operations per second"}
+_VALUE_NAMES = {"dram": "DRAM", "pmem": "PMem"}
+#: Share of a category that separates it from the next one.
+BAR_GAP = 0.2
+SUBTITLE = {"size": 12, "color": "#555555"}
+
 LAYOUT: dict[str, Any] = {
     "template": "simple_white",
     "font": {"family": "Helvetica, Arial, sans-serif", "size": 13},
     "colorway": list(COLORS),
     "hovermode": "closest",
-    "legend": {"title": {"text": ""}, "itemsizing": "constant", "orientation": "h", "yanchor": "top", "x": 0},
+    "legend": {"title": {"text": ""}, "itemwidth": 40, "orientation": "h", "yanchor": "top", "x": 0},
     "margin": {"l": 70, "r": 30, "t": 70, "b": 60},
 }
 AXIS: dict[str, Any] = {"showgrid": True, "gridcolor": "#E5E5E5", "ticks": "outside", "mirror": True}
@@ -70,13 +79,32 @@ def parameter_title(column: str) -> str:
     return column.replace("_", " ")
 
 
+def metric_title(column: str, otherwise: str) -> str:
+    """Return the title of an axis that shows a metric."""
+    return _METRIC_TITLES.get(column, otherwise)
+
+
+def log_ticks(values: Sequence[float]) -> list[float]:
+    """Return ticks 1, 2, 5, 10, ... around positive values; powers of ten only where they span four decades."""
+    positive = [value for value in values if value > 0]
+    if not positive:
+        return []
+    first, last = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
+    steps = (1, 2, 5) if last - first <= 4 else (1,)
+    return [step * 10.0**power for power in range(first, last + 1) for step in steps]
+
+
 def value_label(column: str, value: object) -> str:
     """Return how a legend or a panel names a value."""
+    name = parameter_title(column).split(" [")[0]
     if isinstance(value, bool):
-        return f"{column.replace('_', ' ')} {'on' if value else 'off'}"
+        return f"{name} {'on' if value else 'off'}"
+    separator = ": " if column.startswith("groups.") else " "
     if isinstance(value, int | float):
-        return f"{column.replace('_', ' ')} {_bytes(int(value)) if column.endswith('_size') else f'{value:g}'}"
-    return str(value)
+        size = column.endswith("_size") or column in ("fence_every", "stride")
+        return f"{name}{separator}{_bytes(int(value)) if size else f'{value:g}'}"
+    text = _VALUE_NAMES.get(str(value), str(value))
+    return f"{name}{separator}{text}" if column.startswith("groups.") else text
 
 
 def _bytes(size: int) -> str:
