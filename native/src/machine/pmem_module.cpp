@@ -128,11 +128,16 @@ Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseco
 
 void PmemModule::write_out_idle(Picoseconds now) {
   // The medium has caught up and is idle: complete blocks leave, oldest first.
-  while (complete_head_ != complete_.size() && std::max(media_free_, last_write_end_) < now) {
-    const std::uint64_t block = complete_[complete_head_++];
+  while (complete_head_ != complete_.size()) {
+    const auto [block, completed] = complete_[complete_head_];
+    const Picoseconds start = std::max({media_free_, last_write_end_, completed});
+    if (start >= now) {
+      break;
+    }
+    ++complete_head_;
     const std::size_t place = open_.find(block);
     if (place != BlockIndex::kNotFound && open_lines_[place].lines == full_mask_) {
-      write_block(block, true, std::max(media_free_, last_write_end_));
+      write_block(block, true, start);
       open_.erase(block);
       open_lines_[place] = OpenBlock{kNoBlock, 0};
       --open_count_;
@@ -151,7 +156,7 @@ Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {
   if (const std::size_t place = open_.find(block); place != BlockIndex::kNotFound) {
     OpenBlock& open = open_lines_[place];
     if (open.lines != full_mask_ && (open.lines | bit) == full_mask_) {
-      complete_.push_back(block);
+      complete_.push_back(CompleteBlock{block, now});
     }
     open.lines |= bit;
     return now;
@@ -173,7 +178,7 @@ Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {
   open_.insert(block, next_place_);
   ++open_count_;
   if (bit == full_mask_) {
-    complete_.push_back(block);
+    complete_.push_back(CompleteBlock{block, now});
   }
   next_place_ = next_place_ + 1 == open_lines_.size() ? 0 : next_place_ + 1;
   return start;

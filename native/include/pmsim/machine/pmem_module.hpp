@@ -88,6 +88,10 @@ class PmemModule {
     std::uint64_t block;  ///< kNoBlock: the place is free
     std::uint64_t lines;  ///< which lines of it have been written: bit i is line i
   };
+  struct CompleteBlock {
+    std::uint64_t block;
+    Picoseconds completed;
+  };
   struct BufferedRead {
     std::uint64_t block;
     Picoseconds available;
@@ -115,7 +119,7 @@ class PmemModule {
   std::vector<OpenBlock> open_lines_;  ///< the write-combining buffer
   std::size_t open_count_ = 0;
   std::size_t next_place_ = 0;           ///< victim of the next eviction
-  std::vector<std::uint64_t> complete_;  ///< blocks that became complete, in order; the medium takes them when idle
+  std::vector<CompleteBlock> complete_;  ///< in order; the medium takes them when idle
   std::size_t complete_head_ = 0;
   std::vector<BufferedRead> read_buffer_;
 
