@@ -345,8 +345,7 @@ bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
   const std::size_t slot = CoreTiming::earliest(slots);
   if (slots[slot] > now_) {
     // The miss that evicts this line waits until the line has a place to go.
-    front_key_ = slots[slot];
-    waits_for_buffer_ = front_key_ == kNever;
+    front_key_ = slots[slot];  // kNever: a grant wakes it, never a sibling's fill buffer
     now_ = front_key_ == kNever ? now_ : front_key_;
     if (front_key_ > limit) {
       return false;

@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include "machine_harness.hpp"
+
+namespace pmsim::machine {
+namespace {
+
+using Values = std::map<std::string, workloads::Parameters::Value>;
+
+Values bandwidth(const std::string& operation, const std::string& pattern, std::int64_t access_size,
+                 std::int64_t threads, std::int64_t region_size = 64 << 20) {
+  return {{"memory", "pmem"},
+          {"operation", operation},
+          {"pattern", pattern},
+          {"access_size", access_size},
+          {"stride", std::int64_t{0}},
+          {"threads", threads},
+          {"shared_region", std::int64_t{1}},
+          {"region_size", region_size},
+          {"fence_every", std::int64_t{0}}};
+}
+
+LaneResult run_bandwidth(const PlatformParams& params, const Values& values) {
+  return run_workload("bandwidth", values, std::span(&params, 1)).front();
+}
+
+double bytes_per_ps(const LaneResult& result) {
+  return static_cast<double>(result.groups[0].user_bytes) / static_cast<double>(result.elapsed);
+}
+
+/// Catches siblings that wake each other for ever while both wait for a place for an evicted line.
+TEST(BandwidthWorkload, StoresByTwoThreadsOfACoreFinish) {
+  PlatformParams params = plain_machine();
+  params.core.cores = 1;
+  params.core.threads_per_core = 2;
+  params.l1.size = 4 << 10;
+  params.l2.size = 16 << 10;
+  params.llc.size = 64 << 10;
+  params.controller.pmem_write_queue = 2;
+  const LaneResult result = run_bandwidth(params, bandwidth("store", "random", 256, 2, 4 << 20));
+  EXPECT_GT(result.counters.writebacks, 0);
+  EXPECT_GE(result.groups[0].operations, 20'000 - 1);
+}
+
+/// One module: no more than a block per media_write_service, and that exactly once the write queue is never empty.
+TEST(BandwidthWorkload, BlockWritesAreBoundByTheMediumsServiceTime) {
+  const PlatformParams params = plain_machine();
+  const LaneResult result = run_bandwidth(params, bandwidth("ntstore", "sequential", 4096, 2));
+  const double most = 256.0 / static_cast<double>(params.pmem.media_write_service);
+  EXPECT_NEAR(bytes_per_ps(result) / most, 1.0, 0.01);
+  EXPECT_EQ(result.counters.pmem_partial_writes, 0);
+}
+
+/// A block that gets one of its four lines costs the medium as much as a complete one.
+TEST(BandwidthWorkload, RandomLinesReachAQuarterOfTheBandwidthOfBlocks) {
+  const PlatformParams params = plain_machine();
+  const LaneResult lines = run_bandwidth(params, bandwidth("ntstore", "random", 64, 2));
+  const LaneResult blocks = run_bandwidth(params, bandwidth("ntstore", "random", 256, 2));
+  EXPECT_NEAR(bytes_per_ps(lines) / bytes_per_ps(blocks), 0.25, 0.01);
+}
+
+/// Late lines of a block enter the combining buffer again.
+TEST(BandwidthWorkload, MoreWritersLeaveMoreBlocksIncomplete) {
+  PlatformParams params = plain_machine();
+  params.core.cores = 16;
+  const auto incomplete = [&](std::int64_t threads) {
+    const LaneResult result = run_bandwidth(params, bandwidth("ntstore", "random", 4096, threads));
+    return static_cast<double>(result.counters.pmem_partial_writes) /
+           static_cast<double>(result.counters.pmem_media_write_blocks);
+  };
+  const double by_one = incomplete(1);
+  const double by_eight = incomplete(8);
+  const double by_sixteen = incomplete(16);
+  EXPECT_LT(by_one, 0.01);
+  EXPECT_GT(by_eight, by_one);
+  EXPECT_GT(by_sixteen, by_eight);
+}
+
+/// With N buffers and a latency L that nothing shortens, a core moves N lines per L. Reads are bound by neither the
+/// window nor the device here.
+TEST(BandwidthWorkload, FillBuffersBoundWhatACoreReads) {
+  PlatformParams params = plain_machine();
+  params.core.dispatch_width = 16;
+  params.core.window = 2048;
+  params.core.line_fill_buffers = 4;
+  params.pmem.media_read_service = 0;
+  const Picoseconds latency = params.core.shared_read_latency + params.pmem.media_read_latency + params.pmem.buffer_latency;
+  const LaneResult result = run_bandwidth(params, bandwidth("load", "random", 64, 1, std::int64_t{1} << 30));
+  const double expected = 64.0 * 4.0 / static_cast<double>(latency);
+  EXPECT_NEAR(bytes_per_ps(result) / expected, 1.0, 0.02);
+}
+
+/// Times differ between these lanes, what one thread asks for does not.
+TEST(LatencyWorkload, LanesGiveTheResultsOfSeparateRuns) {
+  const Values values = {{"memory", "pmem"},
+                         {"operation", "load"},
+                         {"pattern", "random"},
+                         {"region_size", std::int64_t{16} << 20}};
+  std::vector<PlatformParams> platforms(3, plain_machine());
+  platforms[1].pmem.media_read_latency *= 2;
+  platforms[2].core.shared_read_latency *= 3;
+  const std::vector<LaneResult> together = run_workload("latency", values, platforms);
+  ASSERT_EQ(together.size(), platforms.size());
+  for (std::size_t lane = 0; lane < platforms.size(); ++lane) {
+    const LaneResult alone = run_workload("latency", values, std::span(&platforms[lane], 1)).front();
+    EXPECT_EQ(together[lane].elapsed, alone.elapsed) << lane;
+    EXPECT_EQ(together[lane].groups[0].latency.mean(), alone.groups[0].latency.mean()) << lane;
+    EXPECT_EQ(together[lane].counters.pmem_media_read_blocks, alone.counters.pmem_media_read_blocks) << lane;
+  }
+  EXPECT_LT(together[0].elapsed, together[1].elapsed);
+  EXPECT_LT(together[0].elapsed, together[2].elapsed);
+}
+
+TEST(BandwidthWorkload, TwoEqualLanesAgreeWithEachOtherAndWithASingleRun) {
+  const Values values = bandwidth("ntstore", "random", 256, 4);
+  const std::vector<PlatformParams> platforms(2, plain_machine());
+  const std::vector<LaneResult> together = run_workload("bandwidth", values, platforms);
+  const LaneResult alone = run_bandwidth(platforms[0], values);
+  for (const LaneResult& lane : together) {
+    EXPECT_EQ(lane.elapsed, alone.elapsed);
+    EXPECT_EQ(lane.groups[0].user_bytes, alone.groups[0].user_bytes);
+    EXPECT_EQ(lane.counters.pmem_partial_writes, alone.counters.pmem_partial_writes);
+    EXPECT_EQ(lane.counters.write_queue_wait_ps, alone.counters.write_queue_wait_ps);
+  }
+}
+
+}  // namespace
+}  // namespace pmsim::machine
