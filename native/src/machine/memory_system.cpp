@@ -143,6 +143,7 @@ Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now) 
   if ((cached & kDirtyBit) != 0) {
     const Place victim = place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
     // The controller writes the victim back on its own account: no core waits for it.
+    ++counters_->out_of_range_count;
     write_pmem(victim, checked, WriteToken{.writeback = true, .controller = true});
   }
   memory_mode_sets_[set] = offset;
@@ -157,6 +158,7 @@ Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now,
   const std::uint64_t set = offset % (static_cast<std::uint64_t>(params_.dram.capacity) / memory::kLineBytes);
   const std::uint64_t cached = cached_in(set);
   if ((cached & ~kDirtyBit) != offset && (cached & kDirtyBit) != 0) {
+    ++counters_->out_of_range_count;  // only reads have been measured in memory mode
     const Place victim = place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
     write_pmem(victim, now, WriteToken{.writeback = true, .controller = true});
   }

@@ -520,6 +520,9 @@ void VirtualThread::send(std::uint64_t line, std::size_t buffer, Picoseconds at,
 }
 
 void VirtualThread::close_write_combining(Picoseconds at) {
+  if (combining_bytes_ < memory::kLineBytes) {
+    ++counters_->out_of_range_count;  // measurements are of whole lines; a core has more than this one open buffer
+  }
   combining_bytes_ = 0;
   send(combining_line_, combining_buffer_, at, true);
   combining_line_ = ~std::uint64_t{0};

@@ -42,7 +42,8 @@ namespace pmsim::machine {
   X(block_reads, "block-device read commands")                                                         \
   X(block_writes, "block-device write commands")                                                       \
   X(block_flushes, "block-device cache flushes")                                                       \
-  X(out_of_range_count, "times that the model was driven outside the range it was validated for")
+  X(out_of_range_count,                                                                                \
+    "uses that no measurement covers: streamed lines left incomplete, dirty victims of the memory-mode cache")
 
 struct Counters {
 #define PMSIM_MEMBER(name, meaning) std::int64_t name = 0;
