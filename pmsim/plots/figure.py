@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from pmsim.plot_spec import Overlay
-from pmsim.plots.layout import Columns, Curve, Panel, PlotLayout
+from pmsim.plots.layout import Curve, Panel, PlotLayout
 from pmsim.plots.style import (
     AXIS,
     BAR_GAP,
@@ -21,6 +21,7 @@ from pmsim.plots.style import (
     metric_title,
     parameter_title,
     pattern,
+    tick_label,
     value_label,
 )
 
@@ -28,9 +29,10 @@ _PANELS_PER_ROW = 2
 _PANEL_HEIGHT = 380
 _LEGEND_LINE = 14
 _LEGEND_GAP = 60
-_TOP = 90
+_TOP = 74
 _SUBTITLE_LINE = 16
 _MOST_TICKS = 12
+_ONLY_CURVE = "simulated"
 
 
 def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
@@ -70,12 +72,13 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
             figure.add_trace(trace, **place)
     _label_axes(figure, layout, metric_title(layout.columns.y, y_title), rows, columns)
     citations = list(dict.fromkeys(overlay.citation for panel in layout.panels for overlay in panel.overlays))
-    top = _TOP + _SUBTITLE_LINE * len(citations)
+    top = _TOP + _SUBTITLE_LINE * (1 + len(citations) if citations else 0)
     # The legend stands below: panels need the width.
     panels, legend = _PANEL_HEIGHT * rows, _LEGEND_LINE * len(shown)
     height = panels + legend + top + _LEGEND_GAP
     figure.update_layout(**LAYOUT, height=height, title=_title(title, citations, height))
     figure.update_layout(margin={"t": top}, legend={"y": -_LEGEND_GAP / panels})
+    figure.update_layout(showlegend=shown != {_ONLY_CURVE})
     if layout.bars:
         # Published values stand on the bar they belong to.
         figure.update_layout(barmode="group", bargap=BAR_GAP, scattermode="group", scattergap=BAR_GAP)
@@ -94,11 +97,10 @@ def _title(title: str, citations: list[str], height: int) -> dict[str, Any]:
 
 
 def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
-    columns = layout.columns
     traces = []
     for curve in panel.curves:
         number = layout.colors.index(curve.color)
-        name = _name(columns, curve)
+        name = _name(layout, curve)
         common = {"name": name, "legendgroup": name, "showlegend": name not in shown}
         shown.add(name)
         if layout.bars:
@@ -122,10 +124,12 @@ def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
     return traces
 
 
-def _name(columns: Columns, curve: Curve) -> str:
+def _name(layout: PlotLayout, curve: Curve) -> str:
+    columns = layout.columns
     parts = [value_label(columns.color, curve.color)] if columns.color else []
-    parts += [value_label(column, value) for column, value in zip(columns.lines, curve.line, strict=True)]
-    return ", ".join(parts) or "simulated"
+    if len(layout.lines) > 1:
+        parts += [value_label(column, value) for column, value in zip(columns.lines, curve.line, strict=True)]
+    return ", ".join(parts) or _ONLY_CURVE
 
 
 def _overlays(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
@@ -159,7 +163,7 @@ def _bar_of(layout: PlotLayout, panel: Panel, overlay: Overlay) -> str | None:
     for curve in panel.curves:
         keys = dict(zip((columns.color, *columns.lines), (curve.color, *curve.line), strict=True))
         if all(overlay.where.get(column, value) == value for column, value in keys.items()):
-            return _name(columns, curve)
+            return _name(layout, curve)
     return None
 
 
@@ -182,14 +186,19 @@ def _label_axes(figure: go.Figure, layout: PlotLayout, y_title: str, rows: int, 
         figure.update_yaxes(rangemode="tozero")
     if layout.log_x and not layout.bars:
         ticks = _ticks(layout)
-        figure.update_xaxes(type="log", tickvals=ticks, ticktext=[f"{tick:.12g}" for tick in ticks])
+        figure.update_xaxes(
+            type="log", tickvals=ticks, ticktext=[tick_label(layout.columns.x, tick) for tick in ticks]
+        )
     if layout.bars:
         figure.update_xaxes(type="category", showgrid=False)
     for row in range(1, rows + 1):
         for column in range(1, 2 if layout.share_y else columns + 1):
             figure.update_yaxes(title_text=y_title, row=row, col=column)
+    x_title = parameter_title(layout.columns.x)
+    if layout.log_x and not layout.bars:
+        x_title = x_title.removesuffix(" [B]")  # the ticks have units
     for column in range(1, columns + 1):
-        figure.update_xaxes(title_text=parameter_title(layout.columns.x), row=rows, col=column)
+        figure.update_xaxes(title_text=x_title, row=rows, col=column)
 
 
 def _ticks(layout: PlotLayout) -> list[float]:

@@ -73,9 +73,12 @@ def parameter_title(column: str) -> str:
     if column.startswith("groups."):
         _, number, name = column.split(".", 2)
         return f"{_PARAMETER_TITLES.get(name, name)} of group {number}"
+    if column.startswith("platform."):
+        section, name = column.removeprefix("platform.").split(".", 1)
+        return f"{_VALUE_NAMES.get(section, section)} {parameter_title(name)}"
     for suffix, unit in (("_ns", "ns"), ("_bytes_per_s", "B/s"), ("_bytes", "B"), ("_hz", "Hz")):
         if column.endswith(suffix):
-            return f"{column.removesuffix(suffix).removeprefix('platform.').replace('_', ' ')} [{unit}]"
+            return f"{column.removesuffix(suffix).replace('_', ' ')} [{unit}]"
     return column.replace("_", " ")
 
 
@@ -105,6 +108,11 @@ def value_label(column: str, value: object) -> str:
         return f"{name}{separator}{_bytes(int(value)) if size else f'{value:g}'}"
     text = _VALUE_NAMES.get(str(value), str(value))
     return f"{name}{separator}{text}" if column.startswith("groups.") else text
+
+
+def tick_label(column: str, value: float) -> str:
+    """Return what stands at a tick of a logarithmic axis: sizes have units, from 64 B to 8 GiB."""
+    return _bytes(int(value)) if parameter_title(column).endswith("[B]") else f"{value:,.12g}"
 
 
 def _bytes(size: int) -> str:
