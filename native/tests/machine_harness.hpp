@@ -80,14 +80,16 @@ inline memory::MicroOp dependent_load(std::uint64_t address) {
   return {address, 8, memory::OpKind::kLoad, memory::kDependent, 0};
 }
 inline memory::MicroOp store(std::uint64_t address) { return {address, 64, memory::OpKind::kStore, 0, 0}; }
-inline memory::MicroOp stream_store(std::uint64_t address) { return {address, 64, memory::OpKind::kStreamStore, 0, 0}; }
+inline memory::MicroOp stream_store(std::uint64_t address) {
+  return {address, 64, memory::OpKind::kStreamStore, 0, 0};
+}
 inline memory::MicroOp clwb(std::uint64_t address) { return {address, 64, memory::OpKind::kClwb, 0, 0}; }
 inline memory::MicroOp sfence() { return {0, 0, memory::OpKind::kSfence, 0, 0}; }
 inline memory::MicroOp mfence() { return {0, 0, memory::OpKind::kMfence, 0, 0}; }
 inline memory::MicroOp begin() { return {0, 0, memory::OpKind::kOperationBegin, memory::kSerialising, 0}; }
 inline memory::MicroOp end(std::uint32_t bytes = 64) { return {0, bytes, memory::OpKind::kOperationEnd, 0, 0}; }
 
-/// Runs all of it, everything measured. Lets one more operation follow, so that the last measured one has retired.
+/// Runs all of it, everything measured.
 inline LaneResult run(const PlatformParams& params, std::vector<Script::Ops> threads) {
   Script script(std::move(threads));
   SimulateOptions options;
@@ -103,13 +105,15 @@ inline Picoseconds time_of(const PlatformParams& params, Script::Ops before, con
   before.push_back(begin());
   before.insert(before.end(), timed.begin(), timed.end());
   before.push_back(end());
+  before.push_back(begin());  // waits until it has retired: an operation is recorded then
   return run(params, before).groups[0].latency.maximum();
 }
 
 inline std::vector<LaneResult> run_workload(const std::string& name,
                                             const std::map<std::string, workloads::Parameters::Value>& values,
                                             std::span<const PlatformParams> platforms, std::uint64_t seed = 1) {
-  const auto workload = workloads::make_workload(name, workloads::Parameters(name, values), platforms.front(), seed);
+  const auto workload =
+      workloads::make_workload(name, workloads::Parameters(name, values), platforms.front(), seed);
   SimulateOptions options;
   options.length = workload->length();
   options.group_of_thread = workload->groups();

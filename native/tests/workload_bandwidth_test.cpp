@@ -42,7 +42,8 @@ TEST(BandwidthWorkload, StoresByTwoThreadsOfACoreFinish) {
   EXPECT_GE(result.groups[0].operations, 20'000 - 1);
 }
 
-/// One module: no more than a block per media_write_service, and that exactly once the write queue is never empty.
+/// One module: no more than a block per media_write_service, and that exactly once the write queue is never
+/// empty.
 TEST(BandwidthWorkload, BlockWritesAreBoundByTheMediumsServiceTime) {
   const PlatformParams params = plain_machine();
   const LaneResult result = run_bandwidth(params, bandwidth("ntstore", "sequential", 4096, 2));
@@ -76,15 +77,16 @@ TEST(BandwidthWorkload, MoreWritersLeaveMoreBlocksIncomplete) {
   EXPECT_GT(by_sixteen, by_eight);
 }
 
-/// With N buffers and a latency L that nothing shortens, a core moves N lines per L. Reads are bound by neither the
-/// window nor the device here.
+/// With N buffers and a latency L that nothing shortens, a core moves N lines per L. Reads are bound by neither
+/// the window nor the device here.
 TEST(BandwidthWorkload, FillBuffersBoundWhatACoreReads) {
   PlatformParams params = plain_machine();
   params.core.dispatch_width = 16;
   params.core.window = 2048;
   params.core.line_fill_buffers = 4;
   params.pmem.media_read_service = 0;
-  const Picoseconds latency = params.core.shared_read_latency + params.pmem.media_read_latency + params.pmem.buffer_latency;
+  const Picoseconds latency =
+      params.core.shared_read_latency + params.pmem.media_read_latency + params.pmem.buffer_latency;
   const LaneResult result = run_bandwidth(params, bandwidth("load", "random", 64, 1, std::int64_t{1} << 30));
   const double expected = 64.0 * 4.0 / static_cast<double>(latency);
   EXPECT_NEAR(bytes_per_ps(result) / expected, 1.0, 0.02);

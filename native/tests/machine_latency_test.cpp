@@ -1,0 +1,169 @@
+#include <gtest/gtest.h>
+
+#include "machine_harness.hpp"
+
+namespace pmsim::machine {
+namespace {
+
+using Ops = Script::Ops;
+
+constexpr Picoseconds kInstruction = 1 * kNs;  // of plain_machine()
+constexpr std::uint64_t kRow = 8192;
+
+/// A load whose page is in the first TLB level and whose line is in no cache: what stands between `touched` and
+/// it.
+Picoseconds load_after(const PlatformParams& params, std::uint64_t touched, std::uint64_t loaded) {
+  return time_of(params, {load(touched)}, {load(loaded)});
+}
+
+TEST(LoadLatency, OfDramIsTheOnChipPartPlusAnOpenOrANewRow) {
+  const PlatformParams params = plain_machine();
+  const Picoseconds open_row = params.core.shared_read_latency + params.dram.row_hit_latency;
+  EXPECT_EQ(load_after(params, kDramBase, kDramBase + 64), open_row);
+  EXPECT_EQ(load_after(params, kDramBase, kDramBase + kRow - 64), open_row);
+  EXPECT_EQ(load_after(params, kDramBase, kDramBase + kRow), open_row + params.dram.row_miss_penalty);
+}
+
+TEST(LoadLatency, OfPmemIsTheOnChipPartPlusTheBufferPlusTheMediumForANewBlock) {
+  const PlatformParams params = plain_machine();
+  const Picoseconds buffered = params.core.shared_read_latency + params.pmem.buffer_latency;
+  EXPECT_EQ(load_after(params, kPmemBase, kPmemBase + 192), buffered);
+  EXPECT_EQ(load_after(params, kPmemBase, kPmemBase + 256), buffered + params.pmem.media_read_latency);
+}
+
+TEST(LoadLatency, OfPmemGrowsByAMissOfTheModulesTranslations) {
+  PlatformParams params = plain_machine();
+  params.pmem.translation_miss_latency = 90 * kNs;
+  const Picoseconds medium =
+      params.core.shared_read_latency + params.pmem.buffer_latency + params.pmem.media_read_latency;
+  EXPECT_EQ(load_after(params, kPmemBase, kPmemBase + 256), medium);
+  EXPECT_EQ(load_after(params, kPmemBase, kPmemBase + 4096), medium + params.pmem.translation_miss_latency);
+}
+
+TEST(LoadLatency, OfACachedLineIsThatOfItsLevel) {
+  PlatformParams params = plain_machine();
+  params.l1.size = 1 << 10;  // two sets of eight ways: a line and 16 others do not fit
+  Ops evicting = {load(kDramBase)};
+  for (std::uint64_t line = 1; line <= 64; ++line) {
+    evicting.push_back(load(kDramBase + line * 64));
+  }
+  EXPECT_EQ(time_of(params, evicting, {load(kDramBase)}), params.l2.latency);
+  params.l2.size = params.l1.size;
+  EXPECT_EQ(time_of(params, evicting, {load(kDramBase)}), params.llc.latency);
+  // An L1 hit that nothing depends on costs its dispatch; its value is there one load-to-use time later.
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, {load(kDramBase), dependent_load(kDramBase)}),
+            kInstruction + params.l1.latency);
+}
+
+TEST(LoadLatency, OfATranslationInTheSecondLevelGrowsByIt) {
+  PlatformParams params = plain_machine();
+  params.tlb.page_size = 4096;
+  params.tlb.first_level_entries = 1;
+  const Picoseconds row_missed =
+      params.core.shared_read_latency + params.dram.row_hit_latency + params.dram.row_miss_penalty;
+  const Ops two_pages = {load(kDramBase), dependent_load(kDramBase + 2 * kRow)};
+  EXPECT_EQ(time_of(params, two_pages, {load(kDramBase + 64)}), row_missed + params.tlb.second_level_latency);
+}
+
+TEST(LoadLatency, OfAPageWalkGrowsByItsLastEntry) {
+  PlatformParams params = plain_machine();
+  params.tlb.page_size = 4096;
+  const Picoseconds row_missed =
+      params.core.shared_read_latency + params.dram.row_hit_latency + params.dram.row_miss_penalty;
+  // The entries of neighbouring pages share a line, which the first walk has brought into L2.
+  EXPECT_EQ(load_after(params, kDramBase, kDramBase + 2 * kRow),
+            params.tlb.walk_latency + params.l2.latency + row_missed);
+  // Eight entries to a line: this one comes from memory, in a row of its own, and closes the other.
+  EXPECT_EQ(load_after(params, kDramBase, kDramBase + 8 * 4096),
+            params.tlb.walk_latency + row_missed + row_missed);
+}
+
+TEST(LoadLatency, DependentLoadsFollowEachOtherAndIndependentOnesOverlap) {
+  const PlatformParams params = plain_machine();
+  const Picoseconds open_row = params.core.shared_read_latency + params.dram.row_hit_latency;
+  const Ops independent = {load(kDramBase + 64), load(kDramBase + 128), load(kDramBase + 192)};
+  const Ops dependent = {load(kDramBase + 64), dependent_load(kDramBase + 128),
+                         dependent_load(kDramBase + 192)};
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, dependent), 3 * open_row);
+  // The bus is busy for read_burst per line, longer than a dispatch.
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, independent), open_row + 2 * params.dram.read_burst);
+}
+
+TEST(LoadLatency, FillBuffersLetThatManyMissesOverlap) {
+  PlatformParams params = plain_machine();
+  params.core.line_fill_buffers = 2;
+  params.dram.read_burst = 1;
+  const Picoseconds open_row = params.core.shared_read_latency + params.dram.row_hit_latency;
+  Ops loads;
+  for (std::uint64_t line = 1; line <= 6; ++line) {
+    loads.push_back(load(kDramBase + line * 64));
+  }
+  // Three rounds of two; the second of each pair was dispatched one instruction after the first.
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, loads), 3 * open_row + kInstruction);
+}
+
+TEST(LoadLatency, TheWindowStopsDispatchUntilTheOldestLoadHasRetired) {
+  PlatformParams params = plain_machine();
+  params.core.window = 4;
+  const Picoseconds open_row = params.core.shared_read_latency + params.dram.row_hit_latency;
+  Ops far = {load(kDramBase + 64)};
+  for (int instruction = 0; instruction < 3; ++instruction) {
+    far.push_back({0, 1, memory::OpKind::kCompute, 0, 0});
+  }
+  Ops near = far;
+  far.push_back({0, 1, memory::OpKind::kCompute, 0, 0});
+  near.push_back(load(kDramBase + 128));
+  far.push_back(load(kDramBase + 128));
+  // Load, three others, load: the fifth instruction needs the first one's place.
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, near), 2 * open_row);
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, far), 2 * open_row + kInstruction);
+  params.core.window = 5;
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, near), open_row + 4 * kInstruction);
+}
+
+TEST(Prefetcher, IsFasterInOrderAndStopsAtThePage) {
+  PlatformParams off = plain_machine();
+  PlatformParams on = off;
+  on.prefetcher.enabled = 1;
+  Ops page;
+  for (std::uint64_t line = 0; line < 64; ++line) {
+    page.push_back(dependent_load(kDramBase + line * 64));
+  }
+  const LaneResult without = run(off, page);
+  const LaneResult with = run(on, page);
+  EXPECT_EQ(without.counters.prefetches, 0);
+  EXPECT_GT(with.counters.prefetches, 32);
+  EXPECT_EQ(with.counters.dram_read_lines,
+            without.counters.dram_read_lines);  // the walk, and the page: nothing else
+  EXPECT_LT(time_of(on, {}, page), time_of(off, {}, page));
+}
+
+TEST(Prefetcher, DoesNotFollowLoadsWithoutOrder) {
+  PlatformParams params = plain_machine();
+  params.prefetcher.enabled = 1;
+  Ops scattered;
+  for (std::uint64_t line = 0; line < 64; ++line) {
+    scattered.push_back(load(kDramBase + line * 5 % 64 * 64));
+  }
+  EXPECT_EQ(run(params, scattered).counters.prefetches, 0);
+}
+
+TEST(MemoryMode, HitsCostDramAndTheTagMissesPmemAsWell) {
+  PlatformParams params = plain_machine();
+  params.controller.memory_mode = 1;
+  params.controller.memory_mode_tag_latency = 11 * kNs;
+  params.dram.capacity = 1 << 20;
+  const Picoseconds checked =
+      params.core.shared_read_latency + params.dram.row_hit_latency + params.controller.memory_mode_tag_latency;
+  // Without other use of the memory, each set holds the first line that maps to it.
+  EXPECT_EQ(load_after(params, kPmemBase, kPmemBase + 64), checked);
+  EXPECT_EQ(load_after(params, kPmemBase, kPmemBase + (1 << 20) + 64),
+            checked + params.pmem.media_read_latency + params.pmem.buffer_latency);
+  const LaneResult result =
+      run(params, Ops{load(kPmemBase), dependent_load(kPmemBase + 64), dependent_load(kPmemBase + (1 << 20))});
+  EXPECT_EQ(result.counters.memory_mode_hits, 2);
+  EXPECT_EQ(result.counters.memory_mode_misses, 1);
+}
+
+}  // namespace
+}  // namespace pmsim::machine

@@ -1,0 +1,168 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <list>
+#include <map>
+
+#include "machine_harness.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/machine/block_device.hpp"
+#include "pmsim/machine/block_index.hpp"
+#include "pmsim/machine/cache.hpp"
+#include "pmsim/machine/tlb.hpp"
+
+namespace pmsim::machine {
+namespace {
+
+/// One set, so that the reference needs to know nothing of the set index: the most recently used line is in
+/// front.
+TEST(Cache, OfOneSetIsALeastRecentlyUsedList) {
+  constexpr std::size_t kWays = 8;
+  Cache cache(kWays * 64, kWays);
+  std::list<std::uint64_t> reference;
+  Random random(7);
+  for (int step = 0; step < 20'000; ++step) {
+    const std::uint64_t line = random.below(14);
+    const auto known = std::find(reference.begin(), reference.end(), line);
+    if (random.below(8) == 0) {
+      ASSERT_EQ(cache.remove(line), known == reference.end() ? Cache::kEmpty : line);
+      reference.remove(line);
+      continue;
+    }
+    ASSERT_EQ(cache.touch(line) != nullptr, known != reference.end()) << step;
+    std::uint64_t expected_victim = Cache::kEmpty;
+    if (known == reference.end()) {
+      if (reference.size() == kWays) {
+        expected_victim = reference.back();
+        reference.pop_back();
+      }
+      ASSERT_EQ(cache.insert(line), expected_victim) << step;
+    } else {
+      reference.erase(known);
+    }
+    reference.push_front(line);
+  }
+}
+
+TEST(Cache, FlagsTravelWithTheLine) {
+  Cache cache(2 * 64, 2);
+  cache.insert(5 | Cache::kDirty);
+  ASSERT_NE(cache.touch(5), nullptr);
+  cache.insert(6);
+  EXPECT_EQ(cache.insert(7), 5 | Cache::kDirty);
+}
+
+TEST(BlockIndex, AgreesWithAMap) {
+  constexpr std::size_t kCapacity = 16;
+  BlockIndex index(kCapacity);
+  std::map<std::uint64_t, std::size_t> reference;
+  Random random(11);
+  for (int step = 0; step < 50'000; ++step) {
+    const std::uint64_t block = random.below(40) * 4096;
+    const auto known = reference.find(block);
+    ASSERT_EQ(index.find(block), known == reference.end() ? BlockIndex::kNotFound : known->second) << step;
+    if (known != reference.end()) {
+      index.erase(block);
+      reference.erase(known);
+    } else if (reference.size() < kCapacity) {
+      index.insert(block, static_cast<std::size_t>(step));
+      reference[block] = static_cast<std::size_t>(step);
+    }
+  }
+}
+
+TEST(Tlb, FindsAPageInTheFirstLevelThenInTheSecondThenNowhere) {
+  Tlb tlb(TlbParams{.page_size = 4096, .first_level_entries = 1, .second_level_entries = 2});
+  EXPECT_EQ(tlb.page_of(3 * 4096 + 17), 3U);
+  EXPECT_EQ(tlb.translate(1), Tlb::Found::kNowhere);
+  EXPECT_EQ(tlb.translate(1), Tlb::Found::kFirst);
+  Tlb large(TlbParams{.page_size = 4096, .first_level_entries = 1, .second_level_entries = 1024});
+  EXPECT_EQ(large.translate(1), Tlb::Found::kNowhere);
+  EXPECT_EQ(large.translate(2), Tlb::Found::kNowhere);
+  EXPECT_EQ(large.translate(1), Tlb::Found::kSecond);
+}
+
+BlockDeviceParams plain_device() {
+  BlockDeviceParams params;
+  params.capacity = std::int64_t{1} << 40;
+  params.read_latency = 70 * kNs;
+  params.write_latency = 10 * kNs;
+  params.program_latency = 500 * kNs;
+  params.units = 1;
+  params.queue_depth = 1;
+  params.read_bandwidth = 1'000'000'000'000;
+  params.write_bandwidth = 1'000'000'000'000;
+  params.copy_bandwidth = 1'000'000'000'000;
+  params.software_latency = 3 * kNs;
+  return params;
+}
+
+constexpr Picoseconds kTransfer = 4096;  // ps, at 1 TB/s
+
+TEST(BlockDevice, ReadIsSoftwareThenDeviceThenCopy) {
+  Counters counters;
+  BlockDevice device(plain_device(), counters);
+  EXPECT_EQ(device.read(0, 4096, 0), 3 * kNs + 70 * kNs + kTransfer);
+}
+
+TEST(BlockDevice, HeadMovesUnlessTheRequestIsAdjacent) {
+  BlockDeviceParams params = plain_device();
+  params.seek_latency = 800 * kNs;
+  params.rotation_latency = 400 * kNs;
+  Counters counters;
+  BlockDevice device(params, counters);
+  const Picoseconds adjacent = params.software_latency + params.read_latency + kTransfer;
+  const Picoseconds first = device.read(1 << 20, 4096, 0);
+  EXPECT_EQ(first, adjacent + params.seek_latency + params.rotation_latency);
+  EXPECT_EQ(device.read((1 << 20) + 4096, 4096, first) - first, adjacent);
+}
+
+TEST(BlockDevice, WritesWaitForTheMediumOrForTheCacheAndAFlushForBoth) {
+  BlockDeviceParams params = plain_device();
+  params.flush_latency = 20 * kNs;
+  Counters counters;
+  BlockDevice uncached(params, counters);
+  const Picoseconds sent = kTransfer + params.software_latency + kTransfer;
+  EXPECT_EQ(uncached.write(0, 4096, 0), sent + params.program_latency);
+  params.write_cache = 8192;
+  BlockDevice cached(params, counters);
+  const Picoseconds written = cached.write(0, 4096, 0);
+  EXPECT_EQ(written, sent + params.write_latency);
+  EXPECT_EQ(cached.flush(written), sent + params.program_latency + params.flush_latency);
+}
+
+TEST(BlockDevice, QueueDepthBoundsTheCommandsUnderWay) {
+  BlockDeviceParams params = plain_device();
+  params.units = 64;
+  params.queue_depth = 1;
+  Counters counters;
+  BlockDevice device(params, counters);
+  const Picoseconds first = device.read(0, 4096, 0) - kTransfer;  // without the copy, which needs no place
+  EXPECT_EQ(device.read(1 << 20, 4096, 0), first + params.read_latency + kTransfer);
+}
+
+/// Four lines of a block in order are one block write; a line alone is one too, with a read-modify-write.
+TEST(PmemWrites, CombineIntoBlocks) {
+  PlatformParams params = plain_machine();
+  params.pmem.write_buffer_blocks = 1;
+  Script::Ops complete;
+  Script::Ops partial;
+  for (std::uint64_t block = 0; block < 9; ++block) {
+    for (std::uint64_t line = 0; line < 4; ++line) {
+      complete.push_back(stream_store(kPmemBase + block * 256 + line * 64));
+    }
+    partial.push_back(stream_store(kPmemBase + block * 256));
+  }
+  for (Script::Ops* ops : {&complete, &partial}) {
+    ops->push_back(mfence());
+    ops->push_back({0, 1, memory::OpKind::kCompute, 0, 0});
+  }
+  const LaneResult whole = run(params, complete);
+  EXPECT_EQ(whole.counters.pmem_partial_writes, 0);
+  const LaneResult pieces = run(params, partial);
+  EXPECT_EQ(pieces.counters.pmem_media_write_blocks, pieces.counters.pmem_partial_writes);
+  EXPECT_GE(pieces.counters.pmem_partial_writes, 1);
+}
+
+}  // namespace
+}  // namespace pmsim::machine

@@ -1,0 +1,127 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "machine_harness.hpp"
+#include "pmsim/core/error.hpp"
+
+namespace pmsim::machine {
+namespace {
+
+using Ops = Script::Ops;
+
+constexpr Picoseconds kInstruction = 1 * kNs;  // of plain_machine()
+
+TEST(Fence, WaitsUntilTheFlushHasBeenAccepted) {
+  PlatformParams params = plain_machine();
+  params.core.fence_latency = 9 * kNs;
+  // The store commits in its cycle, the flush leaves after it; the fence waits for its acknowledgement.
+  const Ops persist = {store(kPmemBase), clwb(kPmemBase), sfence()};
+  EXPECT_EQ(time_of(params, {load(kPmemBase)}, persist),
+            params.l1.latency + kInstruction + params.core.shared_write_latency + params.core.fence_latency);
+}
+
+TEST(Fence, WaitsForAStreamingStore) {
+  PlatformParams params = plain_machine();
+  params.core.fence_latency = 9 * kNs;
+  params.core.stream_delay = 4 * kNs;
+  EXPECT_EQ(time_of(params, {load(kPmemBase)}, {stream_store(kPmemBase), sfence()}),
+            params.core.stream_delay + params.core.shared_write_latency + params.core.fence_latency);
+}
+
+TEST(Fence, OfACleanLineHasNothingToWaitFor) {
+  const PlatformParams params = plain_machine();
+  const Picoseconds clean = time_of(params, {load(kPmemBase)}, {clwb(kPmemBase), sfence()});
+  EXPECT_LT(clean, params.core.shared_write_latency / 2);
+}
+
+TEST(Fence, LetsLaterLoadsRunAheadUnlessItIsAnMfence) {
+  PlatformParams params = plain_machine();
+  params.pmem.buffer_latency = 0;
+  const Picoseconds load_time = params.core.shared_read_latency + params.dram.row_hit_latency;
+  const auto elapsed = [&](const memory::MicroOp& fence) {
+    return time_of(params, {load(kPmemBase), load(kDramBase)},
+                   {stream_store(kPmemBase), fence, load(kDramBase + 64)});
+  };
+  // The load is done while the fence still waits, or starts when it has waited.
+  EXPECT_EQ(elapsed(sfence()), params.core.shared_write_latency);
+  EXPECT_EQ(elapsed(mfence()), params.core.shared_write_latency + load_time);
+}
+
+/// The fence holds its window slot: where the loads behind it do not fit, they wait.
+TEST(Fence, LetsLoadsRunAheadOnlyInsideTheWindow) {
+  PlatformParams params = plain_machine();
+  const Picoseconds load_time = params.core.shared_read_latency + params.dram.row_hit_latency;
+  const Ops timed = {
+      stream_store(kPmemBase), sfence(), {0, 3, memory::OpKind::kCompute, 0, 0}, load(kDramBase + 64)};
+  params.core.window = 4;
+  EXPECT_EQ(time_of(params, {load(kPmemBase), load(kDramBase)}, timed),
+            params.core.shared_write_latency + load_time);
+  params.core.window = 5;
+  EXPECT_EQ(time_of(params, {load(kPmemBase), load(kDramBase)}, timed),
+            std::max(params.core.shared_write_latency, 5 * kInstruction + load_time));
+}
+
+TEST(Flush, DropsTheLineUnlessThePlatformKeepsIt) {
+  PlatformParams params = plain_machine();
+  params.core.flush_keeps_line = 0;
+  params.pmem.reread_delay = 500 * kNs;
+  const Ops again = {store(kPmemBase), clwb(kPmemBase), sfence()};
+  Ops before = {load(kPmemBase)};
+  before.insert(before.end(), again.begin(), again.end());
+  const LaneResult dropped = run(params, [&] {
+    Ops all = before;
+    all.insert(all.end(), again.begin(), again.end());
+    return all;
+  }());
+  EXPECT_EQ(dropped.counters.pmem_read_lines, 2);  // at first and for the second store
+  const Picoseconds slow = time_of(params, before, again);
+  params.core.flush_keeps_line = 1;
+  const Picoseconds fast = time_of(params, before, again);
+  // The re-read waits until the line can be read: reread_delay after its acceptance, which was half a write
+  // before the first fence completed. The module serves it from its combining buffer.
+  EXPECT_EQ(fast, params.l1.latency + kInstruction + params.core.shared_write_latency);
+  EXPECT_EQ(slow - fast, params.pmem.reread_delay - params.core.shared_write_latency / 2 +
+                             params.core.shared_read_latency / 2 + params.pmem.buffer_latency -
+                             params.l1.latency);
+}
+
+TEST(Flush, IsAnInstructionWhereCachesArePersistent) {
+  PlatformParams params = plain_machine();
+  params.controller.eadr = 1;
+  const Ops persist = {store(kPmemBase), clwb(kPmemBase), sfence()};
+  EXPECT_LT(time_of(params, {load(kPmemBase)}, persist), params.core.shared_write_latency / 2);
+  EXPECT_EQ(
+      run(params, Ops{load(kPmemBase), store(kPmemBase), clwb(kPmemBase), sfence()}).counters.pmem_write_lines,
+      0);
+}
+
+TEST(Simulate, RefusesMoreThreadsThanHardwareThreads) {
+  PlatformParams params = plain_machine();
+  params.core.cores = 1;
+  params.core.threads_per_core = 2;
+  const Ops ops = {load(kDramBase)};
+  EXPECT_NO_THROW(run(params, {ops, ops}));
+  try {
+    run(params, {ops, ops, ops});
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "threads = 3: the platform has 2 hardware threads (core.cores x core.threads_per_core)");
+  }
+}
+
+TEST(Simulate, RefusesLanesWithDifferentCachesByName) {
+  std::vector<PlatformParams> platforms(2, plain_machine());
+  platforms[1].l2.size *= 2;
+  Script script({{load(kDramBase)}});
+  try {
+    static_cast<void>(simulate(script, 1, platforms, {}));
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "l2.size: lanes of one pass must agree on it; run these platforms one by one");
+  }
+}
+
+}  // namespace
+}  // namespace pmsim::machine
