@@ -1,6 +1,6 @@
 """Does every parameter of a platform move something that a run reports?
 
-A parameter that nothing reads, or that a unit conversion loses, looks fine in a profile and in every sweep over it.
+A parameter that nothing reads, or that a conversion loses, looks fine in a profile and in every sweep over it.
 Each one is changed here, alone, on a machine small enough that all its mechanisms are at work in short runs.
 """
 
@@ -15,8 +15,8 @@ from pmsim.errors import ConfigError
 
 NS, US, KIB, MIB = 1_000, 1_000_000, 1 << 10, 1 << 20
 
-#: tum-6212u, shrunk: caches and capacities that a short run fills, fewer modules than channels, a block device with
-#: a head to move, and nothing at zero. Reported figures only have to differ, so none of these has to be realistic.
+#: tum-6212u, shrunk: caches and capacities that a short run fills, fewer modules than channels, a block device
+#: with a head to move, and nothing at zero. Reported figures only have to differ; none is meant to be realistic.
 BASE_CHANGES: dict[str, dict[str, int]] = {
     "core": {"cores": 4, "threads_per_core": 2, "fence_recovery": 20 * NS, "flush_interval": 30 * NS},
     "tlb": {"first_level_entries": 8, "second_level_entries": 48},
@@ -167,7 +167,7 @@ def test_parameter_moves_an_output(change: tuple[str, str]) -> None:
         f"{'.'.join(change)}: the base machine has no such thing"
     )
     assert any(reported(probe, change) != baseline(probe) for probe in PROBES), (
-        f"{'.'.join(change)}: changed from {BASE[change[0]][change[1]]} to {other_value(*change)}, moves nothing"
+        f"{'.'.join(change)}: {BASE[change[0]][change[1]]} changed to {other_value(*change)} moves nothing"
     )
 
 
