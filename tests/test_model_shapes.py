@@ -47,9 +47,6 @@ def test_random_lines_reach_a_quarter_of_the_bandwidth_of_blocks() -> None:
     assert quarter("load", 24, False) == pytest.approx(0.25, rel=0.15)
 
 
-@pytest.mark.xfail(
-    reason="the modelled prefetcher starts at the third line of a block and halves reads of 256 B"
-)
 def test_random_lines_read_a_quarter_of_blocks_with_the_prefetcher_on() -> None:
     assert quarter("load", 24, True) == pytest.approx(0.25, rel=0.15)
 
