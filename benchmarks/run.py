@@ -1,0 +1,82 @@
+"""Speed of pmsim itself, in CPU time of this process: `make bench`.
+
+Each figure is the median of several runs. A rate is the measured micro-operations of a point over all of its CPU time:
+set-up and the warm-up of about a quarter of the work cost time but do not count, so rates are understated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import statistics
+import time
+
+import pmsim
+from pmsim import _native
+
+PLATFORM = "ucsd-8260"
+SEED = 7
+BASE: dict[str, int | str] = {
+    "memory": "pmem",
+    "operation": "load",
+    "pattern": "random",
+    "access_size": 256,
+    "stride": 0,
+    "threads": 1,
+    "shared_region": 1,
+    "region_size": 8 << 30,
+    "fence_every": 0,
+}
+POINTS: dict[str, dict[str, int | str]] = {
+    "1 thread, loads that hit L1": {"memory": "dram", "region_size": 16 << 10, "access_size": 64},
+    "1 thread, random 256 B loads, PMem": {},
+    "1 thread, random 256 B ntstore, PMem": {"operation": "ntstore"},
+    "24 threads, random 256 B loads, PMem": {"threads": 24},
+    "24 threads, random 256 B ntstore, PMem": {"threads": 24, "operation": "ntstore"},
+}
+LANE_LATENCIES_NS = (165, 250, 350, 500, 700, 900, 1300, 1800)
+
+Values = dict[str, dict[str, int]]
+
+
+def run(lanes: list[Values], parameters: dict[str, int | str]) -> tuple[float, int]:
+    """CPU seconds and measured micro-operations of one call."""
+    begin = time.process_time()
+    rows = _native.simulate("bandwidth", lanes, BASE | parameters, SEED)
+    return time.process_time() - begin, rows[0]["micro_ops"]
+
+
+def rate(platform: Values, parameters: dict[str, int | str], runs: int) -> float:
+    """Millions of measured micro-operations per second of CPU time."""
+    samples = []
+    for _ in range(runs):
+        seconds, micro_ops = run([platform], parameters)
+        samples.append(micro_ops / seconds / 1e6)
+    return statistics.median(samples)
+
+
+def lane_cost(platform: Values, parameters: dict[str, int | str], runs: int) -> float:
+    """CPU time of eight latencies in one pass over that of the first of them alone."""
+    lanes = []
+    for latency in LANE_LATENCIES_NS:
+        lane = copy.deepcopy(platform)
+        lane["pmem"]["media_read_latency"] = latency * 1000
+        lanes.append(lane)
+    return statistics.median(run(lanes, parameters)[0] / run(lanes[:1], parameters)[0] for _ in range(runs))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=9, help="runs of which the median counts (default 9)")
+    options = parser.parse_args()
+    platform = pmsim.load_platform(PLATFORM).native()
+    print("million micro-operations per second")
+    for name, parameters in POINTS.items():
+        print(f"{name:42s} {rate(platform, parameters, options.runs):8.1f}", flush=True)
+    print("\ncost of 8 latency lanes in one pass, one lane = 1")
+    for name in list(POINTS)[1:]:
+        print(f"{name:42s} {lane_cost(platform, POINTS[name], options.runs):8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
