@@ -1,7 +1,7 @@
 """Speed of pmsim itself, in CPU time of this process: `make bench`.
 
-Each figure is the median of several runs. A rate is the measured micro-operations of a point over all of its CPU time:
-set-up and the warm-up of about a quarter of the work cost time but do not count, so rates are understated.
+Each figure is the median of several runs. A rate is the measured micro-operations of a point over all of its
+CPU time: set-up and the warm-up cost time but do not count, so rates are understated.
 """
 
 from __future__ import annotations

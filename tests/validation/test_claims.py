@@ -32,9 +32,12 @@ def test_every_series_and_measure_is_used(device: Suite) -> None:
 
 def test_calibration_is_only_what_the_bars_name(device: Suite) -> None:
     calibrated = [claim for claim in device.claim if claim.checks and claim.use == "calibration"]
-    assert {claim.rule for claim in calibrated} <= {"idle-or-peak", "single-thread-write", "interference"}
+    rules = {"idle-or-peak", "single-thread-write", "interference", "threads"}
+    assert {claim.rule for claim in calibrated} <= rules
     assert sum(claim.rule == "interference" for claim in calibrated) <= 1
-    assert len(calibrated) == 9
+    # The line count from which the prefetcher harms set prefetcher.trigger of tum-6212u.
+    assert {claim.id for claim in calibrated if claim.rule == "threads"} == {"device-prefetcher-drop"}
+    assert len(calibrated) == 10
 
 
 @pytest.mark.parametrize(
