@@ -108,7 +108,17 @@ def test_a_failing_point_makes_the_exit_status_1(
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_resume(tmp_path: Path, jobs: str) -> None:
     (tmp_path / "long.toml").write_text(LONG)
     command = [*COMMAND, "run", "long.toml", "--out", "out", "--jobs", jobs]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    # A shell's background job ignores Ctrl-C, and its children inherit that; a user at a terminal does not.
+    launcher = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", launcher, *command],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     points = tmp_path / "out" / "points"
     while process.poll() is None and not (points.is_dir() and any(points.glob("*.json"))):
         time.sleep(0.02)
