@@ -110,7 +110,8 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_resume(tmp_path: Path, jo
     command = [*COMMAND, "run", "long.toml", "--out", "out", "--jobs", jobs]
     # A shell's background job ignores Ctrl-C, and its children inherit that; a user at a terminal does not.
     launcher = (
-        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", launcher, *command],
