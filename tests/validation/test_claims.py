@@ -34,7 +34,7 @@ def test_calibration_is_only_what_the_bars_name(device: Suite) -> None:
     calibrated = [claim for claim in device.claim if claim.checks and claim.use == "calibration"]
     rules = {"idle-or-peak", "single-thread-write", "interference", "threads"}
     assert {claim.rule for claim in calibrated} <= rules
-    # One parameter, dram.turnaround, was set with both writers in view; the scan alone helped to set read_buffer_blocks.
+    # dram.turnaround was set with both writers in view, the read buffer with the PMem scan alone.
     assert {claim.id for claim in calibrated if claim.rule == "interference"} == {
         "device-interf-dram-scan-with-log",
         "device-interf-dram-scan-with-page",
