@@ -11,12 +11,18 @@ namespace {
 
 const char* name_of(machine::Quantity quantity) {
   switch (quantity) {
-    case machine::Quantity::kTime: return "time";
-    case machine::Quantity::kSize: return "size";
-    case machine::Quantity::kFrequency: return "frequency";
-    case machine::Quantity::kBandwidth: return "bandwidth";
-    case machine::Quantity::kCount: return "count";
-    case machine::Quantity::kFlag: return "flag";
+    case machine::Quantity::kTime:
+      return "time";
+    case machine::Quantity::kSize:
+      return "size";
+    case machine::Quantity::kFrequency:
+      return "frequency";
+    case machine::Quantity::kBandwidth:
+      return "bandwidth";
+    case machine::Quantity::kCount:
+      return "count";
+    case machine::Quantity::kFlag:
+      return "flag";
   }
   throw SimulationError("pmsim bug: unknown quantity");
 }
@@ -57,7 +63,8 @@ machine::PlatformParams to_platform(const PlatformValues& values) {
     given += entries.size();
   }
   if (given != read) {
-    throw ConfigError("platform: holds " + std::to_string(given - read) + " unknown parameters; fields() lists the known ones");
+    throw ConfigError("platform: holds " + std::to_string(given - read) +
+                      " unknown parameters; fields() lists the known ones");
   }
   machine::validate(params);
   return params;

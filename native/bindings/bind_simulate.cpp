@@ -97,9 +97,11 @@ std::vector<std::string> workload_names() {
 
 void bind_simulate(py::module_& module) {
   module.def("workloads", &workload_names, "Names of the native workloads.");
-  module.def("simulate", &simulate, py::arg("workload"), py::arg("platforms"), py::arg("parameters"), py::arg("seed"),
-             "Executes a workload once and times it on every platform (values in base units). One dictionary per "
-             "platform: elapsed_ps, operations, user_bytes, micro_ops, latency, counters, groups. Raises ConfigError.");
+  module.def(
+      "simulate", &simulate, py::arg("workload"), py::arg("platforms"), py::arg("parameters"), py::arg("seed"),
+      "Executes a workload once and times it on every platform (values in base units). One dictionary per "
+      "platform: elapsed_ps, operations, user_bytes, micro_ops, latency, counters, groups. Raises "
+      "ConfigError.");
 }
 
 }  // namespace pmsim::bindings

@@ -35,6 +35,28 @@ TEST(Fence, OfACleanLineHasNothingToWaitFor) {
   EXPECT_LT(clean, params.core.shared_write_latency / 2);
 }
 
+TEST(Fence, IsABarrierOnlyWhereItHasSomethingToWaitFor) {
+  const Ops ops = {store(kPmemBase), sfence(), store(kPmemBase), clwb(kPmemBase), sfence(), sfence(), end()};
+  const Counters counters = run(plain_machine(), ops).counters;
+  EXPECT_EQ(counters.fences, 3);
+  EXPECT_EQ(counters.persist_barriers, 1);
+}
+
+TEST(Fence, OfOneThreadDoesNotCountWhatAnotherHasFlushed) {
+  const Counters counters =
+      run(plain_machine(), {Ops{stream_store(kPmemBase), end()}, Ops{sfence(), end()}}).counters;
+  EXPECT_EQ(counters.persist_barriers, 0);
+}
+
+TEST(PersistedLines, CountALineOncePerRun) {
+  memory::MicroOp half = stream_store(kPmemBase);
+  half.bytes = 32;
+  memory::MicroOp other_half = half;
+  other_half.address += 32;
+  const Ops ops = {half, other_half, stream_store(kPmemBase + 64), clwb(kPmemBase), sfence(), end()};
+  EXPECT_EQ(run(plain_machine(), ops).counters.lines_persisted, 3);
+}
+
 TEST(Fence, LetsLaterLoadsRunAheadUnlessItIsAnMfence) {
   PlatformParams params = plain_machine();
   params.pmem.buffer_latency = 0;

@@ -1,7 +1,8 @@
 """Published numbers, orderings and shapes that a simulation should reproduce, and the rules that judge them.
 
-A suite is one TOML file under ``validation/claims``. Tolerances are not written there: each claim names the
-rule that follows from how precisely its source states the number, and the rule gives the tolerance.
+A suite is one TOML file under ``validation/claims``, or a folder of them. Tolerances are not written there:
+each claim names the rule that follows from how precisely its source states the number, and the rule gives the
+tolerance.
 """
 
 import re
@@ -71,6 +72,7 @@ RULES: dict[str, Rule] = {
     "threads": _rule("absolute crossover", "stated", "a thread count, or a number of lines", absolute=2),
     "stated": _rule("absolute ratio", "stated", "any other number stated without reservation", 0.10),
     "stated-elsewhere": _rule("absolute", "stated", "stated for a machine that was never fitted", 0.15),
+    "stated-above-device": _rule("absolute ratio", "stated", "stated for an unfitted algorithm", 0.15),
     "approx": _rule("absolute ratio", "approx", "a number given as 'about', 'around' or 'at least'", 0.25),
     "near-one": _rule("ratio", "approx", "an approximate ratio near one", absolute=0.10),
     "count": _rule("exact", "stated qualitative", "a structural count, seen through a sample", 0.02),
@@ -309,7 +311,7 @@ class Claim(_Model):
 
 
 class Suite(_Model):
-    """The claims of one file, with the runs that several of them share."""
+    """The claims of one suite, with the runs that several of them share."""
 
     name: str
     title: str
@@ -364,7 +366,8 @@ class Suite(_Model):
 
 def suites() -> list[str]:
     """Names of the suites that come with pmsim."""
-    return sorted(path.stem for path in (validation_dir() / "claims").glob("*.toml"))
+    entries = (validation_dir() / "claims").iterdir()
+    return sorted(path.stem for path in entries if path.is_dir() or path.suffix == ".toml")
 
 
 def load_suite(name_or_path: str | Path) -> Suite:
@@ -372,17 +375,27 @@ def load_suite(name_or_path: str | Path) -> Suite:
 
     Parameters
     ----------
-    name_or_path : the name of a suite that comes with pmsim, or a path that ends in ``.toml``.
+    name_or_path : the name of a suite that comes with pmsim, or a path: a ``.toml`` file, or a folder of them.
+        The files of a folder share one name space; each is complete in itself.
 
     Raises
     ------
     ConfigError : the file is missing, is not TOML, or a claim in it is incomplete; one line names the place.
     """
     path = Path(name_or_path)
-    if path.suffix != ".toml":
-        path = validation_dir() / "claims" / f"{name_or_path}.toml"
-        if not path.is_file():
-            raise ConfigError(f"suite '{name_or_path}': unknown; known: {', '.join(suites()) or 'none'}")
+    if path.suffix == ".toml":
+        return _load_file(path)
+    if not path.is_dir():
+        path = validation_dir() / "claims" / str(name_or_path)
+        if path.with_suffix(".toml").is_file():
+            return _load_file(path.with_suffix(".toml"))
+    files = sorted(path.glob("*.toml")) if path.is_dir() else []
+    if not files:
+        raise ConfigError(f"suite '{name_or_path}': unknown; known: {', '.join(suites()) or 'none'}")
+    return _merged(path, [(file, _load_file(file)) for file in files])
+
+
+def _load_file(path: Path) -> Suite:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -393,6 +406,40 @@ def load_suite(name_or_path: str | Path) -> Suite:
         return Suite.model_validate({"name": path.stem, **content})
     except ValidationError as error:
         raise ConfigError(f"{path}: {_first_problem(error, content)}") from error
+
+
+def _merged(folder: Path, parts: list[tuple[Path, Suite]]) -> Suite:
+    """Join the suites of a folder; a source may be repeated word by word, other names belong to one file."""
+    sources: dict[str, Source] = {}
+    series: dict[str, Series] = {}
+    measures: dict[str, Measure] = {}
+    claims: dict[str, Claim] = {}
+    for path, part in parts:
+        for name, source in part.sources.items():
+            if sources.setdefault(name, source) != source:
+                raise ConfigError(f"{path}: source '{name}': another file of the suite cites it differently")
+        by_id = {claim.id: claim for claim in part.claim}
+        for what, known, new in (
+            ("series", series, part.series),
+            ("measure", measures, part.measures),
+            ("claim", claims, by_id),
+        ):
+            if twice := sorted(known.keys() & new.keys()):
+                raise ConfigError(
+                    f"{path}: {what} '{twice[0]}': another file of the suite has it too; rename it"
+                )
+        series |= part.series
+        measures |= part.measures
+        claims |= by_id
+    title = "; ".join(part.title for _, part in parts)
+    return Suite(
+        name=folder.name,
+        title=title,
+        sources=sources,
+        series=series,
+        measures=measures,
+        claim=list(claims.values()),
+    )
 
 
 def _first_problem(error: ValidationError, content: dict[str, Any]) -> str:

@@ -54,6 +54,7 @@ def test_calibration_is_only_what_the_bars_name(device: Suite) -> None:
         ("threads", 15.0, [13.0, 17.0], [12.9, 17.1]),
         ("stated", 2.0, [1.8, 2.2], [1.79, 2.21]),
         ("stated-elsewhere", 100.0, [85.0, 115.0], [84.9, 115.1]),
+        ("stated-above-device", 100.0, [85.0, 115.0], [84.9, 115.1]),
         ("approx", 100.0, [75.0, 125.0], [74.9, 125.1]),
         ("near-one", 1.1, [1.001, 1.199], [0.999, 1.201]),
         ("count", 256.0, [251.0, 261.0], [250.0, 262.0]),
@@ -164,3 +165,58 @@ def test_an_unknown_suite_names_the_known_ones() -> None:
 def test_a_missing_file_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"absent\.toml: cannot be read"):
         load_suite(tmp_path / "absent.toml")
+
+
+_PART = """
+title = "{name}"
+[sources.paper]
+citation = "{citation}"
+[series.{name}]
+platform = "tum-6212u"
+kind = "latency"
+metric = "latency_ns"
+[[claim]]
+id = "{claim}"
+source = [{{ ref = "paper", where = "Table 1" }}]
+setup = "any"
+quantity = "latency"
+kind = "shape"
+expected = "flat"
+unit = "ns"
+precision = "qualitative"
+rule = "shape"
+checks = [{{ shape = "flat", of = "{name}" }}]
+"""
+
+
+def write_parts(folder: Path, **changes: str) -> Path:
+    first = {"name": "one", "claim": "one", "citation": "A paper"}
+    second = {"name": "two", "claim": "two", "citation": "A paper"} | changes
+    (folder / "a.toml").write_text(_PART.format(**first))
+    (folder / "b.toml").write_text(_PART.format(**second))
+    return folder
+
+
+def test_a_folder_is_one_suite(tmp_path: Path) -> None:
+    suite = load_suite(write_parts(tmp_path))
+    assert [claim.id for claim in suite.claim] == ["one", "two"]
+    assert set(suite.series) == {"one", "two"}
+    assert suite.title == "one; two"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"claim": "one"}, "claim 'one'"),
+        ({"name": "one"}, "series 'one'"),
+        ({"citation": "Another paper"}, "source 'paper'"),
+    ],
+)
+def test_a_name_of_a_folder_belongs_to_one_file(tmp_path: Path, changes: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError, match="b.toml: " + problem):
+        load_suite(write_parts(tmp_path, **changes))
+
+
+def test_an_empty_folder_is_no_suite(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"unknown; known: .*device"):
+        load_suite(tmp_path)

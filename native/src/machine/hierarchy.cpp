@@ -41,6 +41,7 @@ Hierarchy::Core::Core(const PlatformParams& params)
 Hierarchy::Hierarchy(const PlatformParams& params, std::uint32_t threads)
     : params_(params),
       cores_used_(std::min(threads, static_cast<std::uint32_t>(params.core.cores))),
+      unfenced_(threads),
       llc_(params.llc.size, params.llc.ways) {
   cores_.reserve(cores_used_);
   for (std::uint32_t core = 0; core < cores_used_; ++core) {
@@ -165,6 +166,7 @@ bool Hierarchy::flush(Core& core, std::uint64_t line, bool keep) {
 
 void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out) {
   Core& core = cores_[thread % cores_used_];
+  Unfenced& unfenced = unfenced_[thread];
   constexpr std::size_t kAhead = 12;  // host-cache misses of the tag arrays overlap this far ahead
   const memory::MicroOp* ops = stream.data();
   const std::size_t size = stream.size();
@@ -209,6 +211,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
       }
       case OpKind::kStreamStore: {
         ++counters_.stream_stores;
+        persist(unfenced, line);
         const Translation translation = translate(core, op.address, out);
         // A cached copy is dropped; where only part of the line is written, what was dirty goes to memory first.
         if (flush(core, line, false) && op.bytes < memory::kLineBytes) {
@@ -223,6 +226,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
       case OpKind::kClflushOpt:
       case OpKind::kClflush: {
         ++counters_.flushes;
+        persist(unfenced, line);
         if (params_.controller.eadr != 0) {
           push_hit(out);
           break;
@@ -236,7 +240,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
       }
       case OpKind::kSfence:
       case OpKind::kMfence:
-        ++counters_.fences;
+        fence(unfenced);
         push(out, op.kind, 0, 1, kL1, kTlbFirst, 0);
         break;
       case OpKind::kCompute:

@@ -15,11 +15,14 @@ using memory::kLineBytes;
 enum class Pattern : std::uint8_t { kRandom, kSequential, kStrided };
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
-constexpr std::uint32_t kChunkInstructions = 12;  ///< drawing the next address: LATTester's shift register, OptaneStudy memaccess.c
+constexpr std::uint32_t kChunkInstructions =
+    12;  ///< drawing the next address: LATTester's shift register, OptaneStudy memaccess.c
 constexpr std::int64_t kLongestWarmupLines = 1'400'000;
-constexpr std::uint64_t kLinesPerPiece = 16;      ///< a long chunk is executed in pieces, so that streams stay short
+constexpr std::uint64_t kLinesPerPiece =
+    16;  ///< a long chunk is executed in pieces, so that streams stay short
 
-/// Chunks of `access_size` bytes, line by line, back to back: the bandwidth microbenchmark of all published studies.
+/// Chunks of `access_size` bytes, line by line, back to back: the bandwidth microbenchmark of all published
+/// studies.
 class Bandwidth final : public Workload {
  public:
   Bandwidth(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -27,12 +30,15 @@ class Bandwidth final : public Workload {
     const std::string medium = parameters.choice("memory", {"dram", "pmem"});
     access_ = access_named(parameters.choice("operation", {"load", "store", "store+clwb", "ntstore"}));
     const std::string pattern = parameters.choice("pattern", {"random", "sequential", "strided"});
-    pattern_ = pattern == "random" ? Pattern::kRandom : pattern == "sequential" ? Pattern::kSequential : Pattern::kStrided;
+    pattern_ = pattern == "random"       ? Pattern::kRandom
+               : pattern == "sequential" ? Pattern::kSequential
+                                         : Pattern::kStrided;
     const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
     chunk_bytes_ = static_cast<std::uint64_t>(parameters.number("access_size", kLineBytes, kMaxBytes));
     stride_ = static_cast<std::uint64_t>(parameters.number("stride", 0, kMaxBytes));
     const bool shared = parameters.number("shared_region", 0, 1) != 0;
-    const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
+    const auto region_bytes =
+        static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
     fence_every_ = static_cast<std::uint64_t>(parameters.number("fence_every", 0, kMaxBytes));
     if (chunk_bytes_ % kLineBytes != 0) {
       parameters.refuse("access_size", "must be a multiple of 64 bytes");
@@ -49,8 +55,8 @@ class Bandwidth final : public Workload {
                                            : "is smaller than access_size (or stride)");
     }
     const memory::Medium on = medium == "dram" ? memory::Medium::kDram : memory::Medium::kPmem;
-    const memory::Address base =
-        memory_.allocate(on, region_bytes, {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
+    const memory::Address base = memory_.allocate(
+        on, region_bytes, {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
     footprint_ = on == memory::Medium::kPmem ? region_bytes : 0;
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       Thread state{.random = Random(mix64(seed) + thread), .base = base};
@@ -59,18 +65,20 @@ class Bandwidth final : public Workload {
       state.slot = pattern_ == Pattern::kRandom ? 0 : state.random.below(slots_);
       threads_.push_back(state);
     }
-    const auto lines_in_piece =
-        static_cast<std::int64_t>(std::min(kLinesPerPiece, chunk_bytes_ / kLineBytes));
+    const auto lines_in_piece = static_cast<std::int64_t>(std::min(kLinesPerPiece, chunk_bytes_ / kLineBytes));
     const bool cached_writes = access_ == Access::kStore;
     // Plain stores reach memory only when the caches are full of dirty lines; everything else is steady soon.
     std::int64_t warmup_lines = cached_writes ? cached_lines(platform, threads) * 3 / 2 : 24'000;
     if (pattern_ == Pattern::kRandom && chunk_bytes_ < 4096) {
-      // Page-table entries of a long run are in the shared cache, as far as they fit: each entry's line is met once.
+      // Page-table entries of a long run are in the shared cache, as far as they fit: each entry's line is met
+      // once.
       const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / platform.tlb.page_size / 8;
       const auto lines_in_chunk = static_cast<std::int64_t>(chunk_bytes_ / kLineBytes);
-      warmup_lines = std::max(warmup_lines, std::min<std::int64_t>(entry_lines * lines_in_chunk, kLongestWarmupLines));
+      warmup_lines =
+          std::max(warmup_lines, std::min<std::int64_t>(entry_lines * lines_in_chunk, kLongestWarmupLines));
     }
-    const std::int64_t measured_lines = std::max<std::int64_t>(80'000, 2'500 * static_cast<std::int64_t>(threads));
+    const std::int64_t measured_lines =
+        std::max<std::int64_t>(80'000, 2'500 * static_cast<std::int64_t>(threads));
     length_.warmup_operations = warmup_lines / lines_in_piece;
     length_.measured_operations = measured_lines / lines_in_piece;
   }
@@ -137,7 +145,8 @@ class Bandwidth final : public Workload {
 
 }  // namespace
 
-std::unique_ptr<Workload> make_bandwidth(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed) {
+std::unique_ptr<Workload> make_bandwidth(Parameters& parameters, const machine::PlatformParams& platform,
+                                         std::uint64_t seed) {
   return std::make_unique<Bandwidth>(parameters, platform, seed);
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 
-/// Synchronous block I/O by `threads` callers, each with one request outstanding: read, write, or write followed by a
-/// flush of the device's cache.
+/// Synchronous block I/O by `threads` callers, each with one request outstanding: read, write, or write
+/// followed by a flush of the device's cache.
 class Block final : public Workload {
  public:
   Block(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -35,7 +35,8 @@ class Block final : public Workload {
     }
     const memory::Address base = memory_.allocate(memory::Medium::kBlock, region_bytes,
                                                   {.name = "file", .backing = memory::Backing::kNone});
-    buffer_ = memory_.allocate(memory::Medium::kDram, bytes_, {.name = "buffer", .backing = memory::Backing::kNone});
+    buffer_ =
+        memory_.allocate(memory::Medium::kDram, bytes_, {.name = "buffer", .backing = memory::Backing::kNone});
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       threads_.push_back(Thread{Random(mix64(seed) + thread), base + thread * slots_ * bytes_});
     }
@@ -84,7 +85,8 @@ class Block final : public Workload {
 
 }  // namespace
 
-std::unique_ptr<Workload> make_block(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed) {
+std::unique_ptr<Workload> make_block(Parameters& parameters, const machine::PlatformParams& platform,
+                                     std::uint64_t seed) {
   return std::make_unique<Block>(parameters, platform, seed);
 }
 

@@ -17,9 +17,9 @@ constexpr std::int64_t kWarmup = 6'000;
 constexpr std::int64_t kLongestWarmup = 800'000;
 constexpr std::int64_t kMeasured = 30'000;
 
-/// One access after the other by one thread: dependent loads, or one persistent store (with its fence) at a time.
-/// As in LATTester, a line that is stored through the cache is loaded before its time is taken; not so with
-/// "same-line", where the time of getting the flushed line back is what that pattern is about.
+/// One access after the other by one thread: dependent loads, or one persistent store (with its fence) at a
+/// time. As in LATTester, a line that is stored through the cache is loaded before its time is taken; not so
+/// with "same-line", where the time of getting the flushed line back is what that pattern is about.
 class Latency final : public Workload {
  public:
   Latency(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -28,14 +28,16 @@ class Latency final : public Workload {
     access_ = access_named(
         parameters.choice("operation", {"load", "ntstore", "store+clwb", "store+clflushopt", "store+clflush"}));
     pattern_ = parameters.choice("pattern", {"same-line", "sequential", "random"});
-    const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
+    const auto region_bytes =
+        static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
     lines_ = region_bytes / kLineBytes;
     base_ = memory_.allocate(dram ? memory::Medium::kDram : memory::Medium::kPmem, region_bytes,
                              {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
     footprint_ = dram ? 0 : region_bytes;
     // Random accesses of a long run find their page-table entries in the shared cache, as far as these fit.
     const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / platform.tlb.page_size / 8;
-    warmup_ = pattern_ == "random" ? std::clamp<std::int64_t>(3 * entry_lines, kWarmup, kLongestWarmup) : kWarmup;
+    warmup_ =
+        pattern_ == "random" ? std::clamp<std::int64_t>(3 * entry_lines, kWarmup, kLongestWarmup) : kWarmup;
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
@@ -84,7 +86,8 @@ class Latency final : public Workload {
 
 }  // namespace
 
-std::unique_ptr<Workload> make_latency(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed) {
+std::unique_ptr<Workload> make_latency(Parameters& parameters, const machine::PlatformParams& platform,
+                                       std::uint64_t seed) {
   return std::make_unique<Latency>(parameters, platform, seed);
 }
 

@@ -17,8 +17,8 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 constexpr std::uint64_t kPageBytes = 16'384;  ///< pages of the building-blocks paper, section 3.2
 constexpr std::uint32_t kLookupInstructions = 30;
 
-/// What a group's threads do (building-blocks paper, section 2.4): table scans, index lookups, log writing and page
-/// propagation; and plain random reads and writes for read/write mixes.
+/// What a group's threads do (building-blocks paper, section 2.4): table scans, index lookups, log writing and
+/// page propagation; and plain random reads and writes for read/write mixes.
 enum class Task : std::uint8_t { kScan, kLookup, kLog, kPage, kRead, kWrite };
 
 struct Group {
@@ -122,7 +122,8 @@ class Mixed final : public Workload {
     }
     const std::uint64_t bytes = std::min<std::uint64_t>(state.remaining, 16 * kLineBytes);
     for (std::uint64_t done = 0; done < bytes; done += kLineBytes) {
-      touch_line(memory_, state.base + state.position + done, group.task == Task::kRead ? Access::kLoad : Access::kStream);
+      touch_line(memory_, state.base + state.position + done,
+                 group.task == Task::kRead ? Access::kLoad : Access::kStream);
     }
     state.position += bytes;
     state.remaining -= bytes;
@@ -155,13 +156,15 @@ class Mixed final : public Workload {
       group.task = Task::kWrite;
       default_bytes = 256;
     } else {
-      parameters.refuse("groups", "task \"" + parts[0] + "\" is unknown; choose one of scan, lookup, log, page, read, write");
+      parameters.refuse(
+          "groups", "task \"" + parts[0] + "\" is unknown; choose one of scan, lookup, log, page, read, write");
     }
     if (parts[1] != "dram" && parts[1] != "pmem") {
       parameters.refuse("groups", "memory \"" + parts[1] + "\" is unknown; choose one of dram, pmem");
     }
     const std::uint64_t threads = positive(parts[2], "threads", 1024, parameters);
-    group.access_bytes = parts.size() == 4 ? positive(parts[3], "access_size", 1 << 24, parameters) : default_bytes;
+    group.access_bytes =
+        parts.size() == 4 ? positive(parts[3], "access_size", 1 << 24, parameters) : default_bytes;
     if (group.access_bytes % kLineBytes != 0) {
       parameters.refuse("groups", "access_size must be a multiple of 64 bytes");
     }
@@ -184,10 +187,12 @@ class Mixed final : public Workload {
 
   static std::uint64_t positive(const std::string& text, std::string_view name, std::uint64_t maximum,
                                 const Parameters& parameters) {
-    const bool digits = !text.empty() && text.size() <= 9 && text.find_first_not_of("0123456789") == std::string::npos;
+    const bool digits =
+        !text.empty() && text.size() <= 9 && text.find_first_not_of("0123456789") == std::string::npos;
     const std::uint64_t value = digits ? std::stoull(text) : 0;
     if (value == 0 || value > maximum) {
-      parameters.refuse("groups", std::string(name) + " \"" + text + "\" must be a whole number from 1 to " + std::to_string(maximum));
+      parameters.refuse("groups", std::string(name) + " \"" + text + "\" must be a whole number from 1 to " +
+                                      std::to_string(maximum));
     }
     return value;
   }
@@ -201,7 +206,8 @@ class Mixed final : public Workload {
 
 }  // namespace
 
-std::unique_ptr<Workload> make_mixed(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed) {
+std::unique_ptr<Workload> make_mixed(Parameters& parameters, const machine::PlatformParams& platform,
+                                     std::uint64_t seed) {
   return std::make_unique<Mixed>(parameters, platform, seed);
 }
 

@@ -15,9 +15,10 @@ namespace {
 using memory::kLineBytes;
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
-/// Instructions that PerMA-Bench spends per random read beside the read itself: a 64-bit random number, a division
-/// by the number of places, two indirect calls. Calibrated (perma-a256, rp_64): two independent chains overlap in a
-/// window of 224 and only one in half of it, so it lies between 112 and 224; this is the family's one CPU number.
+/// Instructions that PerMA-Bench spends per random read beside the read itself: a 64-bit random number, a
+/// division by the number of places, two indirect calls. Calibrated (perma-a256, rp_64): two independent chains
+/// overlap in a window of 224 and only one in half of it, so it lies between 112 and 224; this is the family's
+/// one CPU number.
 constexpr std::uint32_t kReadInstructions = 112;
 constexpr std::uint32_t kLineInstructions = 5;  ///< each further line of an access (rp_512 against rp_64)
 constexpr std::uint32_t kWriteInstructions = 8;
@@ -27,8 +28,8 @@ struct Step {
   memory::Medium medium = memory::Medium::kPmem;
   std::uint64_t bytes = 0;
   Access access = Access::kLoad;
-  bool persist = false;      ///< ends with an sfence
-  std::int64_t offset = 0;   ///< writes: from the last address
+  bool persist = false;     ///< ends with an sfence
+  std::int64_t offset = 0;  ///< writes: from the last address
 };
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -55,29 +56,33 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return negative ? -value : value;
 }
 
-/// PerMA-Bench's notation: r|w, p|d (PMem or DRAM), size, and for writes cache|cacheinv|nocache|none and an offset
-/// from the last address.
+/// PerMA-Bench's notation: r|w, p|d (PMem or DRAM), size, and for writes cache|cacheinv|nocache|none and an
+/// offset from the last address.
 Step parse_step(std::string_view text, const Parameters& parameters) {
   const auto refuse = [&](const std::string& problem) -> void {
     std::string message{text};
     message.append(": ").append(problem);
-    message.append("; write r[pd]_SIZE or w[pd]_SIZE_(cache|cacheinv|nocache|none)[_OFFSET], e.g. rp_64 or wp_64_cache_128");
+    message.append(
+        "; write r[pd]_SIZE or w[pd]_SIZE_(cache|cacheinv|nocache|none)[_OFFSET], e.g. rp_64 or "
+        "wp_64_cache_128");
     parameters.refuse("operations", message);
   };
   const std::vector<std::string_view> parts = split(text, '_');
-  const bool known = parts[0] == "r" || parts[0] == "w" || parts[0] == "rp" || parts[0] == "wp" || parts[0] == "rd" ||
-                     parts[0] == "wd";
+  const bool known = parts[0] == "r" || parts[0] == "w" || parts[0] == "rp" || parts[0] == "wp" ||
+                     parts[0] == "rd" || parts[0] == "wd";
   if (!known) {
     refuse("unknown operation");
   }
   Step step;
   step.read = parts[0].front() == 'r';
   step.medium = parts[0].size() == 2 && parts[0][1] == 'd' ? memory::Medium::kDram : memory::Medium::kPmem;
-  if (parts.size() < 2 || (step.read && parts.size() != 2) || (!step.read && (parts.size() < 3 || parts.size() > 4))) {
+  if (parts.size() < 2 || (step.read && parts.size() != 2) ||
+      (!step.read && (parts.size() < 3 || parts.size() > 4))) {
     refuse("wrong number of parts");
   }
   const std::optional<std::int64_t> bytes = whole_number(parts[1]);
-  if (!bytes || *bytes < static_cast<std::int64_t>(kLineBytes) || *bytes % kLineBytes != 0 || *bytes > (1 << 20)) {
+  if (!bytes || *bytes < static_cast<std::int64_t>(kLineBytes) || *bytes % kLineBytes != 0 ||
+      *bytes > (1 << 20)) {
     refuse("the size must be a multiple of 64 bytes, at most 1 MiB");
   }
   step.bytes = static_cast<std::uint64_t>(*bytes);
@@ -106,9 +111,9 @@ Step parse_step(std::string_view text, const Parameters& parameters) {
   return step;
 }
 
-/// Every thread runs the chain over and over. A read goes to a random place, aligned to its size, that depends on
-/// the value of the read before it in the chain; chains do not depend on each other and overlap as far as the
-/// window allows. With `timed` each chain is timed on its own: it begins when all before it has retired.
+/// Every thread runs the chain over and over. A read goes to a random place, aligned to its size, that depends
+/// on the value of the read before it in the chain; chains do not depend on each other and overlap as far as
+/// the window allows. With `timed` each chain is timed on its own: it begins when all before it has retired.
 class Operations final : public Workload {
  public:
   Operations(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -130,7 +135,8 @@ class Operations final : public Workload {
         parameters.refuse("region_size", "is smaller than the largest access of the chain");
       }
     }
-    const memory::RegionOptions options{.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone};
+    const memory::RegionOptions options{
+        .name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone};
     if (uses_dram) {
       dram_ = memory_.allocate(memory::Medium::kDram, region_bytes, options);
     }
@@ -217,7 +223,8 @@ class Operations final : public Workload {
 
 }  // namespace
 
-std::unique_ptr<Workload> make_operations(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed) {
+std::unique_ptr<Workload> make_operations(Parameters& parameters, const machine::PlatformParams& platform,
+                                          std::uint64_t seed) {
   return std::make_unique<Operations>(parameters, platform, seed);
 }
 

@@ -29,7 +29,8 @@ std::int64_t Parameters::number(std::string_view name, std::int64_t minimum, std
   }
   const std::int64_t number = std::get<std::int64_t>(value);
   if (number < minimum || number > maximum) {
-    refuse(name, std::to_string(number) + " must be between " + std::to_string(minimum) + " and " + std::to_string(maximum));
+    refuse(name, std::to_string(number) + " must be between " + std::to_string(minimum) + " and " +
+                     std::to_string(maximum));
   }
   return number;
 }

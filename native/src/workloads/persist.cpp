@@ -14,9 +14,10 @@ using memory::kLineBytes;
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 
 /// Each thread persists `access_size` bytes after the other, sequentially in its own part of the region, with a
-/// fence every `fence_every` bytes and one at the end (LATTester's flush experiments; OptaneStudy, Fig. 13 and 14).
-/// With `timed` each persist is timed on its own: it begins when all before it has retired, and lines that are
-/// stored through the cache are loaded before, as LATTester does. Without, they follow each other as fast as they can.
+/// fence every `fence_every` bytes and one at the end (LATTester's flush experiments; OptaneStudy, Fig. 13 and
+/// 14). With `timed` each persist is timed on its own: it begins when all before it has retired, and lines that
+/// are stored through the cache are loaded before, as LATTester does. Without, they follow each other as fast
+/// as they can.
 class Persist final : public Workload {
  public:
   Persist(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -26,7 +27,8 @@ class Persist final : public Workload {
     const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
     bytes_ = static_cast<std::uint64_t>(parameters.number("access_size", kLineBytes, kMaxBytes));
     fence_every_ = static_cast<std::uint64_t>(parameters.number("fence_every", 0, kMaxBytes));
-    const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
+    const auto region_bytes =
+        static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
     timed_ = parameters.number("timed", 0, 1) != 0;
     if (bytes_ % kLineBytes != 0) {
       parameters.refuse("access_size", "must be a multiple of 64 bytes");
@@ -98,7 +100,8 @@ class Persist final : public Workload {
 
 }  // namespace
 
-std::unique_ptr<Workload> make_persist(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed) {
+std::unique_ptr<Workload> make_persist(Parameters& parameters, const machine::PlatformParams& platform,
+                                       std::uint64_t seed) {
   return std::make_unique<Persist>(parameters, platform, seed);
 }
 

@@ -14,6 +14,8 @@ namespace pmsim::machine {
   X(stream_stores, "non-temporal store micro-operations")                                              \
   X(flushes, "clwb, clflushopt and clflush micro-operations")                                          \
   X(fences, "sfence and mfence micro-operations")                                                      \
+  X(persist_barriers, "fences that had flushes or streaming stores of their thread to wait for")       \
+  X(lines_persisted, "lines flushed or streamed to; what one thread does to one line in a row counts once")       \
   X(l1_hits, "loads and stores served by L1")                                                          \
   X(l2_hits, "served by L2")                                                                           \
   X(llc_hits, "served by the last-level cache")                                                        \

@@ -38,6 +38,21 @@ class Hierarchy {
     std::array<std::uint64_t, 64> recently_flushed{};  ///< direct-mapped by line
   };
 
+  /// What a thread has asked to be made durable since its last fence.
+  struct Unfenced {
+    static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+    std::uint64_t last_line = kNothing;
+  };
+
+  void persist(Unfenced& unfenced, std::uint64_t line) noexcept {
+    counters_.lines_persisted += unfenced.last_line == line ? 0 : 1;
+    unfenced.last_line = line;
+  }
+  void fence(Unfenced& unfenced) noexcept {
+    ++counters_.fences;
+    counters_.persist_barriers += unfenced.last_line == Unfenced::kNothing ? 0 : 1;
+    unfenced.last_line = Unfenced::kNothing;
+  }
   Translation translate(Core& core, std::uint64_t address, std::vector<TimedOp>& out);
   Level access(Core& core, std::uint64_t line, bool write, std::uint8_t& flags, std::vector<TimedOp>& out);
   Level fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t extra_flags, std::vector<TimedOp>& out);
@@ -49,6 +64,7 @@ class Hierarchy {
   PlatformParams params_;
   std::uint32_t cores_used_;
   std::vector<Core> cores_;
+  std::vector<Unfenced> unfenced_;  ///< by thread
   Cache llc_;
   Counters counters_;
 };

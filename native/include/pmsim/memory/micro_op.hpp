@@ -7,19 +7,19 @@ namespace pmsim::memory {
 
 /// What one micro-operation asks of the machine. The values are part of the trace format: append only.
 enum class OpKind : std::uint8_t {
-  kLoad = 0,           ///< read `bytes` at `address`, inside one 64-byte line
-  kStore = 1,          ///< write through the cache, inside one line
-  kStreamStore = 2,    ///< non-temporal store, inside one line
-  kClwb = 3,           ///< write the line back; whether it stays cached is the platform's business
-  kClflushOpt = 4,     ///< write the line back and drop it
-  kClflush = 5,        ///< as kClflushOpt, but ordered against other flushes and stores
-  kSfence = 6,         ///< orders stores, flushes and streaming stores; later loads may run ahead
-  kMfence = 7,         ///< orders everything
-  kPrefetch = 8,       ///< software prefetch of the line (T0)
-  kCompute = 9,        ///< `address` cycles of computation, `bytes` instructions
-  kBlockRead = 10,     ///< read `bytes` at `address` of a block device; waits for it
-  kBlockWrite = 11,    ///< write `bytes` at `address` of a block device; waits until the device has accepted it
-  kBlockFlush = 12,    ///< empty the block device's volatile write cache (FLUSH CACHE); waits for it
+  kLoad = 0,         ///< read `bytes` at `address`, inside one 64-byte line
+  kStore = 1,        ///< write through the cache, inside one line
+  kStreamStore = 2,  ///< non-temporal store, inside one line
+  kClwb = 3,         ///< write the line back; whether it stays cached is the platform's business
+  kClflushOpt = 4,   ///< write the line back and drop it
+  kClflush = 5,      ///< as kClflushOpt, but ordered against other flushes and stores
+  kSfence = 6,       ///< orders stores, flushes and streaming stores; later loads may run ahead
+  kMfence = 7,       ///< orders everything
+  kPrefetch = 8,     ///< software prefetch of the line (T0)
+  kCompute = 9,      ///< `address` cycles of computation, `bytes` instructions
+  kBlockRead = 10,   ///< read `bytes` at `address` of a block device; waits for it
+  kBlockWrite = 11,  ///< write `bytes` at `address` of a block device; waits until the device has accepted it
+  kBlockFlush = 12,  ///< empty the block device's volatile write cache (FLUSH CACHE); waits for it
   kOperationBegin = 13,  ///< an operation of the workload begins: its latency counts from here
   kOperationEnd = 14,    ///< it ends when everything before this has retired; `bytes` user bytes are credited
 };
@@ -27,7 +27,7 @@ inline constexpr int kOpKinds = 15;
 
 /// Bits of MicroOp::flags.
 enum OpFlag : std::uint8_t {
-  kDependent = 1,  ///< the address depends on the value of the load before it in program order
+  kDependent = 1,    ///< the address depends on the value of the load before it in program order
   kSerialising = 2,  ///< kOperationBegin only: waits until everything before it has retired (rdtscp; lfence)
 };
 

@@ -17,11 +17,16 @@ using Line = std::array<std::byte, memory::kLineBytes>;
 enum class Access : std::uint8_t { kLoad, kStore, kStoreClwb, kStoreClflushOpt, kStoreClflush, kStream };
 
 [[nodiscard]] constexpr Access access_named(std::string_view name) {
-  if (name == "load") return Access::kLoad;
-  if (name == "store") return Access::kStore;
-  if (name == "store+clwb") return Access::kStoreClwb;
-  if (name == "store+clflushopt") return Access::kStoreClflushOpt;
-  if (name == "store+clflush") return Access::kStoreClflush;
+  if (name == "load")
+    return Access::kLoad;
+  if (name == "store")
+    return Access::kStore;
+  if (name == "store+clwb")
+    return Access::kStoreClwb;
+  if (name == "store+clflushopt")
+    return Access::kStoreClflushOpt;
+  if (name == "store+clflush")
+    return Access::kStoreClflush;
   return Access::kStream;
 }
 

@@ -15,20 +15,28 @@ namespace pmsim::workloads {
 /// One kind of workload. To add one: write its file, declare its factory, add a row to registry.cpp.
 struct WorkloadKind {
   std::string_view name;
-  std::unique_ptr<Workload> (*make)(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
+  std::unique_ptr<Workload> (*make)(Parameters& parameters, const machine::PlatformParams& platform,
+                                    std::uint64_t seed);
 };
 
 [[nodiscard]] std::span<const WorkloadKind> workload_kinds() noexcept;
 
 /// Throws ConfigError for an unknown name, an unknown parameter or a value that cannot be.
 [[nodiscard]] std::unique_ptr<Workload> make_workload(std::string_view name, Parameters parameters,
-                                                      const machine::PlatformParams& platform, std::uint64_t seed);
+                                                      const machine::PlatformParams& platform,
+                                                      std::uint64_t seed);
 
-std::unique_ptr<Workload> make_bandwidth(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
-std::unique_ptr<Workload> make_latency(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
-std::unique_ptr<Workload> make_persist(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
-std::unique_ptr<Workload> make_operations(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
-std::unique_ptr<Workload> make_mixed(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
-std::unique_ptr<Workload> make_block(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
+std::unique_ptr<Workload> make_bandwidth(Parameters& parameters, const machine::PlatformParams& platform,
+                                         std::uint64_t seed);
+std::unique_ptr<Workload> make_latency(Parameters& parameters, const machine::PlatformParams& platform,
+                                       std::uint64_t seed);
+std::unique_ptr<Workload> make_persist(Parameters& parameters, const machine::PlatformParams& platform,
+                                       std::uint64_t seed);
+std::unique_ptr<Workload> make_operations(Parameters& parameters, const machine::PlatformParams& platform,
+                                          std::uint64_t seed);
+std::unique_ptr<Workload> make_mixed(Parameters& parameters, const machine::PlatformParams& platform,
+                                     std::uint64_t seed);
+std::unique_ptr<Workload> make_block(Parameters& parameters, const machine::PlatformParams& platform,
+                                     std::uint64_t seed);
 
 }  // namespace pmsim::workloads

@@ -10,8 +10,8 @@
 
 namespace pmsim::workloads {
 
-/// Work for virtual threads, executed functionally on simulated memory: a memory::Source that also says how many
-/// threads it has, how long to run it and which threads belong together.
+/// Work for virtual threads, executed functionally on simulated memory: a memory::Source that also says how
+/// many threads it has, how long to run it and which threads belong together.
 class Workload : public memory::Source {
  public:
   [[nodiscard]] virtual std::uint32_t threads() const = 0;
@@ -25,8 +25,8 @@ class Workload : public memory::Source {
 /// Options of a SimMemory with the capacities of a platform.
 [[nodiscard]] memory::SimOptions capacities_of(const machine::PlatformParams& platform);
 
-/// Lines that the caches of `threads` cores and the shared cache hold together: what a run of plain stores has to
-/// write before evictions are steady.
+/// Lines that the caches of `threads` cores and the shared cache hold together: what a run of plain stores has
+/// to write before evictions are steady.
 [[nodiscard]] std::int64_t cached_lines(const machine::PlatformParams& platform, std::uint32_t threads);
 
 }  // namespace pmsim::workloads

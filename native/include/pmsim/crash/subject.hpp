@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "pmsim/memory/sim_memory.hpp"
+
+namespace pmsim::crash {
+
+/// What a block's recovery has found; each subject derives its own.
+class Recovered {
+ public:
+  Recovered() = default;
+  Recovered(const Recovered&) = delete;
+  Recovered& operator=(const Recovered&) = delete;
+  virtual ~Recovered() = default;
+};
+
+/// One block under the crash checker: a short program of operations, the block's own recovery, and its promise.
+///
+/// The checker calls create() once on a fresh memory, then run(0), run(1), ... and, at every persistence step
+/// of these, cuts the power: it takes legal durable images, runs recover() on each and asks check(). Recovery
+/// is cut short the same way. The subject keeps a plain model of what it has promised: which operations are
+/// acknowledged (run() has returned, or a group has committed) and which one is in flight; recover() and
+/// check() are const and may be called in the middle of run(), and of another recover().
+class Subject {
+ public:
+  Subject() = default;
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+  virtual ~Subject() = default;
+
+  /// Allocates the block's regions, always in the same order, and formats them. Part of the checked program: a
+  /// crash during it may leave an unformatted block, which recover() must tell from a damaged one.
+  virtual void create(memory::SimMemory& memory) = 0;
+
+  [[nodiscard]] virtual std::uint32_t operations() const = 0;
+
+  /// Runs operation `index` to its acknowledgement. Updates the model: in flight before its first store,
+  /// acknowledged when the algorithm says so.
+  virtual void run(memory::SimMemory& memory, std::uint32_t index) = 0;
+
+  /// Runs the block's recovery on what a crash left. Every persistence step in it may be the next crash.
+  [[nodiscard]] virtual std::unique_ptr<Recovered> recover(memory::SimMemory& memory) const = 0;
+
+  /// Holds what recovery found, and what the memory now contains, against the model.
+  /// Returns what is wrong, as one sentence for a person, or nothing.
+  [[nodiscard]] virtual std::string check(const Recovered& recovered, memory::SimMemory& memory) const = 0;
+
+  /// One line for a counter-example: "append 24 bytes 'abc...'".
+  [[nodiscard]] virtual std::string describe(std::uint32_t index) const = 0;
+};
+
+}  // namespace pmsim::crash

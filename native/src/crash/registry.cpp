@@ -1,0 +1,28 @@
+#include "pmsim/crash/registry.hpp"
+
+#include <string>
+#include <vector>
+
+#include "pmsim/core/error.hpp"
+
+namespace pmsim::crash {
+
+// One declaration and one row per subject; each is defined in subjects/NAME.cpp.
+
+std::span<const SubjectKind* const> subject_kinds() noexcept {
+  static const std::vector<const SubjectKind*> kinds{};
+  return kinds;
+}
+
+const SubjectKind& find_subject(std::string_view name) {
+  std::string known;
+  for (const SubjectKind* kind : subject_kinds()) {
+    if (kind->name == name) {
+      return *kind;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(kind->name);
+  }
+  throw ConfigError("block \"" + std::string(name) + "\" is unknown; known: " + known);
+}
+
+}  // namespace pmsim::crash
