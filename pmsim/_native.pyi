@@ -33,7 +33,7 @@ class SimMemory:
         """
     def disable_site(self, site: int) -> None:
         """
-        Makes the flushes and fences of one site do nothing; 0 enables all.
+        Makes the flushes, fences and ordering points of one site do nothing; 0 enables all.
         """
     def flush(self, address: int, bytes: int, kind: str = 'clwb', site: int = 0) -> None:
         """
@@ -41,6 +41,10 @@ class SimMemory:
         """
     def mfence(self, site: int = 0) -> None:
         ...
+    def order(self, site: int = 0) -> None:
+        """
+        An ordering point between two stores to one line.
+        """
     def read(self, address: int, bytes: int) -> bytes:
         ...
     def sample_crash_states(self, count: int, seed: int) -> list[SimMemory]:
@@ -51,6 +55,10 @@ class SimMemory:
         """
     def sfence(self, site: int = 0) -> None:
         ...
+    def site_uses(self, site: int) -> int:
+        """
+        How often the point was executed while tracking, disabled or not.
+        """
     def stream(self, address: int, data: bytes) -> None:
         """
         Non-temporal stores of whole words.

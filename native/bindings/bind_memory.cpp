@@ -168,6 +168,9 @@ void bind_memory(py::module_& module) {
           "mfence", [](PythonMemory& self, memory::Site site) { self.memory().mfence(site); },
           py::arg("site") = 0)
       .def(
+          "order", [](PythonMemory& self, memory::Site site) { self.memory().order(site); },
+          py::arg("site") = 0, "An ordering point between two stores to one line.")
+      .def(
           "block_read",
           [](PythonMemory& self, Address device, Address destination, std::size_t bytes) {
             self.memory().block_read(device, destination, bytes);
@@ -184,7 +187,12 @@ void bind_memory(py::module_& module) {
            "Who the following flushes and fences belong to.")
       .def(
           "disable_site", [](PythonMemory& self, memory::Site site) { self.memory().disable_site(site); },
-          py::arg("site"), "Makes the flushes and fences of one site do nothing; 0 enables all.")
+          py::arg("site"),
+          "Makes the flushes, fences and ordering points of one site do nothing; 0 enables all.")
+      .def(
+          "site_uses",
+          [](const PythonMemory& self, memory::Site site) { return self.memory().site_uses(site); },
+          py::arg("site"), "How often the point was executed while tracking, disabled or not.")
       .def("crash_count", &PythonMemory::crash_count, py::arg("limit") = 1'000'000,
            "Number of legal durable images now; None when more than limit combinations exist.")
       .def("crash_states", &PythonMemory::crash_states, py::arg("limit") = 10'000,

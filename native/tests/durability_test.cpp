@@ -215,6 +215,102 @@ TEST_F(Durability, SectorsHaveAnyVersionSinceTheLastFlush) {
   EXPECT_EQ(memory.durability().count(100), 1U);
 }
 
+TEST_F(Durability, AnOrderingPointChangesNothingUnlessItIsMissing) {
+  store(0, 1);
+  memory.order(1);
+  store(1, 2);
+  EXPECT_EQ(images({0, 1}), (std::set<Words>{{0, 0}, {1, 0}, {1, 2}}));
+  EXPECT_EQ(memory.site_uses(1), 1U);
+  Stream stream;
+  memory.attach(stream);
+  memory.order(1);
+  EXPECT_TRUE(stream.empty()) << "an ordering point costs nothing";
+}
+
+TEST_F(Durability, WithoutItsOrderingPointAStoreMayOvertakeItsNeighbours) {
+  memory.disable_site(1);
+  store(0, 1);
+  memory.order(1);
+  store(1, 2);
+  store(2, 3);
+  EXPECT_EQ(images({0, 1, 2}),
+            (std::set<Words>{
+                {0, 0, 0}, {1, 0, 0}, {0, 2, 0}, {1, 2, 0}, {0, 0, 3}, {1, 0, 3}, {0, 2, 3}, {1, 2, 3}}));
+  EXPECT_EQ(memory.site_uses(1), 1U) << "a disabled site is reached all the same";
+  flush(0);
+  memory.sfence();
+  EXPECT_EQ(images({0, 1, 2}), (std::set<Words>{{1, 2, 3}}));
+}
+
+TEST_F(Durability, TheNextOrderingPointRestoresTheOrder) {
+  memory.disable_site(2);
+  store(0, 1);
+  memory.order(1);
+  store(1, 2);
+  memory.order(2);
+  store(2, 3);
+  memory.order(3);
+  store(3, 4);
+  // 1 before everything; 2 and 3 in either order; 4 after all.
+  const std::set<Words> expected{{0, 0, 0, 0}, {1, 0, 0, 0}, {1, 2, 0, 0},
+                                 {1, 0, 3, 0}, {1, 2, 3, 0}, {1, 2, 3, 4}};
+  EXPECT_EQ(images({0, 1, 2, 3}), expected);
+  std::set<Words> seen;
+  Random random(3);
+  for (int i = 0; i < 500; ++i)
+    seen.insert(after(memory.durability().sample(random), {0, 1, 2, 3}));
+  EXPECT_EQ(seen, expected);
+}
+
+TEST_F(Durability, AFenceEndsTheDisorderOfItsThreadOnly) {
+  Stream one;
+  Stream two;
+  memory.disable_site(1);
+  memory.attach(one, 1);
+  store(0, 1);
+  memory.order(1);
+  memory.attach(two, 2);
+  memory.sfence();
+  memory.attach(one, 1);
+  store(1, 2);
+  EXPECT_EQ(images({0, 1}), (std::set<Words>{{0, 0}, {1, 0}, {0, 2}, {1, 2}}));
+  memory.mfence();
+  store(2, 3);
+  EXPECT_EQ(images({0, 1, 2}), (std::set<Words>{{0, 0, 0}, {1, 0, 0}, {0, 2, 0}, {1, 2, 0}, {1, 2, 3}}));
+}
+
+TEST_F(Durability, AFlushWritesBackWhatHasLostItsOrder) {
+  memory.disable_site(1);
+  store(0, 1);
+  memory.order(1);
+  store(1, 2);
+  flush(0);
+  store(2, 3);
+  memory.sfence();
+  EXPECT_EQ(images({0, 1, 2}), (std::set<Words>{{1, 2, 0}, {1, 2, 3}}));
+}
+
+TEST_F(Durability, TheLogKeepsStoresAndPersistencePoints) {
+  memory.keep_log();
+  memory.label_operation(4);
+  store(9, 7);
+  memory.disable_site(2);
+  memory.order(2);
+  memory.flush(base + 72, 8, FlushKind::kClwb, 3);
+  memory.sfence(5);
+  const auto log = memory.log();
+  ASSERT_EQ(log.size(), 4U);
+  EXPECT_EQ(log[0].kind, OpKind::kStore);
+  EXPECT_EQ(log[0].address, base + 72);
+  EXPECT_EQ(log[0].data, (std::vector<std::byte>{std::byte{7}, {}, {}, {}, {}, {}, {}, {}}));
+  EXPECT_EQ(log[0].operation, 4U);
+  EXPECT_TRUE(log[1].order && log[1].disabled);
+  EXPECT_EQ(log[2].kind, OpKind::kClwb);
+  EXPECT_EQ(log[2].site, 3);
+  EXPECT_EQ(log[3].kind, OpKind::kSfence);
+  EXPECT_FALSE(log[3].disabled);
+}
+
 TEST(DurabilityEadr, StoresAreDurableAtOnceAndStreamedWordsAtTheFence) {
   SimMemory memory({.persistence = Persistence::kEadr});
   const Address base = memory.allocate(Medium::kPmem, 64);
@@ -225,6 +321,28 @@ TEST(DurabilityEadr, StoresAreDurableAtOnceAndStreamedWordsAtTheFence) {
   EXPECT_EQ(memory.word_state(base + 8), WordState::kMaybe);
   memory.sfence();
   EXPECT_EQ(memory.word_state(base + 8), WordState::kDurable);
+}
+
+TEST(DurabilityEadr, AMissingOrderingPointIsTheCompilersAndNotTheCaches) {
+  SimMemory memory({.persistence = Persistence::kEadr});
+  const Address base = memory.allocate(Medium::kPmem, 128);
+  memory.disable_site(1);
+  memory.store<std::uint64_t>(base, 1);
+  memory.sfence();
+  memory.store<std::uint64_t>(base + 8, 2);
+  memory.order(1);
+  memory.store<std::uint64_t>(base + 16, 3);
+  EXPECT_EQ(memory.word_state(base), WordState::kDurable);
+  EXPECT_EQ(memory.durability().count(100), 4U);  // any subset of the two
+  memory.order(2);
+  EXPECT_EQ(memory.durability().count(100), 1U);
+  EXPECT_EQ(memory.durability().uncertain_lines(), 0U);
+}
+
+TEST(SiteUses, SitesAreCountedOnlyWhileTracking) {
+  SimMemory memory;
+  memory.sfence(3);
+  EXPECT_EQ(memory.site_uses(3), 0U);
 }
 
 }  // namespace

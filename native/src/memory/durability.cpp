@@ -8,11 +8,11 @@
 
 namespace pmsim::memory {
 
-/// The distinct contents that one uncertain line or sector may have, each with the cached prefix behind it.
+/// The distinct contents that one uncertain line or sector may have, each with the durable stores behind it.
 struct DurabilityTracker::Cell {
   struct Content {
     std::vector<std::byte> bytes;
-    std::size_t prefix;
+    Choice choice;
   };
   Address address;
   bool is_line;
@@ -21,11 +21,12 @@ struct DurabilityTracker::Cell {
 
 namespace {
 
-constexpr std::size_t kMostStreamed = 20;  // 2^20 subsets of one line: beyond any useful limit
+constexpr std::size_t kMostFree = 20;  // 2^20 subsets of one line: beyond any useful limit
 
-std::size_t cached_in(const auto& pending) {
+/// How many pending stores follow the prefix rule.
+std::size_t ordered_in(const auto& pending) {
   return static_cast<std::size_t>(
-      std::ranges::count_if(pending, [](const auto& store) { return !store.streamed; }));
+      std::ranges::count_if(pending, [](const auto& store) { return !store.is_free(); }));
 }
 
 }  // namespace
@@ -39,14 +40,17 @@ void DurabilityTracker::apply(const Store& store, std::byte* line) noexcept {
 
 std::array<std::byte, kLineBytes> DurabilityTracker::replay(const Line& line, const Choice& choice) {
   std::array<std::byte, kLineBytes> bytes = line.certain;
-  std::size_t cached = 0;
-  std::size_t streamed = 0;
-  for (const Store& store : line.pending) {
-    const bool durable = store.streamed ? (choice.streamed >> streamed++ & 1) != 0 : cached++ < choice.prefix;
-    if (durable)
-      apply(store, bytes.data());
+  for (std::size_t index = 0; index < line.pending.size(); ++index) {
+    if (choice[index])
+      apply(line.pending[index], bytes.data());
   }
   return bytes;
+}
+
+DurabilityTracker::Segment& DurabilityTracker::segment() {
+  if (thread_ >= segments_.size())
+    segments_.resize(thread_ + 1);
+  return segments_[thread_];
 }
 
 void DurabilityTracker::store(Address address, std::span<const std::byte> data, const std::byte* line_before,
@@ -56,6 +60,11 @@ void DurabilityTracker::store(Address address, std::span<const std::byte> data, 
   auto [found, inserted] = lines_.try_emplace(line_address);
   if (inserted)
     std::memcpy(found->second.certain.data(), line_before, kLineBytes);
+  Segment& now = segment();
+  // Caches are durable: nothing to wait for, unless the compiler may have swapped the store.
+  const bool at_once = persistence_ == Persistence::kEadr && !streamed && !now.loose;
+  if (at_once)
+    now.before.try_emplace(line_address, found->second.certain);
   std::size_t done = 0;
   while (done < data.size()) {
     const std::size_t offset = address - line_address + done;
@@ -66,15 +75,24 @@ void DurabilityTracker::store(Address address, std::span<const std::byte> data, 
                 static_cast<std::uint8_t>(offset / kAtomicBytes),
                 static_cast<std::uint8_t>(((1U << count) - 1U) << byte),
                 streamed,
+                !streamed && now.loose,
+                now.begin,
                 {}};
     std::memcpy(store.bytes.data() + byte, data.data() + done, count);
     found->second.pending.push_back(store);
+    if (at_once)
+      now.stores.emplace_back(line_address, store);
     done += count;
   }
   if (streamed) {
     streams_.push_back({line_address, sequence_, thread_});
-  } else if (persistence_ == Persistence::kEadr) {
-    settle(line_address, [](const Store& pending) { return !pending.streamed; });
+  } else if (at_once) {
+    for (Segment& other : segments_) {
+      const auto before = other.before.find(line_address);
+      if (&other != &now && before != other.before.end())
+        std::memcpy(before->second.data() + (address - line_address), data.data(), data.size());
+    }
+    settle(line_address, [](const Store& pending) { return !pending.is_free(); });
   }
 }
 
@@ -128,6 +146,42 @@ void DurabilityTracker::fence() {
   std::erase_if(streams_, mine);
   std::erase_if(write_backs_, mine);
   std::erase_if(clflushes_, mine);
+  begin_segment();
+}
+
+void DurabilityTracker::order() { begin_segment(); }
+
+void DurabilityTracker::begin_segment() {
+  Segment& now = segment();
+  if (now.loose && persistence_ == Persistence::kEadr) {
+    // The compiler's freedom ends here, and no cache delays the stores any longer.
+    std::vector<Address> lines;
+    for (const auto& [address, line] : lines_)
+      lines.push_back(address);
+    for (const Address address : lines)
+      settle(address, [this](const Store& s) { return s.loose && s.thread == thread_; });
+  }
+  now = {.begin = sequence_, .loose = false, .stores = {}, .before = {}};
+}
+
+void DurabilityTracker::disorder() {
+  Segment& now = segment();
+  now.loose = true;
+  // With eADR the stores before the missing point are certain already; they may have been swapped with later
+  // ones, so that they are uncertain again. (Streamed words that they have overwritten meanwhile stay
+  // forgotten.)
+  for (const auto& [address, before] : now.before) {
+    Line& line = lines_[address];
+    line.certain = before;
+    for (const auto& [of, store] : now.stores) {
+      if (of != address)
+        continue;
+      const auto place = std::ranges::upper_bound(line.pending, store.sequence, {}, &Store::sequence);
+      line.pending.insert(place, store)->loose = true;
+    }
+  }
+  now.stores.clear();
+  now.before.clear();
 }
 
 void DurabilityTracker::write_sector(Address sector, const std::byte* data, const std::byte* sector_before) {
@@ -137,36 +191,68 @@ void DurabilityTracker::write_sector(Address sector, const std::byte* data, cons
   std::memcpy(versions.emplace_back().data(), data, kSectorBytes);
 }
 
-/// How many pending cached stores of its line a clflush wrote back.
-std::size_t DurabilityTracker::prefix_of(const WriteBack& clflush) const {
-  const auto found = lines_.find(clflush.line);
-  if (found == lines_.end())
-    return 0;
-  return static_cast<std::size_t>(std::ranges::count_if(found->second.pending, [&](const Store& store) {
-    return !store.streamed && store.sequence <= clflush.sequence;
-  }));
+bool DurabilityTracker::closed(const Line& line, const Choice& choice) {
+  if (std::ranges::none_of(line.pending, &Store::loose))
+    return true;  // every prefix is
+  for (std::size_t later = 0; later < line.pending.size(); ++later) {
+    const Store& store = line.pending[later];
+    if (!choice[later] || store.streamed)
+      continue;
+    for (std::size_t first = 0; first < later; ++first) {
+      const Store& before = line.pending[first];
+      if (!before.streamed && !choice[first] && (!store.loose || before.sequence <= store.after))
+        return false;
+    }
+  }
+  return true;
 }
 
-bool DurabilityTracker::includes_later(const WriteBack& clflush,
-                                       const std::map<Address, std::size_t>& prefixes) const {
+void DurabilityTracker::close(const Line& line, Choice& choice) {
+  if (std::ranges::none_of(line.pending, &Store::loose))
+    return;
+  // From the newest: what it asks for is older, and asks in its turn.
+  for (std::size_t later = line.pending.size(); later-- > 0;) {
+    const Store& store = line.pending[later];
+    if (!choice[later] || store.streamed)
+      continue;
+    for (std::size_t first = 0; first < later; ++first) {
+      const Store& before = line.pending[first];
+      if (!before.streamed && (!store.loose || before.sequence <= store.after))
+        choice[first] = true;
+    }
+  }
+}
+
+bool DurabilityTracker::complete(const WriteBack& clflush, const Choices& choices) const {
+  const auto found = lines_.find(clflush.line);
+  if (found == lines_.end())
+    return true;
+  const Line& line = found->second;
+  const Choice& choice = choices.at(clflush.line);
+  for (std::size_t index = 0; index < line.pending.size(); ++index) {
+    const Store& store = line.pending[index];
+    if (!store.streamed && store.sequence <= clflush.sequence && !choice[index])
+      return false;
+  }
+  return true;
+}
+
+bool DurabilityTracker::includes_later(const WriteBack& clflush, const Choices& choices) const {
   for (const auto& [address, line] : lines_) {
-    std::size_t left = prefixes.at(address);
-    for (const Store& store : line.pending) {
-      if (store.streamed)
-        continue;
-      if (left-- == 0)
-        break;
-      if (store.thread == clflush.thread && store.sequence > clflush.sequence)
+    const Choice& choice = choices.at(address);
+    for (std::size_t index = 0; index < line.pending.size(); ++index) {
+      const Store& store = line.pending[index];
+      if (!store.streamed && choice[index] && store.thread == clflush.thread &&
+          store.sequence > clflush.sequence)
         return true;
     }
   }
   return false;
 }
 
-bool DurabilityTracker::legal(const std::map<Address, std::size_t>& prefixes) const {
+bool DurabilityTracker::legal(const Choices& choices) const {
   return std::ranges::all_of(clflushes_, [&](const WriteBack& clflush) {
-    const auto found = prefixes.find(clflush.line);
-    return found == prefixes.end() || found->second >= prefix_of(clflush) || !includes_later(clflush, prefixes);
+    return complete(clflush, choices) || !includes_later(clflush, choices);
   });
 }
 
@@ -177,7 +263,7 @@ std::optional<std::vector<DurabilityTracker::Cell>> DurabilityTracker::cells(std
     std::vector<Cell::Content> distinct;
     for (Cell::Content& content : cell.contents) {
       const bool seen = std::ranges::any_of(distinct, [&](const Cell::Content& other) {
-        return other.bytes == content.bytes && (clflushes_.empty() || other.prefix == content.prefix);
+        return other.bytes == content.bytes && (clflushes_.empty() || other.choice == content.choice);
       });
       if (!seen)
         distinct.push_back(std::move(content));
@@ -190,15 +276,28 @@ std::optional<std::vector<DurabilityTracker::Cell>> DurabilityTracker::cells(std
     return true;
   };
   for (const auto& [address, line] : lines_) {
-    const std::size_t cached = cached_in(line.pending);
-    const std::size_t streamed = line.pending.size() - cached;
-    if (streamed > kMostStreamed || (cached + 1) > (limit >> streamed))
+    const std::size_t ordered = ordered_in(line.pending);
+    const std::size_t free = line.pending.size() - ordered;
+    if (free > kMostFree || (ordered + 1) > (limit >> free))
       return std::nullopt;
     Cell cell{address, true, {}};
-    for (std::uint64_t subset = 0; subset < (std::uint64_t{1} << streamed); ++subset) {
-      for (std::size_t prefix = 0; prefix <= cached; ++prefix) {
-        const auto bytes = replay(line, {prefix, subset});
-        cell.contents.push_back({{bytes.begin(), bytes.end()}, prefix});
+    Choice choice(line.pending.size());
+    for (std::uint64_t subset = 0; subset < (std::uint64_t{1} << free); ++subset) {
+      for (std::size_t prefix = 0; prefix <= ordered; ++prefix) {
+        std::size_t bit = 0;
+        std::size_t left = prefix;
+        for (std::size_t index = 0; index < choice.size(); ++index) {
+          if (line.pending[index].is_free()) {
+            choice[index] = (subset >> bit++ & 1) != 0;
+          } else {
+            choice[index] = left > 0;
+            left -= left > 0 ? 1 : 0;
+          }
+        }
+        if (!closed(line, choice))
+          continue;
+        const auto bytes = replay(line, choice);
+        cell.contents.push_back({{bytes.begin(), bytes.end()}, choice});
       }
     }
     if (!add(std::move(cell)))
@@ -207,7 +306,7 @@ std::optional<std::vector<DurabilityTracker::Cell>> DurabilityTracker::cells(std
   for (const auto& [address, versions] : sectors_) {
     Cell cell{address, false, {}};
     for (const SectorBytes& version : versions)
-      cell.contents.push_back({{version.begin(), version.end()}, 0});
+      cell.contents.push_back({{version.begin(), version.end()}, {}});
     if (!add(std::move(cell)))
       return std::nullopt;
   }
@@ -222,15 +321,15 @@ std::optional<std::vector<DurableImage>> DurabilityTracker::enumerate(std::uint6
   std::vector<std::size_t> choice(found->size(), 0);
   for (;;) {
     DurableImage image;
-    std::map<Address, std::size_t> prefixes;
+    Choices choices;
     for (std::size_t cell = 0; cell < found->size(); ++cell) {
       const Cell::Content& content = (*found)[cell].contents[choice[cell]];
       image.push_back({(*found)[cell].address, content.bytes});
       if ((*found)[cell].is_line)
-        prefixes[(*found)[cell].address] = content.prefix;
+        choices[(*found)[cell].address] = content.choice;
     }
-    // Several prefixes can give the same bytes; without a clflush they have been merged already.
-    if (legal(prefixes) && (clflushes_.empty() || std::ranges::find(images, image) == images.end())) {
+    // Several choices can give the same bytes; without a clflush they have been merged already.
+    if (legal(choices) && (clflushes_.empty() || std::ranges::find(images, image) == images.end())) {
       images.push_back(std::move(image));
     }
     std::size_t cell = 0;
@@ -256,28 +355,36 @@ std::optional<std::uint64_t> DurabilityTracker::count(std::uint64_t limit) const
 }
 
 DurableImage DurabilityTracker::sample(Random& random) const {
-  std::map<Address, std::size_t> prefixes;
-  for (const auto& [address, line] : lines_)
-    prefixes[address] = random.below(cached_in(line.pending) + 1);
+  Choices choices;
+  for (const auto& [address, line] : lines_) {
+    Choice& choice = choices[address];
+    choice.resize(line.pending.size());
+    std::size_t left = random.below(ordered_in(line.pending) + 1);
+    for (std::size_t index = 0; index < choice.size(); ++index) {
+      if (line.pending[index].is_free()) {
+        choice[index] = (random.next() & 1) != 0;
+      } else {
+        choice[index] = left > 0;
+        left -= left > 0 ? 1 : 0;
+      }
+    }
+    close(line, choice);
+  }
   // A clflush raises its line only by stores older than itself, so one pass from the newest to the oldest
   // suffices.
   for (auto clflush = clflushes_.rbegin(); clflush != clflushes_.rend(); ++clflush) {
-    const auto found = prefixes.find(clflush->line);
-    if (found != prefixes.end() && includes_later(*clflush, prefixes)) {
-      found->second = std::max(found->second, prefix_of(*clflush));
+    const auto found = lines_.find(clflush->line);
+    if (found == lines_.end() || !includes_later(*clflush, choices))
+      continue;
+    const Line& line = found->second;
+    for (std::size_t index = 0; index < line.pending.size(); ++index) {
+      if (!line.pending[index].streamed && line.pending[index].sequence <= clflush->sequence)
+        choices[clflush->line][index] = true;
     }
   }
   DurableImage image;
   for (const auto& [address, line] : lines_) {
-    std::array<std::byte, kLineBytes> bytes = line.certain;
-    std::size_t left = prefixes[address];
-    for (const Store& store : line.pending) {
-      const bool durable = store.streamed ? (random.next() & 1) != 0 : left > 0;
-      if (!store.streamed && left > 0)
-        --left;
-      if (durable)
-        apply(store, bytes.data());
-    }
+    const auto bytes = replay(line, choices.at(address));
     image.push_back({address, {bytes.begin(), bytes.end()}});
   }
   for (const auto& [address, versions] : sectors_) {

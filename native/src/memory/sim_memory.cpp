@@ -35,6 +35,7 @@ Address SimMemory::allocate(Medium medium, std::uint64_t bytes, const RegionOpti
 
 void SimMemory::attach(Stream& stream, std::uint32_t thread) noexcept {
   stream_ = &stream;
+  thread_ = thread;
   if (durability_)
     durability_->set_thread(thread);
 }
@@ -70,6 +71,10 @@ void SimMemory::put_tracked(Region& region, OpKind kind, Address address, std::s
     const Address line = address & ~kLineMask;
     const auto part = from.first(std::min<std::size_t>(from.size(), kLineBytes - (address - line)));
     emit(kind, address, static_cast<std::uint32_t>(part.size()));
+    if (region.persistent && log_) {
+      log_->push_back(
+          {kind, false, false, operation_, thread_, kNoSite, address, part.size(), {part.begin(), part.end()}});
+    }
     if (region.persistent)
       durability_->store(address, part, region.data.data() + (line - region.base), streamed);
     if (region.wear)
@@ -90,6 +95,22 @@ void SimMemory::track_flush(Address line, FlushKind kind) {
     return;
   durability_->flush(line, kind);
   step();
+}
+
+void SimMemory::note(OpKind kind, Site site, Address address, std::size_t bytes) {
+  if (site >= site_uses_.size())
+    site_uses_.resize(std::size_t{site} + 1);
+  ++site_uses_[site];
+  if (log_)
+    log_->push_back({kind, false, site == disabled_site_, operation_, thread_, site, address, bytes, {}});
+}
+
+void SimMemory::track_order(Site site) {
+  note(OpKind::kCompute, site, 0, 0);
+  if (log_)
+    log_->back().order = true;
+  if (durability_)
+    site == disabled_site_ ? durability_->disorder() : durability_->order();
 }
 
 void SimMemory::track_fence() {
@@ -123,6 +144,17 @@ void SimMemory::block_write(Address device, Address source, std::size_t bytes) {
   const std::byte* data = from.data.data() + (source - from.base);
   for (std::uint64_t done = 0; done < bytes; done += kSectorBytes) {
     if (to.persistent) {
+      if (log_) {
+        log_->push_back({OpKind::kBlockWrite,
+                         false,
+                         false,
+                         operation_,
+                         thread_,
+                         kNoSite,
+                         device + done,
+                         kSectorBytes,
+                         {data + done, data + done + kSectorBytes}});
+      }
       durability_->write_sector(device + done, data + done, to.data.data() + (device + done - to.base));
     }
     copy_in(to, device + done, {data + done, kSectorBytes});
@@ -132,6 +164,8 @@ void SimMemory::block_write(Address device, Address source, std::size_t bytes) {
 }
 
 void SimMemory::block_flush(Site site) {
+  if (tracking_)
+    note(OpKind::kBlockFlush, site, 0, 0);
   if (site == disabled_site_)
     return;
   emit(OpKind::kBlockFlush, medium_base(Medium::kBlock), 0, 0, site);

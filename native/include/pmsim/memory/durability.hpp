@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "pmsim/core/random.hpp"
@@ -38,9 +39,10 @@ using DurableImage = std::vector<CellBytes>;
 ///
 /// A line's image is the replay, in program order, of its certain stores, a prefix of its other cached stores,
 /// and any subset of its streamed words. Lines are independent, except that a store that follows a clflush of
-/// the same thread is not durable before what the clflush wrote back. Only uncertain lines are kept: when
-/// everything in a line is certain, the visible bytes are the durable ones. Stores that are never flushed are
-/// kept forever, so this is for checks, not for hour-long runs.
+/// the same thread is not durable before what the clflush wrote back. A missing ordering point (disorder())
+/// frees the cached stores behind it from the prefix rule until the thread's next ordering point or fence. Only
+/// uncertain lines are kept: when everything in a line is certain, the visible bytes are the durable ones.
+/// Stores that are never flushed are kept forever, so this is for checks, not for hour-long runs.
 class DurabilityTracker {
  public:
   explicit DurabilityTracker(Persistence persistence) noexcept : persistence_(persistence) {}
@@ -52,6 +54,13 @@ class DurabilityTracker {
   void store(Address address, std::span<const std::byte> data, const std::byte* line_before, bool streamed);
   void flush(Address line, FlushKind kind);
   void fence();
+  /// An ordering point: between two stores of the thread to one line, neither compiler nor CPU swaps them.
+  void order();
+  /// The ordering point is missing. The thread's cached stores from here to its next ordering point or fence
+  /// may become durable without each other and without the stores since the last ordering point or fence; what
+  /// lies before that still comes first. (With eADR the same, as the compiler's freedom has nothing to do with
+  /// caches.)
+  void disorder();
 
   /// A write of one sector; `sector_before` are its 512 bytes before it.
   void write_sector(Address sector, const std::byte* data, const std::byte* sector_before);
@@ -76,7 +85,11 @@ class DurabilityTracker {
     std::uint8_t word;  ///< 0..7 within the line
     std::uint8_t mask;  ///< bytes of the word that count
     bool streamed;
+    bool loose;           ///< cached, and behind a missing ordering point
+    std::uint64_t after;  ///< of a loose store: the stores of its line up to this one come first
     std::array<std::byte, 8> bytes;
+    /// Free of the prefix rule.
+    [[nodiscard]] bool is_free() const noexcept { return streamed || loose; }
   };
   struct Line {
     std::array<std::byte, kLineBytes> certain;
@@ -89,11 +102,18 @@ class DurabilityTracker {
     std::uint64_t sequence;
     std::uint32_t thread;
   };
-  /// One possible content of a line and the choice that leads to it.
-  struct Choice {
-    std::size_t prefix;      ///< cached stores that are durable
-    std::uint64_t streamed;  ///< bit per streamed store
+  /// What a thread has stored since its last ordering point or fence.
+  struct Segment {
+    std::uint64_t begin = 0;  ///< sequence number of the last store before it
+    bool loose = false;       ///< an ordering point is missing in it
+    /// With eADR only: its cached stores and their lines before them, should an ordering point turn out
+    /// missing.
+    std::vector<std::pair<Address, Store>> stores;
+    std::map<Address, std::array<std::byte, kLineBytes>> before;
   };
+  /// Per pending store of a line, whether it is durable.
+  using Choice = std::vector<bool>;
+  using Choices = std::map<Address, Choice>;
   struct Cell;
 
   static void apply(const Store& store, std::byte* line) noexcept;
@@ -101,10 +121,16 @@ class DurabilityTracker {
   template <typename Chosen>
   void settle(Address address, Chosen chosen);
   [[nodiscard]] std::optional<std::vector<Cell>> cells(std::uint64_t limit) const;
-  [[nodiscard]] bool legal(const std::map<Address, std::size_t>& prefixes) const;
-  [[nodiscard]] bool includes_later(const WriteBack& clflush,
-                                    const std::map<Address, std::size_t>& prefixes) const;
-  [[nodiscard]] std::size_t prefix_of(const WriteBack& clflush) const;
+  [[nodiscard]] Segment& segment();
+  void begin_segment();
+  /// Whether every durable store of the line has the stores that come first with it.
+  [[nodiscard]] static bool closed(const Line& line, const Choice& choice);
+  /// Adds those stores.
+  static void close(const Line& line, Choice& choice);
+  /// The line's cached stores that `clflush` wrote back are durable.
+  [[nodiscard]] bool complete(const WriteBack& clflush, const Choices& choices) const;
+  [[nodiscard]] bool includes_later(const WriteBack& clflush, const Choices& choices) const;
+  [[nodiscard]] bool legal(const Choices& choices) const;
 
   Persistence persistence_;
   std::uint32_t thread_ = 0;
@@ -115,6 +141,7 @@ class DurabilityTracker {
   std::vector<WriteBack> write_backs_;  ///< flushes that await their fence
   std::vector<WriteBack> streams_;      ///< lines streamed to since the thread's last fence
   std::vector<WriteBack> clflushes_;    ///< order between a clflush and its thread's later stores
+  std::vector<Segment> segments_;       ///< by thread
 };
 
 }  // namespace pmsim::memory

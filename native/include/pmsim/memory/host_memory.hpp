@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -86,6 +87,8 @@ class HostMemory {
   }
   void sfence(Site = kNoSite) noexcept { instruction::sfence(); }
   void mfence(Site = kNoSite) noexcept { instruction::mfence(); }
+  /// Stores are volatile where they are words, but payloads are not: nothing moves across this.
+  void order(Site = kNoSite) noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
   void prefetch(Address address) { __builtin_prefetch(at(address, 1), 0, 3); }
   void compute(std::uint64_t, std::uint32_t) noexcept {}  // the real computation is the algorithm's own code
   void block_read(Address device, Address destination, std::size_t bytes);

@@ -14,7 +14,8 @@ namespace pmsim::memory {
 /// persistent structures stay valid after a restart and are the same on SimMemory and HostMemory.
 using Address = std::uint64_t;
 
-/// Names one flush or fence of an algorithm's source for the crash checker; unique within the algorithm.
+/// Names one flush, fence or ordering point of an algorithm's source for the crash checker; unique within the
+/// algorithm.
 using Site = std::uint16_t;
 inline constexpr Site kNoSite = 0;
 
@@ -55,6 +56,9 @@ inline constexpr std::size_t kSectorBytes = 512;
 ///    stores.
 ///  - Streamed words are durable in any order, and surely after the thread's next sfence or mfence.
 ///  - Failure atomicity is 8 aligned bytes, whatever the size of the access.
+///  - order is an ordering point between two stores to the same line. It costs no instruction: the CPU keeps
+///  the
+///    order anyway, and the compiler must be told to. It says nothing about different lines.
 /// Block device
 ///  - block_read and block_write move whole sectors between a kBlock address and a dram or pmem address, and
 ///  wait.
@@ -77,6 +81,7 @@ concept Memory =
       { memory.flush(address, bytes, kind, site) } -> std::same_as<void>;
       { memory.sfence(site) } -> std::same_as<void>;
       { memory.mfence(site) } -> std::same_as<void>;
+      { memory.order(site) } -> std::same_as<void>;
       { memory.prefetch(address) } -> std::same_as<void>;
       { memory.compute(word, instructions) } -> std::same_as<void>;
       { memory.block_read(address, address, bytes) } -> std::same_as<void>;

@@ -16,6 +16,7 @@
 #include "pmsim/memory/mapped_bytes.hpp"
 #include "pmsim/memory/memory.hpp"
 #include "pmsim/memory/region.hpp"
+#include "pmsim/memory/store_log.hpp"
 #include "pmsim/memory/stream.hpp"
 #include "pmsim/memory/wear.hpp"
 
@@ -76,7 +77,11 @@ class SimMemory {
       put<OpKind::kStreamStore>(address, from);
   }
   void flush(Address address, std::size_t bytes, FlushKind kind = FlushKind::kClwb, Site site = kNoSite) {
-    if (bytes == 0 || site == disabled_site_)
+    if (bytes == 0)
+      return;
+    if (tracking_) [[unlikely]]
+      note(op_kind(kind), site, address, bytes);
+    if (site == disabled_site_)
       return;
     static_cast<void>(region_of(address, bytes));
     for (Address line = address & ~kLineMask; line < address + bytes; line += kLineBytes) {
@@ -87,6 +92,11 @@ class SimMemory {
   }
   void sfence(Site site = kNoSite) { fence(OpKind::kSfence, site); }
   void mfence(Site site = kNoSite) { fence(OpKind::kMfence, site); }
+  /// Emits nothing: an ordering point costs nothing.
+  void order(Site site = kNoSite) {
+    if (tracking_) [[unlikely]]
+      track_order(site);
+  }
   void prefetch(Address address) { emit(OpKind::kPrefetch, address & ~kLineMask, kLineBytes); }
   void compute(std::uint64_t cycles, std::uint32_t instructions) {
     emit(OpKind::kCompute, cycles, instructions);
@@ -97,9 +107,24 @@ class SimMemory {
   void operation_begin() { emit(OpKind::kOperationBegin, 0, 0); }
   void operation_end() { emit(OpKind::kOperationEnd, 0, 0); }
 
-  /// Makes the flushes and fences of one site do nothing: the mutation test of the crash checker. kNoSite
-  /// enables all.
+  /// Makes the flushes, fences and ordering points of one site do nothing: the mutation test of the crash
+  /// checker. kNoSite enables all.
   void disable_site(Site site) noexcept { disabled_site_ = site == kNoSite ? kNothingDisabled : site; }
+
+  /// How often a persistence point has been executed while tracking, disabled or not: a mutation test must not
+  /// pass because its point was never reached.
+  [[nodiscard]] std::uint64_t site_uses(Site site) const noexcept {
+    return site < site_uses_.size() ? site_uses_[site] : 0;
+  }
+
+  /// From now on, while tracking, what changes durability is written down, for counter-examples.
+  void keep_log() { log_.emplace(); }
+  /// Empty when it is not kept.
+  [[nodiscard]] std::span<const LogEntry> log() const noexcept {
+    return log_ ? std::span<const LogEntry>(*log_) : std::span<const LogEntry>();
+  }
+  /// What LogEntry::operation says from now on.
+  void label_operation(std::uint32_t operation) noexcept { operation_ = operation; }
 
   /// Called after each micro-operation that can change what is durable, while tracking: where a crash checker
   /// looks. The callback must not use this memory except through const functions.
@@ -206,6 +231,8 @@ class SimMemory {
     copy_in(region, address, from);
   }
   void fence(OpKind kind, Site site) {
+    if (tracking_) [[unlikely]]
+      note(kind, site, 0, 0);
     if (site == disabled_site_)
       return;
     emit(kind, 0, 0, 0, site);
@@ -216,6 +243,9 @@ class SimMemory {
   void put_tracked(Region& region, OpKind kind, Address address, std::span<const std::byte> from);
   void track_flush(Address line, FlushKind kind);
   void track_fence();
+  void track_order(Site site);
+  /// Counts the use of a site and writes the log.
+  void note(OpKind kind, Site site, Address address, std::size_t bytes);
   [[nodiscard]] Region& block_region(Address device, std::size_t bytes);
   void step() const {
     if (on_step_)
@@ -231,6 +261,10 @@ class SimMemory {
   std::vector<std::unique_ptr<Region>> all_;
   std::optional<DurabilityTracker> durability_;
   std::function<void()> on_step_;
+  std::vector<std::uint64_t> site_uses_;
+  std::optional<std::vector<LogEntry>> log_;
+  std::uint32_t thread_ = 0;
+  std::uint32_t operation_ = 0;
 };
 
 static_assert(Memory<SimMemory>);
