@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['SimMemory', 'fields', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['SimMemory', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -88,6 +88,22 @@ class SimMemory:
 def fields() -> list[dict[str, typing.Any]]:
     """
     Every platform parameter: section, name, quantity, minimum, maximum (base units) and meaning.
+    """
+def host_benchmarks() -> list[str]:
+    """
+    Names of the benchmarks of this machine.
+    """
+def host_features() -> dict[str, typing.Any]:
+    """
+    Which instructions of HostMemory this CPU has.
+    """
+def host_measure(benchmark: str, parameters: collections.abc.Mapping[str, int | str], *, path: str = '', large_pages: bool = True, repetitions: int = 15, seconds: float = 0.01) -> dict[str, typing.Any]:
+    """
+    Times a benchmark on this machine, with the file `path` behind its pmem window. A dictionary of lists, one value per repetition (ns_per_operation, operations_per_s, cpu_share), and threads, bytes_per_operation, pinned, is_dax. Raises ConfigError.
+    """
+def host_processors() -> list[int]:
+    """
+    Numbers of the processors that this process may use.
     """
 def simulate(workload: str, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], parameters: collections.abc.Mapping[str, int | str], seed: int) -> list[dict[str, typing.Any]]:
     """

@@ -14,6 +14,9 @@ namespace pmsim::memory {
 
 namespace {
 
+constexpr std::uint64_t kSmallPage = 4096;
+constexpr std::uint64_t kLargePage = std::uint64_t{1} << 21;
+
 [[noreturn]] void fail(const std::string& path, const std::string& what, const std::string& remedy) {
   const int error = errno;
   throw ConfigError(path + ": " + what + ": " + std::strerror(error) + "; " + remedy);
@@ -43,14 +46,30 @@ FileDescriptor::~FileDescriptor() {
     ::close(descriptor_);
 }
 
-HostMapping HostMapping::anonymous(std::uint64_t bytes) {
+HostMapping HostMapping::anonymous(std::uint64_t bytes, bool large_pages) {
   if (bytes == 0)
     return {};
-  void* data =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED)
+  const std::uint64_t slack = large_pages ? kLargePage : 0;
+  void* mapped = ::mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED)
     fail("anonymous memory", std::to_string(bytes) + " bytes are refused", "lower the capacity");
-  return {static_cast<std::byte*>(data), bytes, false};
+  auto* data = static_cast<std::byte*>(mapped);
+  if (large_pages) {
+    // Keep the aligned part. The lengths of both rests are whole small pages as far as mmap rounds them.
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    const std::uint64_t before = (kLargePage - address % kLargePage) % kLargePage;
+    const std::uint64_t kept = (bytes + kSmallPage - 1) / kSmallPage * kSmallPage;
+    if (before > 0)
+      ::munmap(data, before);
+    if (slack > before)
+      ::munmap(data + before + kept, slack - before);
+    data += before;
+#if defined(MADV_HUGEPAGE)
+    static_cast<void>(::madvise(data, bytes, MADV_HUGEPAGE));  // a wish: small pages are slower, not wrong
+#endif
+  }
+  return {data, bytes, false};
 }
 
 HostMapping HostMapping::file(const std::string& path, std::uint64_t bytes) {

@@ -7,10 +7,12 @@ namespace pmsim::memory {
 HostMemory::HostMemory(const HostOptions& options)
     : features_(options.features), stream_width_(widest_stream(options.features)), table_(options.capacities) {
   const auto& bytes = options.capacities.bytes;
-  windows_[index_of(Medium::kDram)] = HostMapping::anonymous(bytes[index_of(Medium::kDram)]);
+  windows_[index_of(Medium::kDram)] =
+      HostMapping::anonymous(bytes[index_of(Medium::kDram)], options.large_pages);
   const std::uint64_t pmem = bytes[index_of(Medium::kPmem)];
-  windows_[index_of(Medium::kPmem)] =
-      options.pmem_path.empty() ? HostMapping::anonymous(pmem) : HostMapping::file(options.pmem_path, pmem);
+  windows_[index_of(Medium::kPmem)] = options.pmem_path.empty()
+                                          ? HostMapping::anonymous(pmem, options.large_pages)
+                                          : HostMapping::file(options.pmem_path, pmem);
   const std::uint64_t block = bytes[index_of(Medium::kBlock)];
   if (block == 0)
     return;

@@ -28,7 +28,8 @@ class FileDescriptor {
 class HostMapping {
  public:
   HostMapping() = default;
-  [[nodiscard]] static HostMapping anonymous(std::uint64_t bytes);
+  /// With `large_pages` aligned to 2 MiB, and the system is asked to use pages of that size; it may not.
+  [[nodiscard]] static HostMapping anonymous(std::uint64_t bytes, bool large_pages = false);
   /// MAP_SYNC where the file system offers it (DAX), otherwise an ordinary shared mapping and is_dax() false.
   [[nodiscard]] static HostMapping file(const std::string& path, std::uint64_t bytes);
   HostMapping(HostMapping&& other) noexcept

@@ -27,6 +27,8 @@ struct HostOptions {
   /// File or device behind the block window; needed when capacities hold block bytes.
   std::string block_path;
   bool block_direct = false;  ///< O_DIRECT: past the page cache, which otherwise hides the device
+  /// Anonymous memory is aligned to 2 MiB, and the system is asked for pages of that size.
+  bool large_pages = false;
   /// Instructions to use; a test may take some away.
   CpuFeatures features = cpu_features();
 };

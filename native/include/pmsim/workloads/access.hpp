@@ -30,14 +30,26 @@ enum class Access : std::uint8_t { kLoad, kStore, kStoreClwb, kStoreClflushOpt, 
   return Access::kStream;
 }
 
+/// Makes the compiler believe that somebody looks at what was read: on HostMemory the loads stay.
+template <typename T>
+inline void consume(const T& value) noexcept {
+  asm volatile("" ::"m"(value));
+}
+
 /// Touches one whole line; a flush follows its store at once, as in LATTester and PerMA-Bench.
 template <memory::Memory M>
 void touch_line(M& memory, memory::Address address, Access access) {
-  static constexpr Line kLine{};
+  // Not zeros: there are processors that do not write back a line of zeros over zeros.
+  static constexpr Line kLine = [] {
+    Line line;
+    line.fill(std::byte{0x5a});
+    return line;
+  }();
   switch (access) {
     case Access::kLoad: {
       Line line;
       memory.read(address, line);
+      consume(line);
       break;
     }
     case Access::kStream:

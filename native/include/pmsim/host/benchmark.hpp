@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pmsim::host {
+
+/// Where a benchmark puts its memory.
+struct Place {
+  std::string path;         ///< file behind the pmem window; empty: anonymous memory, which is DRAM
+  bool large_pages = true;  ///< ask for 2 MiB pages; what the system grants is its business
+};
+
+/// A piece of work that can be timed on this machine. Threads call run() at once, each with a number of its
+/// own.
+class Benchmark {
+ public:
+  Benchmark() = default;
+  Benchmark(const Benchmark&) = delete;
+  Benchmark& operator=(const Benchmark&) = delete;
+  virtual ~Benchmark() = default;
+
+  [[nodiscard]] virtual std::uint32_t threads() const { return 1; }
+  /// Bytes that one operation moves; 0 where that means nothing.
+  [[nodiscard]] virtual std::uint64_t bytes_per_operation() const { return 0; }
+  /// Operations that a thread may do in one repetition; 0: as many as fit into its time.
+  [[nodiscard]] virtual std::uint64_t limit() const { return 0; }
+  /// Before each repetition, not timed: back to the state in which it should start.
+  virtual void reset() {}
+  /// Executes operations of one thread.
+  virtual void run(std::uint32_t thread, std::uint64_t operations) = 0;
+  /// Time of an operation [ns] in the last repetition, where the benchmark itself has taken it; otherwise it
+  /// follows from the number of operations.
+  [[nodiscard]] virtual std::optional<double> own_time_ns() { return std::nullopt; }
+  /// True where the memory under test is a DAX mapping made with MAP_SYNC.
+  [[nodiscard]] virtual bool is_dax() const { return false; }
+};
+
+struct RunOptions {
+  std::uint32_t repetitions = 15;
+  /// Length of one repetition. Short ones are rarely interrupted; the median forgets those that are.
+  double seconds = 0.01;
+  /// Called between repetitions; may throw, for example because the user pressed Ctrl-C.
+  std::function<void()> poll;
+};
+
+/// One repetition.
+struct Sample {
+  double ns_per_operation = 0;  ///< of one thread
+  double operations_per_s = 0;  ///< of all threads together
+  double cpu_share = 1;         ///< processor time over elapsed time, of the thread that was disturbed most
+};
+
+struct Measured {
+  std::vector<Sample> samples;
+  bool pinned = false;  ///< each thread stayed on one processor
+};
+
+/// Times a benchmark: warms up, then repeats; in a repetition all threads start together.
+[[nodiscard]] Measured measure(Benchmark& benchmark, const RunOptions& options);
+
+/// Processors that this process may use.
+[[nodiscard]] std::vector<int> usable_processors();
+
+}  // namespace pmsim::host

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pmsim/host/benchmark.hpp"
+#include "pmsim/memory/host_mapping.hpp"
+#include "pmsim/memory/host_memory.hpp"
+
+namespace pmsim::host {
+
+/// HostMemory with `bytes` behind the pmem window, where `place` says, and behind the dram window. Throws
+/// ConfigError where the CPU or the operating system refuses.
+[[nodiscard]] memory::HostMemory host_memory(const Place& place, std::uint64_t bytes);
+
+/// Raw memory for what is too fast for HostMemory's check of every address: chases through the caches.
+[[nodiscard]] memory::HostMapping raw_mapping(const Place& place, std::uint64_t bytes);
+
+/// Writes every page once, so that no page fault falls into a measurement.
+void touch_pages(std::byte* data, std::uint64_t bytes) noexcept;
+
+/// Puts the lines out of all caches, with the best instruction there is.
+void evict(const std::byte* data, std::uint64_t bytes) noexcept;
+
+}  // namespace pmsim::host

@@ -1,0 +1,41 @@
+#include "pmsim/host/region.hpp"
+
+#include "pmsim/core/error.hpp"
+
+namespace pmsim::host {
+
+namespace {
+
+constexpr std::uint64_t kTouchStep = 4096;
+
+}  // namespace
+
+memory::HostMemory host_memory(const Place& place, std::uint64_t bytes) {
+  memory::HostOptions options;
+  options.capacities = memory::Capacities::of(bytes, bytes, 0);
+  options.pmem_path = place.path;
+  options.large_pages = place.large_pages;
+  return memory::HostMemory(options);
+}
+
+memory::HostMapping raw_mapping(const Place& place, std::uint64_t bytes) {
+  // Refuses a machine without the instructions, as HostMemory does.
+  static_cast<void>(memory::widest_stream(memory::cpu_features()));
+  return place.path.empty() ? memory::HostMapping::anonymous(bytes, place.large_pages)
+                            : memory::HostMapping::file(place.path, bytes);
+}
+
+void touch_pages(std::byte* data, std::uint64_t bytes) noexcept {
+  for (std::uint64_t offset = 0; offset < bytes; offset += kTouchStep)
+    *reinterpret_cast<volatile std::byte*>(data + offset) = std::byte{0};
+}
+
+void evict(const std::byte* data, std::uint64_t bytes) noexcept {
+  const auto flush =
+      memory::cpu_features().clflushopt ? &memory::instruction::clflushopt : &memory::instruction::clflush;
+  for (std::uint64_t offset = 0; offset < bytes; offset += memory::kLineBytes)
+    flush(data + offset);
+  memory::instruction::mfence();
+}
+
+}  // namespace pmsim::host

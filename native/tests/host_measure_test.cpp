@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/host/registry.hpp"
+#include "pmsim/memory/host_cpu.hpp"
+
+namespace pmsim::host {
+namespace {
+
+using Values = std::map<std::string, Parameters::Value>;
+
+/// Counts what it is asked to do.
+class Counting final : public Benchmark {
+ public:
+  Counting(std::uint32_t threads, std::uint64_t limit) : threads_(threads), limit_(limit) {}
+  [[nodiscard]] std::uint32_t threads() const override { return threads_; }
+  [[nodiscard]] std::uint64_t limit() const override { return limit_; }
+  void reset() override {
+    ++resets;
+    since_reset = 0;
+  }
+  void run(std::uint32_t thread, std::uint64_t operations) override {
+    if (fails && resets > 0 && thread + 1 == threads_)
+      throw ConfigError("made to fail");
+    since_reset += operations;
+    most_since_reset = std::max(most_since_reset.load(), since_reset.load());
+  }
+  std::atomic<std::uint64_t> since_reset{0};
+  std::atomic<std::uint64_t> most_since_reset{0};
+  int resets = 0;
+  bool fails = false;
+
+ private:
+  std::uint32_t threads_;
+  std::uint64_t limit_;
+};
+
+TEST(HostMeasure, ResetsBeforeEachRepetitionAndGivesOneSampleOfEach) {
+  Counting benchmark(1, 0);
+  EXPECT_EQ(measure(benchmark, {.repetitions = 4, .seconds = 0.0005, .poll = {}}).samples.size(), 4U);
+  EXPECT_EQ(benchmark.resets, 4);
+}
+
+TEST(HostMeasure, AThreadDoesAtMostTheLimitInARepetition) {
+  Counting benchmark(1, 1000);
+  static_cast<void>(measure(benchmark, {.repetitions = 3, .seconds = 0.01, .poll = {}}));
+  EXPECT_EQ(benchmark.most_since_reset, 1000U);
+}
+
+TEST(HostMeasure, AnErrorOfOneThreadReachesTheCallerAndNoThreadWaitsForEver) {
+  Counting benchmark(3, 0);
+  benchmark.fails = true;
+  EXPECT_THROW(static_cast<void>(measure(benchmark, {.repetitions = 4, .seconds = 0.0005, .poll = {}})),
+               ConfigError);
+}
+
+TEST(HostMeasure, APollThatThrowsEndsIt) {
+  Counting benchmark(2, 0);
+  int calls = 0;
+  const auto poll = [&] {
+    if (++calls == 2)
+      throw std::runtime_error("interrupted");
+  };
+  EXPECT_THROW(static_cast<void>(measure(benchmark, {.repetitions = 9, .seconds = 0.0005, .poll = poll})),
+               std::runtime_error);
+  EXPECT_EQ(benchmark.resets, 1);
+}
+
+#if defined(__x86_64__)
+TEST(HostBenchmarks, AColdChaseVisitsEachNodeAtMostOnce) {
+  const std::unique_ptr<Benchmark> chase = make_benchmark(
+      "chase", {"chase", Values{{"memory", "dram"}, {"region_size", 65536}, {"spacing", 256}, {"cold", 1}}},
+      {});
+  EXPECT_EQ(chase->limit(), 256U);
+}
+
+TEST(HostBenchmarks, RefusesWhatCannotBe) {
+  const auto message = [](const char* name, const Values& values) -> std::string {
+    try {
+      static_cast<void>(make_benchmark(name, {name, values}, {}));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("chaze", {}).find("known: chase"), std::string::npos);
+  EXPECT_NE(message("compute", {{"instruction", "div"}}).find("choose one of dependent-add, nop"),
+            std::string::npos);
+  EXPECT_NE(message("compute", {{"instruction", "nop"}, {"threads", 1}}).find("not a parameter"),
+            std::string::npos);
+  EXPECT_NE(message("chase", {{"memory", "dram"}, {"region_size", 4096}, {"spacing", 4096}, {"cold", 0}})
+                .find("fewer than two nodes"),
+            std::string::npos);
+}
+#endif
+
+}  // namespace
+}  // namespace pmsim::host
