@@ -1,0 +1,184 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "pmsim/blocks/log/file_header.hpp"
+#include "pmsim/blocks/log/space.hpp"
+#include "pmsim/blocks/log/types.hpp"
+
+namespace pmsim::blocks::log {
+
+/// What all logs have in common. Keeps no reference to the memory: every method takes it.
+///
+///     file header | [size fields of Header] | circular space: ... free | head: entry entry ... tail | free ...
+///
+/// - append() puts an entry behind the tail and commits when the group is full. Its LSN is returned.
+/// - commit() returns when every entry appended so far is DURABLE. An entry of an uncommitted group may or may
+///   not survive; entries survive in order: whoever survives, so do all before it.
+/// - truncate() returns when all entries are gone DURABLY and their space is free. A crash in it leaves all of
+///   them or none.
+/// - recover() finds exactly the entries that count, and clears away what a torn append has left in free space,
+///   so that no later append can be completed by old words (each algorithm says what that takes).
+///
+/// `Algorithm` supplies: kFormat, footprint(payload bytes), write_entry(), persist(),
+/// read_entry() (the end of a valid entry, or nothing), clear_free_space() and reuse().
+template <typename Algorithm>
+class LogBase {
+ public:
+  /// Creates an empty log in zeroed memory; it is durable on return.
+  template <Memory M>
+  [[nodiscard]] static Algorithm create(M& memory, const Place& place, const Options& options) {
+    Algorithm log(place, options);
+    log.head_ = log.tail_ = log.durable_ = log.space_.bytes();  // pass 1 begins
+    log.file_.create(memory, log.format(), options.key, log.head_);
+    log.writer_.load_tail(memory, log.tail_);
+    return log;
+  }
+
+  /// Opens what create() has made and a crash or an exit has left; nothing where create() had not finished.
+  /// Recovery is idempotent: a crash in it changes nothing for the next one. Throws ConfigError where the place
+  /// holds something else. `options` are those of create(), except group_commit; the key is read.
+  template <Memory M>
+  [[nodiscard]] static std::optional<Algorithm> recover(M& memory, const Place& place, Options options) {
+    Algorithm log(place, options);
+    if (!log.file_.check(memory, log.format()))
+      return std::nullopt;
+    log.options_.key = log.file_.key(memory);
+    log.head_ = log.file_.head(memory);
+    log.tail_ = log.durable_ = log.find_tail(memory);
+    log.clear_free_space(memory);
+    log.writer_.load_tail(memory, log.tail_);
+    return log;
+  }
+
+  /// Throws LogFull where the entry does not fit; nothing has been written then.
+  template <Memory M>
+  Lsn append(M& memory, std::span<const std::byte> payload) {
+    const std::uint64_t bytes = self().footprint(payload.size());
+    check_room(payload.size(), bytes);
+    const Lsn lsn = tail_;
+    self().write_entry(memory, lsn, payload);
+    tail_ += bytes;
+    if (++pending_ == options_.group_commit)
+      commit(memory);
+    return lsn;
+  }
+
+  template <Memory M>
+  void commit(M& memory) {
+    if (tail_ == durable_)
+      return;
+    self().persist(memory, durable_, tail_);
+    durable_ = tail_;
+    pending_ = 0;
+  }
+
+  template <Memory M>
+  void truncate(M& memory) {
+    commit(memory);
+    if (head_ == tail_)
+      return;
+    file_.move_head(memory, tail_);
+    self().reuse(memory, std::exchange(head_, tail_), tail_);
+  }
+
+  /// Calls visit(lsn, payload) for every committed entry, oldest first; the payload is valid during the call.
+  template <Memory M, typename Visit>
+  void for_each(M& memory, Visit&& visit) const {
+    std::vector<std::byte> payload;
+    for (Lsn at = head_; at < durable_;) {
+      const std::optional<Lsn> end = self().read_entry(memory, at, durable_, &payload);
+      if (!end)
+        return;
+      visit(at, std::span<const std::byte>(payload));
+      at = *end;
+    }
+  }
+
+  [[nodiscard]] Lsn head() const noexcept { return head_; }
+  [[nodiscard]] Lsn tail() const noexcept { return tail_; }
+  /// Everything before this LSN is durable.
+  [[nodiscard]] Lsn durable() const noexcept { return durable_; }
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return space_.bytes(); }
+  /// Whether an entry with so many bytes of payload fits now.
+  [[nodiscard]] bool fits(std::size_t payload) const noexcept {
+    return payload <= EntryHeader::kMaxPayload && self().footprint(payload) <= free();
+  }
+
+ protected:
+  LogBase(const Place& place, const Options& options, std::uint64_t extra_header = 0)
+      : file_(place.base), options_(options) {
+    const std::uint64_t before = FileHeader::kBytes + extra_header;
+    if (place.base % kLineBytes != 0 || place.bytes < before + 2 * kLineBytes)
+      throw ConfigError("log: a place of " + std::to_string(place.bytes) +
+                        " bytes is too small or not on a line; at least " +
+                        std::to_string(before + 2 * kLineBytes) + " are needed");
+    if (options.group_commit == 0)
+      throw ConfigError("log: group_commit must be at least 1");
+    space_ = Space(place.base + before, round_down(place.bytes - before, kLineBytes));
+    writer_ = Writer(space_, place, options.layout);
+  }
+
+  [[nodiscard]] bool padded() const noexcept { return options_.layout == Layout::kPadded; }
+  /// Bytes up to the next place where something may begin.
+  [[nodiscard]] std::uint64_t aligned(std::uint64_t bytes) const noexcept {
+    return round_up(bytes, padded() ? kLineBytes : kWord);
+  }
+
+  // What an algorithm without work to do inherits.
+  template <Memory M>
+  [[nodiscard]] Lsn find_tail(M& memory) const {
+    return self().scan(memory);
+  }
+  /// Walks over valid entries from the head on.
+  template <Memory M>
+  [[nodiscard]] Lsn scan(M& memory) const {
+    Lsn at = head_;
+    while (const std::optional<Lsn> end = self().read_entry(memory, at, head_ + space_.bytes(), nullptr))
+      at = *end;
+    return at;
+  }
+
+  FileHeader file_;
+  Options options_;
+  Space space_;
+  Writer writer_;
+  Lsn head_ = 0;
+  Lsn tail_ = 0;
+  Lsn durable_ = 0;
+  std::uint32_t pending_ = 0;
+
+ private:
+  [[nodiscard]] const Algorithm& self() const noexcept { return static_cast<const Algorithm&>(*this); }
+  [[nodiscard]] Algorithm& self() noexcept { return static_cast<Algorithm&>(*this); }
+
+  [[nodiscard]] std::uint64_t format() const noexcept {
+    return std::uint64_t{0x706d'6c6f} << 32 | std::uint64_t{Algorithm::kFormat} << 24 |
+           static_cast<std::uint64_t>(options_.layout) << 16 | options_.fields;
+  }
+  /// Streaming writes whole lines: it must not reach the line of the oldest entry from behind.
+  [[nodiscard]] std::uint64_t free() const noexcept {
+    const std::uint64_t unit = writer_.buffered() ? kLineBytes : kWord;
+    const Lsn end = round_down(head_, unit) + space_.bytes();
+    return end > tail_ ? end - tail_ : 0;
+  }
+  void check_room(std::uint64_t payload, std::uint64_t bytes) const {
+    if (payload > EntryHeader::kMaxPayload)
+      throw ConfigError("log: an entry of " + std::to_string(payload) +
+                        " bytes is too large; the limit is 256 MiB");
+    if (bytes > free())
+      throw LogFull(bytes, free(), space_.bytes());
+    if (writer_.buffered() && tail_ + bytes - round_down(durable_, kLineBytes) > writer_.limit())
+      throw ConfigError("log: the group needs " +
+                        std::to_string(tail_ + bytes - round_down(durable_, kLineBytes)) +
+                        " bytes of DRAM buffer, there are " + std::to_string(writer_.limit()) +
+                        "; choose a larger buffer, a smaller group_commit or smaller entries");
+  }
+};
+
+}  // namespace pmsim::blocks::log

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "pmsim/blocks/log/types.hpp"
+
+namespace pmsim::blocks::log {
+
+/// A stretch of memory that an endless stream of bytes runs through in circles. Both ends lie on lines, so a
+/// word or a line of the stream is never cut in two.
+class Space {
+ public:
+  Space() = default;
+  Space(Address base, std::uint64_t bytes) noexcept : base_(base), bytes_(bytes) {}
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] Address at(Lsn position) const noexcept { return base_ + position % bytes_; }
+
+  template <Memory M>
+  [[nodiscard]] std::uint64_t word(M& memory, Lsn position) const {
+    return memory.template load<std::uint64_t>(at(position));
+  }
+  template <Memory M>
+  void put_word(M& memory, Lsn position, std::uint64_t value) const {
+    memory.template store<std::uint64_t>(at(position), value);
+  }
+  template <Memory M>
+  void read(M& memory, Lsn position, std::span<std::byte> into) const {
+    const std::size_t first = before_end(position, into.size());
+    memory.read(at(position), into.first(first));
+    if (first < into.size())
+      memory.read(base_, into.subspan(first));
+  }
+  template <Memory M>
+  void put(M& memory, Lsn position, std::span<const std::byte> from) const {
+    const std::size_t first = before_end(position, from.size());
+    memory.write(at(position), from.first(first));
+    if (first < from.size())
+      memory.write(base_, from.subspan(first));
+  }
+  template <Memory M>
+  void flush(M& memory, Lsn position, std::uint64_t count, Site site) const {
+    const std::size_t first = before_end(position, count);
+    memory.flush(at(position), first, memory::FlushKind::kClwb, site);
+    if (first < count)
+      memory.flush(base_, count - first, memory::FlushKind::kClwb, site);
+  }
+
+ private:
+  [[nodiscard]] std::size_t before_end(Lsn position, std::uint64_t count) const noexcept {
+    return static_cast<std::size_t>(std::min(count, bytes_ - position % bytes_));
+  }
+
+  Address base_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+/// Brings bytes of the stream to the medium in one of the three layouts. Not durable before write_back() and
+/// the fence that the caller issues after it.
+///
+/// With Layout::kDramTail, bytes are put into a DRAM buffer and write_back() streams whole lines from it. The
+/// rest of the last line goes along; the caller has filled it with what free space has to contain.
+class Writer {
+ public:
+  Writer() = default;
+  Writer(const Space& space, const Place& place, Layout layout)
+      : space_(space), target_(space), buffered_(layout == Layout::kDramTail) {
+    if (!buffered_)
+      return;
+    if (place.buffer == 0 || place.buffer_bytes < kLineBytes || place.buffer_bytes % kLineBytes != 0)
+      throw ConfigError("log: layout dram-tail needs a DRAM buffer of whole lines");
+    target_ = Space(place.buffer, place.buffer_bytes);
+  }
+
+  [[nodiscard]] bool buffered() const noexcept { return buffered_; }
+  /// Bytes that may await write_back(); those of the line they begin in count too.
+  [[nodiscard]] std::uint64_t limit() const noexcept { return target_.bytes(); }
+
+  template <Memory M>
+  void put_word(M& memory, Lsn position, std::uint64_t value) const {
+    target_.put_word(memory, position, value);
+  }
+  template <Memory M>
+  void put(M& memory, Lsn position, std::span<const std::byte> from) const {
+    target_.put(memory, position, from);
+  }
+  /// Puts bytes and fills the last word with zeros.
+  template <Memory M>
+  void put_padded(M& memory, Lsn position, std::span<const std::byte> from) const {
+    const std::size_t whole = round_down(from.size(), kWord);
+    target_.put(memory, position, from.first(whole));
+    if (whole < from.size()) {
+      std::uint64_t last = 0;
+      std::memcpy(&last, from.data() + whole, from.size() - whole);
+      target_.put_word(memory, position + whole, last);
+    }
+  }
+  /// Gives the bytes of the last line behind `end` the value 0, where they travel along with it.
+  template <Memory M>
+  void zero_rest_of_line(M& memory, Lsn end) const {
+    static constexpr std::array<std::byte, kLineBytes> kZeros{};
+    if (buffered_)
+      target_.put(memory, end, std::span(kZeros).first(round_up(end, kLineBytes) - end));
+  }
+  /// Sends [begin, end) on its way to the medium.
+  template <Memory M>
+  void write_back(M& memory, Lsn begin, Lsn end, Site flush) const {
+    if (!buffered_)
+      return space_.flush(memory, begin, end - begin, flush);
+    std::array<std::byte, kLineBytes> line;
+    for (Lsn at = round_down(begin, kLineBytes); at < end; at += kLineBytes) {
+      target_.read(memory, at, line);
+      memory.stream(space_.at(at), line);
+    }
+  }
+  /// Fetches the line of the tail into the buffer, after a restart.
+  template <Memory M>
+  void load_tail(M& memory, Lsn tail) const {
+    if (!buffered_)
+      return;
+    std::array<std::byte, kLineBytes> line;
+    space_.read(memory, round_down(tail, kLineBytes), line);
+    target_.put(memory, round_down(tail, kLineBytes), line);
+  }
+
+ private:
+  Space space_;   ///< persistent
+  Space target_;  ///< where bytes are put: the same, or the buffer
+  bool buffered_ = false;
+};
+
+}  // namespace pmsim::blocks::log
