@@ -1,0 +1,439 @@
+// In-place updates on simulated memory: values, lines and barriers, crashes at every step, and why logs fail in
+// place.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "pmsim/blocks/inplace/atomic_word.hpp"
+#include "pmsim/blocks/inplace/cow.hpp"
+#include "pmsim/blocks/inplace/fam.hpp"
+#include "pmsim/blocks/inplace/log.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/memory/host_memory.hpp"
+#include "pmsim/memory/sim_memory.hpp"
+
+namespace pmsim::blocks::inplace {
+namespace {
+
+using memory::Address;
+using memory::DurableImage;
+using memory::Medium;
+using memory::OpKind;
+using memory::SimMemory;
+using Value = std::vector<std::byte>;
+
+Value value_of(std::uint64_t seed, std::size_t bytes) {
+  Random random(seed);
+  Value value(bytes);
+  for (std::byte& byte : value)
+    byte = static_cast<std::byte>(random.next());
+  return value;
+}
+
+/// What the micro-operations of one update ask of the machine, counted as the machine counts them.
+struct Cost {
+  std::size_t lines = 0;     ///< write-backs: a line flushed twice in a row counts once, behind a fence again
+  std::size_t distinct = 0;  ///< lines among them
+  std::size_t barriers = 0;  ///< fences with something to wait for
+  bool operator==(const Cost&) const = default;
+};
+
+Cost cost_of(const memory::Stream& stream) {
+  Cost cost;
+  std::set<Address> lines;
+  std::set<Address> unfenced;
+  for (std::size_t index = 0; index < stream.size(); ++index) {
+    const memory::MicroOp& op = stream[index];
+    if (op.kind == OpKind::kClwb || op.kind == OpKind::kStreamStore) {
+      const Address line = op.address / memory::kLineBytes;
+      lines.insert(line);
+      cost.lines += unfenced.insert(line).second ? 1 : 0;
+    } else if (op.kind == OpKind::kSfence) {
+      cost.barriers += unfenced.empty() ? 0 : 1;
+      unfenced.clear();
+    }
+  }
+  cost.distinct = lines.size();
+  return cost;
+}
+
+/// Runs `updates` updates on one record and returns the cost of each; checks the values on the way.
+template <typename Block>
+std::vector<Cost> costs(Block block, SimMemory& memory, Address record, int updates) {
+  std::vector<Cost> found;
+  for (int update = 0; update < updates; ++update) {
+    memory::Stream stream;
+    const Value value = value_of(static_cast<std::uint64_t>(update) + 1, block.value_bytes());
+    memory.attach(stream);
+    block.update(memory, record, value);
+    memory.detach();
+    found.push_back(cost_of(stream));
+    for (const Reads reads : {Reads::kIndependent, Reads::kDependent}) {
+      Value read(block.value_bytes());
+      block.read(memory, record, read, reads);
+      EXPECT_EQ(read, value);
+    }
+  }
+  return found;
+}
+
+class Table3 : public ::testing::Test {
+ protected:
+  SimMemory memory;
+  Address log = memory.allocate(Medium::kPmem, 1 << 16);
+  Address record = memory.allocate(Medium::kPmem, 1 << 12);
+
+  /// Every update of a record costs the same.
+  void expect_all(const std::vector<Cost>& found, const Cost& expected) {
+    for (const Cost& cost : found) {
+      EXPECT_EQ(cost.lines, expected.lines);
+      EXPECT_EQ(cost.distinct, expected.distinct);
+      EXPECT_EQ(cost.barriers, expected.barriers);
+    }
+  }
+};
+
+TEST_F(Table3, CowOccupiesTwiceTheDataAndAFlagAndWritesBackTwoTwoAndThreeLines) {
+  EXPECT_EQ(Cow(16).record_bytes(), 33U);
+  EXPECT_EQ(Cow(32).record_bytes(), 65U);
+  EXPECT_EQ(Cow(64).record_bytes(), 129U);
+  expect_all(costs(Cow(16), memory, record, 5), {.lines = 2, .distinct = 1, .barriers = 2});
+  for (const Cost& cost : costs(Cow(32), memory, record, 6))
+    EXPECT_EQ((std::pair(cost.lines, cost.barriers)), (std::pair<std::size_t, std::size_t>(2, 2)));
+  for (const Cost& cost : costs(Cow(64), memory, record, 6))
+    EXPECT_EQ((std::pair(cost.lines, cost.barriers)), (std::pair<std::size_t, std::size_t>(3, 2)));
+}
+
+TEST_F(Table3, LogWritesBackTwoTwoAndThreeLines) {
+  for (const auto& [bytes, lines] : std::map<std::size_t, std::size_t>{{16, 2}, {32, 2}, {64, 3}}) {
+    EXPECT_EQ(Logged(bytes, log, 1 << 16).record_bytes(), bytes);
+    expect_all(costs(Logged(bytes, log, 1 << 16), memory, record, 5),
+               {.lines = lines, .distinct = lines, .barriers = 2});
+  }
+}
+
+TEST_F(Table3, FamWritesBackOneTwoAndThreeLinesBehindOneBarrier) {
+  EXPECT_EQ(Fam(16).record_bytes(), 40U);
+  EXPECT_EQ(Fam(32).record_bytes(), 72U);
+  EXPECT_EQ(Fam(64).record_bytes(), 136U);
+  for (const auto& [bytes, lines] : std::map<std::size_t, std::size_t>{{16, 1}, {32, 2}, {64, 3}})
+    expect_all(costs(Fam(bytes), memory, record, 5), {.lines = lines, .distinct = lines, .barriers = 1});
+}
+
+TEST_F(Table3, EightBytesTakeOneStoreAndOneBarrier) {
+  expect_all(costs(AtomicWord(), memory, record, 3), {.lines = 1, .distinct = 1, .barriers = 1});
+}
+
+TEST(InPlaceSizes, TheSecondCowCopyNeverCostsMoreLinesAndTheGapCostsNoSpace) {
+  const auto lines = [](std::size_t begin, std::size_t bytes) {
+    return (begin + bytes - 1) / 64 - begin / 64 + 1;
+  };
+  for (std::size_t bytes = 8; bytes <= kMostBytes; bytes += 8) {
+    SimMemory memory;
+    const Address record = memory.allocate(Medium::kPmem, 4096);
+    for (const Cost& cost : costs(Cow(bytes), memory, record, 2))
+      ASSERT_EQ(cost.lines, lines(1, bytes) + 1) << bytes;
+    ASSERT_EQ(Cow(bytes).stride(), whole_lines(2 * bytes + 1)) << bytes;
+  }
+}
+
+TEST(InPlaceSizes, ABadSizeIsRefused) {
+  for (const std::size_t bytes : {0U, 4U, 12U, 1032U}) {
+    EXPECT_THROW(Fam{bytes}, ConfigError);
+    EXPECT_THROW(Cow{bytes}, ConfigError);
+  }
+  EXPECT_THROW(AtomicWord(16), ConfigError);
+  EXPECT_THROW(Logged(16, memory::medium_base(Medium::kPmem), 0), ConfigError);
+}
+
+TEST(InPlaceHost, TheSameCodeRunsOnRealMemory) {
+  memory::HostMemory memory;
+  const Address log = memory.allocate(Medium::kPmem, 1 << 12);
+  const Address records = memory.allocate(Medium::kPmem, 1 << 14);
+  for (const std::size_t bytes : {8U, 16U, 24U, 64U, 128U}) {
+    Fam fam(bytes);
+    Cow cow(bytes);
+    Logged logged(bytes, log, 1 << 12);
+    for (std::uint64_t round = 0; round < 100; ++round) {  // the log wraps
+      const Value value = value_of(round, bytes);
+      Value read(bytes);
+      fam.update(memory, records, value);
+      fam.read(memory, records, read);
+      ASSERT_EQ(read, value);
+      cow.update(memory, records + 2048, value);
+      cow.read(memory, records + 2048, read, Reads::kDependent);
+      ASSERT_EQ(read, value);
+      logged.update(memory, records + 4096, value);
+      logged.read(memory, records + 4096, read);
+      ASSERT_EQ(read, value);
+    }
+    memory.write(records, Value(1 << 14));
+    memory.write(log, Value(1 << 12));
+  }
+}
+
+// FAM without a cache model: any subset of the FAMBs of an update may have reached memory.
+
+/// The record of `words` after `subset` of its FAMBs took the update from `before` to `after`.
+class AnySubset : public ::testing::Test {
+ protected:
+  SimMemory memory;
+  Address record = memory.allocate(Medium::kPmem, 4096);
+  Fam fam{16};
+
+  std::array<Famb, 5> fambs() {
+    std::array<Famb, 5> all;
+    memory.read(record, std::as_writable_bytes(std::span(all)));
+    return all;
+  }
+  void put(const std::array<Famb, 5>& all) { memory.write(record, std::as_bytes(std::span(all))); }
+  Value read() {
+    Value value(16);
+    fam.read(memory, record, value);
+    return value;
+  }
+};
+
+TEST_F(AnySubset, RecoveryGivesTheOldOrTheNewValueFromEveryVersion) {
+  for (std::uint64_t history = 1; history <= 8; ++history) {  // all versions, twice
+    const std::array<Famb, 5> before = fambs();
+    const Value old_value = read();
+    const Value new_value = value_of(history, 16);
+    fam.update(memory, record, new_value);
+    const std::array<Famb, 5> after = fambs();
+    for (unsigned subset = 0; subset < 32; ++subset) {
+      std::array<Famb, 5> torn = before;
+      for (std::size_t famb = 0; famb < 5; ++famb)
+        torn[famb] = (subset >> famb & 1) != 0 ? after[famb] : before[famb];
+      put(torn);
+      const Fam::Recovery recovery = fam.recover(memory, record);
+      EXPECT_FALSE(recovery.damaged);
+      EXPECT_EQ(read(), subset == 31 ? new_value : old_value);
+      EXPECT_EQ(recovery.rolled_back, subset == 31 ? 0U : static_cast<std::uint32_t>(std::popcount(subset)));
+      EXPECT_EQ(fam.recover(memory, record).rolled_back, 0U);
+    }
+    put(after);
+  }
+}
+
+TEST_F(AnySubset, EveryFambIsRolledBackAtMostOnceHoweverOftenRecoveryCrashes) {
+  Random random(5);
+  for (std::uint64_t round = 0; round < 50'000; ++round) {
+    const std::array<Famb, 5> before = fambs();
+    const Value old_value = read();
+    fam.update(memory, record, value_of(round, 16));
+    const std::array<Famb, 5> after = fambs();
+    std::array<Famb, 5> torn;
+    const unsigned subset = static_cast<unsigned>(random.below(31));
+    for (std::size_t famb = 0; famb < 5; ++famb)
+      torn[famb] = (subset >> famb & 1) != 0 ? after[famb] : before[famb];
+    std::array<int, 5> rolled_back{};
+    for (int crash = 0; crash < 4; ++crash) {
+      put(torn);
+      fam.recover(memory, record);
+      const std::array<Famb, 5> whole = fambs();
+      for (std::size_t famb = 0; famb < 5; ++famb) {
+        if (whole[famb] != torn[famb] && (crash == 3 || random.below(2) == 0)) {
+          torn[famb] = whole[famb];  // this store of recovery has reached memory before the next crash
+          ++rolled_back[famb];
+        }
+      }
+    }
+    put(torn);
+    ASSERT_EQ(read(), old_value);
+    for (std::size_t famb = 0; famb < 5; ++famb)
+      ASSERT_EQ(rolled_back[famb], static_cast<int>(subset >> famb & 1));
+    if (round % 3 == 0)
+      fam.update(memory, record, value_of(~round, 16));  // life goes on from the recovered record
+  }
+}
+
+TEST_F(AnySubset, VersionsThatNoCrashLeavesAreReportedAndNotTouched) {
+  std::array<Famb, 5> damaged{};
+  damaged[2] = std::uint64_t{2} << 62;
+  put(damaged);
+  EXPECT_TRUE(fam.recover(memory, record).damaged);
+  EXPECT_EQ(fambs(), damaged);
+}
+
+// Crashes at every persistence step of every update, with a second crash at every step of recovery.
+
+/// Runs `work` on a tracked memory and calls `visit` with what every legal crash on the way leaves; with `most
+/// / 5` drawn ones at steps that have more than `most` (streamed zeros).
+void at_every_crash(SimMemory& memory, const std::function<void()>& work,
+                    const std::function<void(SimMemory&)>& visit, unsigned most = 500) {
+  Random random(1);
+  const auto look = [&] {
+    auto images = memory.durability().enumerate(most);
+    if (!images) {
+      images.emplace();
+      for (unsigned draw = 0; draw < most / 5; ++draw)
+        images->push_back(memory.durability().sample(random));
+    }
+    for (const DurableImage& image : *images) {
+      SimMemory crashed = memory.crash(image);
+      visit(crashed);
+    }
+  };
+  memory.on_persistence_step(look);
+  work();
+  memory.on_persistence_step({});
+  look();
+}
+
+template <typename Block>
+struct Setup {
+  SimMemory memory{{.persistence = memory::Persistence::kAdr}};
+  Address log = memory.allocate(Medium::kPmem, 256);
+  Address record = memory.allocate(Medium::kPmem, 256);
+  Block block;
+
+  Setup()
+    requires std::same_as<Block, Logged>
+      : block(64, log, 256) {}  // two entries, so that every third update clears the log
+  explicit Setup(std::size_t bytes) : block(bytes) {}
+
+  /// Recovery as after a restart: nothing volatile survives.
+  Value recovered(SimMemory& after) const {
+    Block restarted = block;
+    if constexpr (std::same_as<Block, Logged>) {
+      restarted = Logged(64, log, 256);
+      restarted.recover(after);
+    } else if constexpr (std::same_as<Block, Fam>) {
+      EXPECT_FALSE(restarted.recover(after, record).damaged);
+    }
+    Value value(block.value_bytes());
+    restarted.read(after, record, value);
+    return value;
+  }
+};
+
+/// Values found after a crash during update `u` are those before and after it, both occur, and none else.
+template <typename Block, typename... Arguments>
+void expect_atomic(Arguments... arguments) {
+  Setup<Block> setup(arguments...);
+  Value before(setup.block.value_bytes());
+  std::size_t states = 0;
+  for (std::uint64_t update = 1; update <= 5; ++update) {
+    const Value next = value_of(update, setup.block.value_bytes());
+    std::set<Value> found;
+    at_every_crash(
+        setup.memory, [&] { setup.block.update(setup.memory, setup.record, next); },
+        [&](SimMemory& crashed) {
+          ++states;
+          SimMemory again = crashed.crash({});
+          found.insert(setup.recovered(crashed));
+          if (states % 8 == 0) {  // once more, with the power cut at every step of recovery
+            at_every_crash(
+                again, [&] { found.insert(setup.recovered(again)); },
+                [&](SimMemory& twice) { found.insert(setup.recovered(twice)); }, 20);
+          }
+        });
+    EXPECT_TRUE(found == (std::set<Value>{before, next}))
+        << "update " << update << ": " << found.size() << " values";
+    const auto acknowledged = setup.memory.durability().enumerate(1);
+    ASSERT_TRUE(acknowledged.has_value()) << "something of an acknowledged update is not certain";
+    SimMemory crashed = setup.memory.crash(acknowledged->front());
+    EXPECT_EQ(setup.recovered(crashed), next);
+    before = next;
+  }
+  EXPECT_GT(states, 20U);
+}
+
+TEST(InPlaceCrash, FamOfOneLineIsAtomic) { expect_atomic<Fam>(std::size_t{16}); }
+TEST(InPlaceCrash, FamOfThreeLinesIsAtomic) { expect_atomic<Fam>(std::size_t{64}); }
+TEST(InPlaceCrash, CowOfOneLineIsAtomic) { expect_atomic<Cow>(std::size_t{16}); }
+TEST(InPlaceCrash, CowOfThreeLinesIsAtomic) { expect_atomic<Cow>(std::size_t{64}); }
+TEST(InPlaceCrash, AWordIsAtomic) { expect_atomic<AtomicWord>(std::size_t{8}); }
+TEST(InPlaceCrash, LoggedUpdatesAreAtomicAlsoWhenTheLogIsReused) { expect_atomic<Logged>(); }
+
+/// The hazard that clear() avoids: entries that vanish last first leave an old one to be replayed.
+TEST(InPlaceCrash, AClearedLogNeverReplaysAnOldEntry) {
+  SimMemory memory{{.persistence = memory::Persistence::kAdr}};
+  const Address log = memory.allocate(Medium::kPmem, 4096);
+  const Address record = memory.allocate(Medium::kPmem, 4096);
+  RedoLog entries(log, 4096, 16);
+  const Value latest = value_of(4, 16);
+  for (std::uint64_t update = 1; update <= 4; ++update)
+    entries.append(memory, record, value_of(update, 16));
+  bool emptied = false;
+  bool pending = false;
+  at_every_crash(
+      memory, [&] { entries.clear(memory); },
+      [&](SimMemory& crashed) {
+        const RedoLog::Entry last = RedoLog(log, 4096, 16).last(crashed);
+        emptied = emptied || last.bytes == 0;
+        pending = pending || last.bytes != 0;
+        if (last.bytes != 0) {
+          EXPECT_TRUE(std::ranges::equal(std::span(last.value).first(16), latest));
+        }
+      });
+  EXPECT_TRUE(emptied && pending);
+}
+
+TEST(InPlaceCrash, AnEntryOfZeroBitsIsStillAnEntry) {
+  SimMemory memory;
+  const Address log = memory.allocate(Medium::kPmem, 4096);
+  RedoLog entries(log, 4096, 16);
+  entries.append(memory, 0, Value(16));
+  EXPECT_EQ(entries.last(memory).bytes, 16U);
+}
+
+// Claims inplace-poplog-unsafe and inplace-rawl-unsafe: logs assume fresh space; a record holds the only copy.
+
+/// Outcomes of a torn update of two words: none of them is the old value.
+bool loses_old_and_new(SimMemory& memory, Address record, const std::array<std::uint64_t, 3>& old_words,
+                       const std::array<std::uint64_t, 3>& new_words, const std::function<void()>& update) {
+  bool lost = false;
+  at_every_crash(memory, update, [&](SimMemory& crashed) {
+    std::array<std::uint64_t, 3> words;
+    crashed.read(record, std::as_writable_bytes(std::span(words)));
+    lost = lost || (words != old_words && words != new_words);
+  });
+  return lost;
+}
+
+TEST(InPlaceUnsafe, PopLogInPlaceLosesTheOldDataBetweenZeroingAndWriting) {
+  SimMemory memory{{.persistence = memory::Persistence::kAdr}};
+  const Address record = memory.allocate(Medium::kPmem, 4096);
+  const auto entry = [](std::uint64_t a, std::uint64_t b) {
+    return std::array<std::uint64_t, 3>{static_cast<std::uint64_t>(std::popcount(a) + std::popcount(b)), a, b};
+  };
+  const auto put = [&](const std::array<std::uint64_t, 3>& words) {
+    memory.write(record, std::as_bytes(std::span(words)));
+    memory.flush(record, sizeof words);
+    memory.sfence();
+  };
+  const auto old_words = entry(0x1111, 0x2222);
+  const auto new_words = entry(0x333, 0x4);
+  put(old_words);
+  // Without zeroing it would be worse: stale bits fake the count. So zero, persist, write, persist.
+  EXPECT_TRUE(loses_old_and_new(memory, record, old_words, new_words, [&] {
+    put({});
+    put(new_words);
+  }));
+}
+
+TEST(InPlaceUnsafe, RawlInPlaceLosesTheWordsItHasOverwritten) {
+  SimMemory memory{{.persistence = memory::Persistence::kAdr}};
+  const Address record = memory.allocate(Medium::kPmem, 4096);
+  const auto entry = [](std::uint64_t bit, std::uint64_t seed) {  // 63 bits of data and the validity bit
+    return std::array<std::uint64_t, 3>{seed << 1 | bit, (seed + 1) << 1 | bit, (seed + 2) << 1 | bit};
+  };
+  const auto put = [&](const std::array<std::uint64_t, 3>& words) {
+    memory.write(record, std::as_bytes(std::span(words)));
+    memory.flush(record, sizeof words);
+    memory.sfence();
+  };
+  put(entry(0, 100));
+  // The bits tell that the record is torn; what the first words were, nobody knows any more.
+  EXPECT_TRUE(loses_old_and_new(memory, record, entry(0, 100), entry(1, 200), [&] { put(entry(1, 200)); }));
+}
+
+}  // namespace
+}  // namespace pmsim::blocks::inplace
