@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['SimMemory', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['CrashMonitor', 'SimMemory', 'crash_blocks', 'crash_check', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -85,6 +85,29 @@ class SimMemory:
         """
         Bytes of the 4 KiB pages written to.
         """
+class CrashMonitor:
+    """
+    Follows and cancels crash_check() from another thread.
+    """
+    def __init__(self) -> None:
+        ...
+    def cancel(self) -> None:
+        """
+        Ends the check soon.
+        """
+    @property
+    def states(self) -> int:
+        """
+        Crash states checked so far.
+        """
+def crash_blocks() -> list[typing.Any]:
+    """
+    Blocks that the crash checker knows: name, title, sites.
+    """
+def crash_check(block: str, *, states: int = 100000, seed: int = 1, eadr: bool = False, disabled: int = 0, monitor: CrashMonitor) -> dict[str, typing.Any]:
+    """
+    Crashes a block at every persistence step and checks what recovery finds; disabled removes one persistence point. Raises ConfigError for an unknown block.
+    """
 def fields() -> list[dict[str, typing.Any]]:
     """
     Every platform parameter: section, name, quantity, minimum, maximum (base units) and meaning.

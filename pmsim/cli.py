@@ -1,6 +1,6 @@
 """The command line: the same as the Python functions, with one line for whatever is wrong.
 
-Exit status: 0 done, 1 a point or a claim failed, 2 bad input, 130 interrupted.
+Exit status: 0 done, 1 a point, a claim or a crash check failed, 2 bad input, 130 interrupted.
 """
 
 import sys
@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from pmsim.commands.crash import crash_command
 from pmsim.commands.list import list_command
 from pmsim.commands.platform import platform_app
 from pmsim.commands.run import run_command
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command("run")(run_command)
 app.command("list")(list_command)
 app.command("validate")(validate)
+app.command("crash")(crash_command)
 app.add_typer(platform_app, name="platform")
 app.add_typer(trace_app, name="trace")
 

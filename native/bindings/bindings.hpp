@@ -19,6 +19,7 @@ void bind_simulate(pybind11::module_& module);
 void bind_memory(pybind11::module_& module);
 void bind_trace(pybind11::module_& module);
 void bind_host(pybind11::module_& module);
+void bind_crash(pybind11::module_& module);
 
 /// section -> name -> value in base units, as Python's Platform.native() gives it.
 using PlatformValues = std::map<std::string, std::map<std::string, std::int64_t>>;

@@ -11,4 +11,5 @@ PYBIND11_MODULE(_native, module) {
   pmsim::bindings::bind_memory(module);
   pmsim::bindings::bind_trace(module);
   pmsim::bindings::bind_host(module);
+  pmsim::bindings::bind_crash(module);
 }

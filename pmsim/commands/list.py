@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from pmsim.crash import blocks
 from pmsim.kinds import KINDS
 from pmsim.profiles import load_platform, platform_names
 from pmsim.scenario import Scenario
@@ -32,6 +33,8 @@ def list_command(what: Annotated[What, typer.Argument(help="What to list.")]) ->
         console.print(_scenarios())
     elif what is What.KINDS:
         console.print(_kinds())
+    elif what is What.BLOCKS:
+        console.print(_blocks())
     else:
         console.print(f"This version has no {what} yet: its scenarios measure devices. See `pmsim list kinds`.")
 
@@ -48,6 +51,13 @@ def _scenarios() -> Table:
     for name in scenario_names():
         scenario = Scenario.from_file(find_scenario(name))
         table.add_row(name, scenario.kind, scenario.title)
+    return table
+
+
+def _blocks() -> Table:
+    table = Table("block", "persistence points", "title")
+    for block in blocks().values():
+        table.add_row(block.name, str(len(block.points)), block.title)
     return table
 
 

@@ -8,17 +8,6 @@
 
 namespace pmsim::memory {
 
-/// The distinct contents that one uncertain line or sector may have, each with the durable stores behind it.
-struct DurabilityTracker::Cell {
-  struct Content {
-    std::vector<std::byte> bytes;
-    Choice choice;
-  };
-  Address address;
-  bool is_line;
-  std::vector<Content> contents;
-};
-
 namespace {
 
 constexpr std::size_t kMostFree = 20;  // 2^20 subsets of one line: beyond any useful limit
@@ -256,13 +245,13 @@ bool DurabilityTracker::legal(const Choices& choices) const {
   });
 }
 
-std::optional<std::vector<DurabilityTracker::Cell>> DurabilityTracker::cells(std::uint64_t limit) const {
-  std::vector<Cell> result;
+std::optional<std::vector<UncertainCell>> DurabilityTracker::cells(std::uint64_t limit) const {
+  std::vector<UncertainCell> result;
   std::uint64_t combinations = 1;
-  const auto add = [&](Cell cell) {
-    std::vector<Cell::Content> distinct;
-    for (Cell::Content& content : cell.contents) {
-      const bool seen = std::ranges::any_of(distinct, [&](const Cell::Content& other) {
+  const auto add = [&](UncertainCell cell) {
+    std::vector<UncertainCell::Content> distinct;
+    for (UncertainCell::Content& content : cell.contents) {
+      const bool seen = std::ranges::any_of(distinct, [&](const UncertainCell::Content& other) {
         return other.bytes == content.bytes && (clflushes_.empty() || other.choice == content.choice);
       });
       if (!seen)
@@ -280,7 +269,7 @@ std::optional<std::vector<DurabilityTracker::Cell>> DurabilityTracker::cells(std
     const std::size_t free = line.pending.size() - ordered;
     if (free > kMostFree || (ordered + 1) > (limit >> free))
       return std::nullopt;
-    Cell cell{address, true, {}};
+    UncertainCell cell{address, true, {}};
     Choice choice(line.pending.size());
     for (std::uint64_t subset = 0; subset < (std::uint64_t{1} << free); ++subset) {
       for (std::size_t prefix = 0; prefix <= ordered; ++prefix) {
@@ -297,14 +286,14 @@ std::optional<std::vector<DurabilityTracker::Cell>> DurabilityTracker::cells(std
         if (!closed(line, choice))
           continue;
         const auto bytes = replay(line, choice);
-        cell.contents.push_back({{bytes.begin(), bytes.end()}, choice});
+        cell.contents.push_back({{bytes.begin(), bytes.end()}, is_coupled() ? choice : Choice()});
       }
     }
     if (!add(std::move(cell)))
       return std::nullopt;
   }
   for (const auto& [address, versions] : sectors_) {
-    Cell cell{address, false, {}};
+    UncertainCell cell{address, false, {}};
     for (const SectorBytes& version : versions)
       cell.contents.push_back({{version.begin(), version.end()}, {}});
     if (!add(std::move(cell)))
@@ -323,7 +312,7 @@ std::optional<std::vector<DurableImage>> DurabilityTracker::enumerate(std::uint6
     DurableImage image;
     Choices choices;
     for (std::size_t cell = 0; cell < found->size(); ++cell) {
-      const Cell::Content& content = (*found)[cell].contents[choice[cell]];
+      const UncertainCell::Content& content = (*found)[cell].contents[choice[cell]];
       image.push_back({(*found)[cell].address, content.bytes});
       if ((*found)[cell].is_line)
         choices[(*found)[cell].address] = content.choice;
@@ -349,26 +338,70 @@ std::optional<std::uint64_t> DurabilityTracker::count(std::uint64_t limit) const
   if (!found)
     return std::nullopt;
   std::uint64_t product = 1;
-  for (const Cell& cell : *found)
+  for (const UncertainCell& cell : *found)
     product *= cell.contents.size();
   return product;
+}
+
+void DurabilityTracker::draw(const Line& line, Random& random, Choice& choice) {
+  choice.assign(line.pending.size(), false);
+  std::size_t left = random.below(ordered_in(line.pending) + 1);
+  for (std::size_t index = 0; index < choice.size(); ++index) {
+    if (line.pending[index].is_free()) {
+      choice[index] = (random.next() & 1) != 0;
+    } else {
+      choice[index] = left > 0;
+      left -= left > 0 ? 1 : 0;
+    }
+  }
+  close(line, choice);
+}
+
+void DurabilityTracker::sample_corners(Random& random, DurableImage& image) const {
+  if (is_coupled()) {
+    image = sample(random);
+    return;
+  }
+  image.resize(lines_.size() + sectors_.size());
+  // Of 16 cells, how many are wholly lost and how many wholly durable; the rest is drawn evenly.
+  constexpr std::array<std::array<std::uint64_t, 2>, 4> kLeans{{{0, 0}, {14, 1}, {1, 14}, {5, 5}}};
+  const auto [lost, durable] = kLeans[random.below(kLeans.size())];
+  std::size_t cell = 0;
+  Choice choice;
+  for (const auto& [address, line] : lines_) {
+    const std::uint64_t luck = random.below(16);
+    if (luck < lost + durable) {
+      choice.assign(line.pending.size(), luck >= lost);
+    } else {
+      draw(line, random, choice);
+    }
+    const auto bytes = replay(line, choice);
+    image[cell].address = address;
+    image[cell++].bytes.assign(bytes.begin(), bytes.end());
+  }
+  for (const auto& [address, versions] : sectors_) {
+    const std::uint64_t luck = random.below(16);
+    const std::size_t version = luck < lost             ? 0
+                                : luck < lost + durable ? versions.size() - 1
+                                                        : random.below(versions.size());
+    image[cell].address = address;
+    image[cell++].bytes.assign(versions[version].begin(), versions[version].end());
+  }
+}
+
+void DurabilityTracker::clear() {
+  lines_.clear();
+  sectors_.clear();
+  write_backs_.clear();
+  streams_.clear();
+  clflushes_.clear();
+  segments_.clear();
 }
 
 DurableImage DurabilityTracker::sample(Random& random) const {
   Choices choices;
   for (const auto& [address, line] : lines_) {
-    Choice& choice = choices[address];
-    choice.resize(line.pending.size());
-    std::size_t left = random.below(ordered_in(line.pending) + 1);
-    for (std::size_t index = 0; index < choice.size(); ++index) {
-      if (line.pending[index].is_free()) {
-        choice[index] = (random.next() & 1) != 0;
-      } else {
-        choice[index] = left > 0;
-        left -= left > 0 ? 1 : 0;
-      }
-    }
-    close(line, choice);
+    draw(line, random, choices[address]);
   }
   // A clflush raises its line only by stores older than itself, so one pass from the newest to the oldest
   // suffices.

@@ -17,20 +17,37 @@ SimMemory::SimMemory(SimOptions options)
 
 Address SimMemory::allocate(Medium medium, std::uint64_t bytes, const RegionOptions& options) {
   const RegionPlace& place = table_.allocate(medium, bytes, options);
+  Region& region = add_region(place.base, bytes, options.backing);
+  if (options_.wear && medium == Medium::kPmem)
+    region.wear.emplace(place.base, bytes);
+  return place.base;
+}
+
+SimMemory::Region& SimMemory::add_region(Address base, std::uint64_t bytes, Backing backing) {
   auto region = std::make_unique<Region>();
-  region->base = place.base;
+  region->base = base;
   region->bytes = bytes;
-  region->backing = options.backing;
-  if (options.backing == Backing::kBytes) {
+  region->backing = backing;
+  region->index = all_.size();
+  if (backing == Backing::kBytes) {
     // Whole lines: the tracker copies the line of a store even when the region ends inside it.
     region->data = MappedBytes((bytes + kLineMask) & ~kLineMask);
     region->written = MappedBytes(bytes / kPageBytes / 8 + 1);
-    region->persistent = durability_.has_value() && medium != Medium::kDram;
+    region->persistent = durability_.has_value() && medium_of(base) != Medium::kDram;
   }
-  if (options_.wear && medium == Medium::kPmem)
-    region->wear.emplace(place.base, bytes);
   all_.push_back(std::move(region));
-  return place.base;
+  return *all_.back();
+}
+
+SimMemory::Region* SimMemory::find_line(Address line) noexcept {
+  Region*& recent = recent_[(line >> kMediumShift) & 3];
+  if (recent != nullptr && recent->contains(line, 1)) [[likely]]
+    return recent;
+  for (const auto& region : all_) {
+    if (region->contains(line, 1))
+      return recent = region.get();
+  }
+  return nullptr;
 }
 
 void SimMemory::attach(Stream& stream, std::uint32_t thread) noexcept {
@@ -79,6 +96,11 @@ void SimMemory::put_tracked(Region& region, OpKind kind, Address address, std::s
       durability_->store(address, part, region.data.data() + (line - region.base), streamed);
     if (region.wear)
       streamed ? region.wear->stream(address) : region.wear->store(address);
+    if (journal_ && region.backing == Backing::kBytes) {
+      journal_->push_back(line);
+      if (medium_of(address) == Medium::kPmem)
+        changes_ += std::memcmp(region.data.data() + (address - region.base), part.data(), part.size()) != 0;
+    }
     copy_in(region, address, part);
     if (region.persistent)
       step();
@@ -156,6 +178,10 @@ void SimMemory::block_write(Address device, Address source, std::size_t bytes) {
                          {data + done, data + done + kSectorBytes}});
       }
       durability_->write_sector(device + done, data + done, to.data.data() + (device + done - to.base));
+    }
+    if (journal_) {
+      for (std::size_t line = 0; line < kSectorBytes; line += kLineBytes)
+        journal_->push_back(device + done + line);
     }
     copy_in(to, device + done, {data + done, kSectorBytes});
     if (to.persistent)

@@ -35,6 +35,17 @@ struct CellBytes {
 /// written.
 using DurableImage = std::vector<CellBytes>;
 
+/// An uncertain line or sector and the distinct contents that it may have after a crash.
+struct UncertainCell {
+  struct Content {
+    std::vector<std::byte> bytes;
+    std::vector<bool> choice;  ///< per pending store, whether it is durable; empty where no clflush asks for it
+  };
+  Address address;
+  bool is_line;
+  std::vector<Content> contents;
+};
+
 /// The x86 persistence model at 8-byte granularity.
 ///
 /// A line's image is the replay, in program order, of its certain stores, a prefix of its other cached stores,
@@ -73,6 +84,18 @@ class DurabilityTracker {
   [[nodiscard]] std::optional<std::vector<DurableImage>> enumerate(std::uint64_t limit) const;
   /// One legal image drawn by `random`: every legal image can be drawn.
   [[nodiscard]] DurableImage sample(Random& random) const;
+  /// The same, biased towards images near all-lost or all-durable, where most mistakes show: `image` is
+  /// overwritten, so that its memory is reused. Every legal image can still be drawn.
+  void sample_corners(Random& random, DurableImage& image) const;
+
+  /// The uncertain cells; one content of each makes a legal image, unless is_coupled(). Nothing when more than
+  /// `limit` combinations exist.
+  [[nodiscard]] std::optional<std::vector<UncertainCell>> cells(std::uint64_t limit) const;
+  /// Whether a clflush ties lines to each other, so that only enumerate() and sample() know what is legal.
+  [[nodiscard]] bool is_coupled() const noexcept { return !clflushes_.empty(); }
+
+  /// Everything stored so far is durable: what a power failure leaves is where the next run begins.
+  void clear();
 
   /// Of the aligned word that contains `address`, whose current bytes are `current`.
   [[nodiscard]] WordState word_state(Address address, const std::byte* current) const;
@@ -114,17 +137,16 @@ class DurabilityTracker {
   /// Per pending store of a line, whether it is durable.
   using Choice = std::vector<bool>;
   using Choices = std::map<Address, Choice>;
-  struct Cell;
 
   static void apply(const Store& store, std::byte* line) noexcept;
   static std::array<std::byte, kLineBytes> replay(const Line& line, const Choice& choice);
   template <typename Chosen>
   void settle(Address address, Chosen chosen);
-  [[nodiscard]] std::optional<std::vector<Cell>> cells(std::uint64_t limit) const;
   [[nodiscard]] Segment& segment();
   void begin_segment();
   /// Whether every durable store of the line has the stores that come first with it.
   [[nodiscard]] static bool closed(const Line& line, const Choice& choice);
+  static void draw(const Line& line, Random& random, Choice& choice);
   /// Adds those stores.
   static void close(const Line& line, Choice& choice);
   /// The line's cached stores that `clflush` wrote back are durable.

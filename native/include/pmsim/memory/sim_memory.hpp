@@ -147,14 +147,17 @@ class SimMemory {
   [[nodiscard]] const RegionTable& regions() const noexcept { return table_; }
 
  private:
+  friend class Replica;
+
   static constexpr Address kLineMask = kLineBytes - 1;
   static constexpr std::uint32_t kNothingDisabled = 0x1'0000;  // no site has this value
 
   struct Region {
     Address base = 0;
     std::uint64_t bytes = 0;
-    MappedBytes data;     ///< empty with Backing::kNone
-    MappedBytes written;  ///< one bit per page
+    std::size_t index = 0;  ///< in all_
+    MappedBytes data;       ///< empty with Backing::kNone
+    MappedBytes written;    ///< one bit per page
     std::uint64_t written_pages = 0;
     std::optional<WearMap> wear;
     Backing backing = Backing::kBytes;
@@ -174,6 +177,9 @@ class SimMemory {
     return find_region(address, bytes);
   }
   Region& find_region(Address address, std::uint64_t bytes);
+  Region& add_region(Address base, std::uint64_t bytes, Backing backing);
+  /// Of any medium; none where there is no region.
+  [[nodiscard]] Region* find_line(Address line) noexcept;
   [[nodiscard]] const Region* region_if(Address address, std::uint64_t bytes) const noexcept;
 
   void emit(OpKind kind, Address address, std::uint32_t bytes, std::uint8_t flags = 0, Site site = kNoSite) {
@@ -263,6 +269,8 @@ class SimMemory {
   std::function<void()> on_step_;
   std::vector<std::uint64_t> site_uses_;
   std::optional<std::vector<LogEntry>> log_;
+  std::optional<std::vector<Address>> journal_;  ///< lines stored to, for replicas
+  std::uint64_t changes_ = 0;                    ///< stores that changed pmem, while a journal is kept
   std::uint32_t thread_ = 0;
   std::uint32_t operation_ = 0;
 };

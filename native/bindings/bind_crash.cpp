@@ -1,0 +1,110 @@
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <optional>
+#include <string>
+
+#include "bindings.hpp"
+#include "pmsim/core/error.hpp"
+#include "pmsim/crash/checker.hpp"
+
+namespace py = pybind11;
+
+namespace pmsim::bindings {
+
+namespace {
+
+/// Seen from other threads while a check runs without the GIL.
+struct CrashMonitor {
+  std::atomic<std::uint64_t> states{0};
+  std::atomic<bool> cancelled{false};
+};
+
+py::dict to_dict(const crash::CheckReport& report) {
+  py::dict row;
+  row["states"] = report.states;
+  row["distinct"] = report.distinct;
+  row["recovery_crashes"] = report.recovery_crashes;
+  row["second_recoveries"] = report.second_recoveries;
+  row["rewrites"] = report.rewrites;
+  row["steps"] = report.steps;
+  row["exhaustive_steps"] = report.exhaustive_steps;
+  row["small_programs"] = report.small_programs;
+  row["large_programs"] = report.large_programs;
+  row["seconds"] = report.seconds;
+  row["stopped"] = report.stopped;
+  row["reached"] = report.reached;
+  row["violation"] = py::none();
+  if (report.violation) {
+    const crash::Violation& found = *report.violation;
+    py::dict violation;
+    violation["message"] = found.message;
+    violation["counterexample"] = found.counterexample;
+    violation["seed"] = found.seed;
+    violation["scale"] = found.scale == crash::Scale::kSmall ? "small" : "large";
+    violation["operation"] = found.operation;
+    violation["step"] = found.step;
+    violation["recovery_step"] = found.recovery_step;
+    violation["lost_words"] = found.lost_words;
+    row["violation"] = violation;
+  }
+  return row;
+}
+
+py::list crash_blocks() {
+  py::list blocks;
+  for (const crash::SubjectKind* kind : crash::subject_kinds()) {
+    py::list sites;
+    for (const blocks::SiteInfo& site : kind->sites) {
+      py::dict entry;
+      entry["id"] = site.id;
+      entry["name"] = site.name;
+      entry["redundant"] = site.redundant;
+      sites.append(entry);
+    }
+    py::dict block;
+    block["name"] = kind->name;
+    block["title"] = kind->title;
+    block["sites"] = sites;
+    blocks.append(block);
+  }
+  return blocks;
+}
+
+py::dict crash_check(const std::string& block, std::uint64_t states, std::uint64_t seed, bool eadr,
+                     memory::Site disabled, CrashMonitor& monitor) {
+  const crash::SubjectKind& kind = crash::find_subject(block);
+  crash::CheckOptions options;
+  options.states = states;
+  options.seed = seed;
+  options.persistence = eadr ? memory::Persistence::kEadr : memory::Persistence::kAdr;
+  options.disabled = disabled;
+  options.poll = [&monitor](std::uint64_t done) {
+    check_signals();
+    monitor.states += done;
+    return monitor.cancelled.load();
+  };
+  crash::CheckReport report;
+  {
+    const py::gil_scoped_release released;
+    report = crash::check(kind, options);
+  }
+  return to_dict(report);
+}
+
+}  // namespace
+
+void bind_crash(py::module_& module) {
+  py::class_<CrashMonitor>(module, "CrashMonitor", "Follows and cancels crash_check() from another thread.")
+      .def(py::init<>())
+      .def_property_readonly(
+          "states", [](const CrashMonitor& self) { return self.states.load(); }, "Crash states checked so far.")
+      .def("cancel", [](CrashMonitor& self) { self.cancelled = true; }, "Ends the check soon.");
+  module.def("crash_blocks", &crash_blocks, "Blocks that the crash checker knows: name, title, sites.");
+  module.def("crash_check", &crash_check, py::arg("block"), py::kw_only(), py::arg("states") = 100'000,
+             py::arg("seed") = 1, py::arg("eadr") = false, py::arg("disabled") = 0, py::arg("monitor"),
+             "Crashes a block at every persistence step and checks what recovery finds; disabled removes one "
+             "persistence point. Raises ConfigError for an unknown block.");
+}
+
+}  // namespace pmsim::bindings

@@ -1,0 +1,205 @@
+#include "pmsim/crash/checker.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <unordered_set>
+
+#include "finding.hpp"
+#include "images.hpp"
+#include "program.hpp"
+
+namespace pmsim::crash {
+
+namespace {
+
+constexpr std::uint64_t kPollEvery = 256;         ///< states between two calls of poll
+constexpr std::uint64_t kNestedImages = 64;       ///< of one step of a recovery: all, or ...
+constexpr std::uint64_t kNestedSamples = 8;       ///< ... this many drawn
+constexpr std::uint64_t kMostPrograms = 4096;     ///< of programs so short that the states are never reached
+constexpr std::uint64_t kUncountedSamples = 256;  ///< of a step of a small program with too many images
+constexpr std::uint32_t kSearchPrograms = 8;      ///< looked at for a shorter counter-example
+constexpr std::uint64_t kSearchStates = 2'000;
+
+/// Thrown through the checker's own code only, never through an algorithm.
+struct Found {
+  Finding finding;
+};
+struct Stopped {};
+
+class Search {
+ public:
+  Search(const SubjectKind& kind, const CheckOptions& options)
+      : kind_(kind), options_(options), random_(mix64(options.seed)) {}
+
+  /// Every legal image of every step (drawn ones where a step has too many) of a small program.
+  void small(std::uint64_t seed, std::uint32_t fewer_operations_than = ~std::uint32_t{0}) {
+    ++report_.small_programs;
+    visit(seed, Scale::kSmall, [&](Program& program, const CrashPoint& point) {
+      if (point.operation >= fewer_operations_than) {
+        program.stop_visits();
+        return;
+      }
+      images(program, seed, Scale::kSmall, point, options_.images_per_step, kUncountedSamples);
+    });
+  }
+
+  /// About `states` images, spread evenly over the steps of a large program.
+  void large(std::uint64_t seed, std::uint64_t states) {
+    ++report_.large_programs;
+    Program rehearsal(kind_, seed, Scale::kLarge, options_.persistence, options_.disabled);
+    rehearsal.run([](Program&, const CrashPoint&) {});
+    const std::uint64_t per_step = states / rehearsal.steps() + 1;
+    visit(seed, Scale::kLarge, [&](Program& program, const CrashPoint& point) {
+      images(program, seed, Scale::kLarge, point, per_step, per_step);
+    });
+  }
+
+  [[nodiscard]] std::uint64_t states() const noexcept { return report_.states; }
+  CheckReport& report() noexcept { return report_; }
+  void finish() {
+    report_.reached.assign(reached_.begin(), reached_.end());
+    poll(true);
+  }
+
+ private:
+  template <typename Visit>
+  void visit(std::uint64_t seed, Scale scale, Visit visit) {
+    seen_.clear();
+    Program program(kind_, seed, scale, options_.persistence, options_.disabled);
+    const auto leave = [&] {
+      report_.steps += program.steps();
+      for (const memory::Site site : program.reached())
+        reached_.insert(site);
+    };
+    try {
+      program.run(visit);
+    } catch (...) {
+      leave();
+      throw;
+    }
+    leave();
+  }
+
+  void images(Program& program, std::uint64_t seed, Scale scale, const CrashPoint& point, std::uint64_t most,
+              std::uint64_t samples) {
+    const bool all =
+        for_images(program.memory().durability(), most, samples, random_, image_,
+                   [&](const memory::DurableImage& image) { one(program, {seed, scale, point}, image); });
+    report_.exhaustive_steps += all ? 1 : 0;
+  }
+
+  struct Where {
+    std::uint64_t seed;
+    Scale scale;
+    CrashPoint point;
+  };
+
+  void one(Program& program, const Where& where, const memory::DurableImage& image) {
+    for (const memory::CellBytes& cell : image)
+      program.put(cell.address, cell.bytes);
+    // What recovery does depends on the image alone: once per image is enough for what is about recovery.
+    const bool is_new = seen_.insert(program.image_hash()).second;
+    const Program::Outcome outcome = program.recover_and_check(is_new);
+    ++report_.states;
+    report_.distinct += is_new ? 1 : 0;
+    report_.second_recoveries += is_new ? 1 : 0;
+    report_.rewrites += outcome.rewrote ? 1 : 0;
+    if (!outcome.wrong.empty())
+      throw Found{{where.seed, where.scale, where.point, image, 0, {}, outcome.second_recovery, outcome.wrong}};
+    // A recovery with many steps must not eat the time: at most as many states of its crashes as of others.
+    if (is_new && report_.recovery_crashes <= report_.states)
+      crash_recovery(program, where, image);
+    poll(false);
+  }
+
+  void crash_recovery(Program& program, const Where& where, const memory::DurableImage& first) {
+    program.recover_stepwise(first, [&](std::uint64_t step) {
+      for_images(
+          program.recovering().durability(), kNestedImages, kNestedSamples, random_, second_image_,
+          [&](const memory::DurableImage& image) {
+            for (const memory::CellBytes& cell : image)
+              program.put_again(cell.address, cell.bytes);
+            std::string wrong = program.recover_again_and_check();
+            ++report_.recovery_crashes;
+            if (!wrong.empty()) {
+              throw Found{{where.seed, where.scale, where.point, first, step, image, false, std::move(wrong)}};
+            }
+            poll(false);
+          });
+    });
+  }
+
+  void poll(bool now) {
+    const std::uint64_t done = report_.states + report_.recovery_crashes;
+    if (!options_.poll || (!now && done - polled_ < kPollEvery))
+      return;
+    const std::uint64_t since = done - polled_;
+    polled_ = done;
+    if (options_.poll(since) && !now)
+      throw Stopped{};
+  }
+
+  const SubjectKind& kind_;
+  const CheckOptions& options_;
+  Random random_;
+  CheckReport report_;
+  std::unordered_set<std::uint64_t> seen_;
+  std::set<memory::Site> reached_;
+  memory::DurableImage image_;
+  memory::DurableImage second_image_;
+  std::uint64_t polled_ = 0;
+};
+
+void search(Search& search, const CheckOptions& options) {
+  for (std::uint32_t index = 0; index < options.small_programs && search.states() < options.states; ++index)
+    search.small(options.seed + index);
+  const std::uint64_t goal = search.states() + options.states;
+  const std::uint64_t share = options.states / std::max(1U, options.large_programs) + 1;
+  for (std::uint64_t index = 0; index < kMostPrograms && search.states() < goal; ++index)
+    search.large(options.seed + index, std::min(share, goal - search.states()));
+}
+
+/// A violation of a small program with fewer operations, where a short search meets one.
+Finding shortest(const SubjectKind& kind, CheckOptions options, Finding finding) {
+  std::uint64_t states = 0;
+  for (std::uint32_t index = 0; index < kSearchPrograms && states < kSearchStates; ++index) {
+    Search shorter(kind, options);
+    const bool is_large = finding.scale == Scale::kLarge;
+    try {
+      shorter.small(options.seed + index, is_large ? ~std::uint32_t{0} : finding.point.operation);
+    } catch (Found& found) {
+      finding = std::move(found.finding);
+    }
+    states += shorter.states();
+  }
+  return finding;
+}
+
+}  // namespace
+
+CheckReport check(const SubjectKind& kind, const CheckOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  Search run(kind, options);
+  try {
+    search(run, options);
+  } catch (const Stopped&) {
+    run.report().stopped = true;
+  } catch (Found& found) {
+    CheckOptions quiet = options;
+    quiet.poll = {};
+    run.report().violation = explain(kind, quiet, shortest(kind, quiet, std::move(found.finding)));
+  }
+  run.finish();
+  run.report().seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return std::move(run.report());
+}
+
+Mutant mutate(const SubjectKind& kind, const blocks::SiteInfo& site, CheckOptions options) {
+  options.disabled = site.id;
+  Mutant mutant{site, false, check(kind, options)};
+  mutant.reached = std::ranges::binary_search(mutant.report.reached, site.id);
+  return mutant;
+}
+
+}  // namespace pmsim::crash

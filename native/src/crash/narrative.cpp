@@ -1,0 +1,231 @@
+#include "narrative.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+namespace pmsim::crash {
+
+namespace {
+
+using memory::Address;
+using memory::CellBytes;
+using memory::DurableImage;
+using memory::LogEntry;
+using memory::OpKind;
+using memory::SimMemory;
+
+constexpr std::size_t kShownBytes = 16;
+constexpr std::size_t kShownLosses = 16;
+constexpr std::size_t kShownOperations = 12;
+constexpr std::size_t kShownInARow = 3;  ///< stores of the same fate; more are counted
+
+std::string hexadecimal(std::uint64_t value) {
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+/// "log+0x40".
+std::string place_of(const SimMemory& memory, Address address) {
+  for (const memory::RegionPlace& place : memory.regions().places(memory::medium_of(address))) {
+    if (address - place.base < place.bytes)
+      return place.name + "+" + hexadecimal(address - place.base);
+  }
+  return hexadecimal(address);
+}
+
+std::string bytes_of(std::span<const std::byte> data) {
+  std::string text;
+  for (const std::byte byte : data.first(std::min(data.size(), kShownBytes))) {
+    std::array<char, 4> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned>(byte));
+    text += (text.empty() ? "" : " ") + std::string(digits.data());
+  }
+  return text + (data.size() > kShownBytes ? " ..." : "");
+}
+
+std::string_view verb(const LogEntry& entry) {
+  if (entry.order)
+    return "order";
+  switch (entry.kind) {
+    case OpKind::kStore:
+      return "store";
+    case OpKind::kStreamStore:
+      return "stream";
+    case OpKind::kClwb:
+      return "clwb";
+    case OpKind::kClflushOpt:
+      return "clflushopt";
+    case OpKind::kClflush:
+      return "clflush";
+    case OpKind::kSfence:
+      return "sfence";
+    case OpKind::kMfence:
+      return "mfence";
+    case OpKind::kBlockWrite:
+      return "block write";
+    case OpKind::kBlockFlush:
+      return "block flush";
+    default:
+      return "?";
+  }
+}
+
+bool is_store(const LogEntry& entry) { return !entry.data.empty(); }
+
+/// What became of a store: how many of its words are lost.
+std::string fate_of(const LogEntry& entry, const std::map<Address, LostWord>& lost) {
+  std::size_t words = 0;
+  std::size_t gone = 0;
+  for (Address word = entry.address & ~Address{7}; word < entry.address + entry.bytes; word += 8) {
+    ++words;
+    const auto found = lost.find(word);
+    if (found == lost.end())
+      continue;
+    // The durable word may be exactly what this store, not the latest one, has left.
+    bool same = true;
+    for (std::size_t byte = 0; byte < 8; ++byte) {
+      const Address at = word + byte;
+      if (at >= entry.address && at < entry.address + entry.bytes) {
+        same = same && (found->second.durable >> (8 * byte) & 0xff) ==
+                           std::to_integer<std::uint64_t>(entry.data[at - entry.address]);
+      }
+    }
+    gone += same ? 0 : 1;
+  }
+  if (gone == 0)
+    return "durable";
+  return gone == words ? "LOST"
+                       : "TORN: " + std::to_string(gone) + " of " + std::to_string(words) + " words lost";
+}
+
+std::map<Address, LostWord> lost_by_address(const SimMemory& memory, const DurableImage& image) {
+  std::map<Address, LostWord> lost;
+  for (const CellBytes& cell : image) {
+    for (const LostWord& word : lost_words_of(memory, cell))
+      lost.emplace(word.address, word);
+  }
+  return lost;
+}
+
+}  // namespace
+
+std::vector<LostWord> lost_words_of(const SimMemory& memory, const CellBytes& cell) {
+  std::vector<LostWord> lost;
+  for (std::size_t offset = 0; offset + 8 <= cell.bytes.size(); offset += 8) {
+    LostWord word{cell.address + offset, 0, 0};
+    std::array<std::byte, 8> stored{};
+    std::size_t bytes = stored.size();
+    // A region may end inside its last line.
+    for (const memory::RegionPlace& place : memory.regions().places(memory::medium_of(cell.address))) {
+      if (cell.address - place.base < place.bytes) {
+        const std::uint64_t left = place.base + place.bytes - cell.address;
+        bytes = left <= offset ? 0 : std::min<std::uint64_t>(bytes, left - offset);
+      }
+    }
+    if (bytes == 0)
+      break;
+    memory.peek(word.address, std::span(stored).first(bytes));
+    std::memcpy(&word.stored, stored.data(), bytes);
+    std::memcpy(&word.durable, cell.bytes.data() + offset, bytes);
+    if (word.stored != word.durable)
+      lost.push_back(word);
+  }
+  return lost;
+}
+
+std::string operation_name(std::uint32_t operation) {
+  return operation == 0 ? "create" : "operation " + std::to_string(operation);
+}
+
+std::string operations(const Subject& subject, const CrashPoint& point) {
+  std::string text;
+  const std::uint32_t first =
+      point.operation > kShownOperations ? point.operation - static_cast<std::uint32_t>(kShownOperations) : 0;
+  if (first > 0)
+    text += "    ... " + std::to_string(first) + " operations before\n";
+  for (std::uint32_t operation = std::max(1U, first + 1); operation <= point.operation; ++operation) {
+    const bool in_flight = operation == point.operation && !point.acknowledged;
+    text += "    " + std::to_string(operation) + "  " + subject.describe(operation - 1) +
+            (in_flight ? "   <- in flight\n" : "\n");
+  }
+  return text;
+}
+
+std::string history(const SimMemory& memory, const DurableImage& image, std::uint32_t operation,
+                    std::span<const blocks::SiteInfo> sites) {
+  const std::map<Address, LostWord> lost = lost_by_address(memory, image);
+  const std::span<const LogEntry> log = memory.log();
+  std::size_t begin = log.size();
+  for (std::size_t index = log.size(); index-- > 0;) {
+    if (log[index].operation == operation)
+      begin = index;
+    if (is_store(log[index]) && fate_of(log[index], lost) != "durable")
+      begin = std::min(begin, index);
+  }
+  std::string text = "  what was stored, and what became of it:\n";
+  std::string last_fate;
+  std::size_t in_a_row = 0;
+  std::size_t hidden = 0;
+  const auto tell_hidden = [&] {
+    if (hidden > 0)
+      text += "      ... " + std::to_string(hidden) + " more stores: " + last_fate + "\n";
+    hidden = 0;
+  };
+  std::uint32_t labelled = ~std::uint32_t{0};
+  for (std::size_t index = begin; index < log.size(); ++index) {
+    const LogEntry& entry = log[index];
+    const std::string fate = is_store(entry) ? fate_of(entry, lost) : std::string();
+    in_a_row = is_store(entry) && fate == last_fate ? in_a_row + 1 : 0;
+    if (in_a_row >= kShownInARow && entry.operation == labelled) {
+      ++hidden;
+      continue;
+    }
+    tell_hidden();
+    last_fate = fate;
+    if (entry.operation != labelled && memory.log().front().operation != log.back().operation)
+      text += "    " + operation_name(entry.operation) + ":\n";
+    labelled = entry.operation;
+    std::array<char, 64> head{};
+    std::snprintf(head.data(), head.size(), "      %-11s ", std::string(verb(entry)).c_str());
+    text += head.data();
+    if (entry.address != 0)
+      text += place_of(memory, entry.address) + ", " + std::to_string(entry.bytes) + " bytes  ";
+    if (is_store(entry))
+      text += bytes_of(entry.data) + "  [" + fate + "]";
+    if (entry.thread != 0)
+      text += "  thread " + std::to_string(entry.thread);
+    if (entry.site != memory::kNoSite) {
+      const auto site = std::ranges::find(sites, entry.site, &blocks::SiteInfo::id);
+      text += "point " + std::to_string(entry.site);
+      if (site != sites.end())
+        text += " \"" + std::string(site->name) + "\"";
+      text += entry.disabled ? "  REMOVED" : "";
+    }
+    text += "\n";
+  }
+  tell_hidden();
+  return text;
+}
+
+std::string losses(const SimMemory& memory, const DurableImage& image) {
+  const std::map<Address, LostWord> lost = lost_by_address(memory, image);
+  if (lost.empty())
+    return "  nothing that was stored is lost\n";
+  std::string text = "  lost words:\n";
+  std::size_t shown = 0;
+  for (const auto& [address, word] : lost) {
+    if (shown++ == kShownLosses) {
+      text += "    ... " + std::to_string(lost.size() - kShownLosses) + " more\n";
+      break;
+    }
+    text += "    " + place_of(memory, address) + ": stored " + hexadecimal(word.stored) + ", found " +
+            hexadecimal(word.durable) + "\n";
+  }
+  return text;
+}
+
+}  // namespace pmsim::crash

@@ -1,0 +1,118 @@
+#include "pmsim/crash/checker.hpp"
+
+#include <gtest/gtest.h>
+
+#include "crash_toys.hpp"
+
+namespace pmsim::crash {
+namespace {
+
+using toys::Append;
+using toys::Bug;
+using toys::Transfer;
+
+const CheckOptions kQuick{.states = 5'000};
+
+template <Bug kBug>
+Violation violation_of() {
+  const CheckReport report = check(Append<kBug>::kind(), kQuick);
+  EXPECT_TRUE(report.violation.has_value());
+  return report.violation.value_or(Violation{});
+}
+
+TEST(Checker, FindsNothingWrongWithTwoBarriers) {
+  const CheckReport report = check(Append<Bug::kNone>::kind(), kQuick);
+  EXPECT_FALSE(report.violation.has_value()) << report.violation->counterexample;
+  EXPECT_GE(report.states, kQuick.states);
+  EXPECT_GT(report.distinct, 0U);
+  EXPECT_LT(report.distinct, report.states);
+  EXPECT_EQ(report.rewrites, 0U);
+  EXPECT_EQ(report.reached, (std::vector<memory::Site>{10, 11, 12, 13, 14}));
+}
+
+TEST(Checker, FindsAMissingFlush) {
+  const Violation violation = violation_of<Bug::kNoFlush>();
+  EXPECT_EQ(violation.message, "entry 0 is torn");
+  EXPECT_EQ(violation.operation, 1U);
+  EXPECT_EQ(violation.lost_words, 1U);
+  EXPECT_NE(violation.counterexample.find("toy+0x40"), std::string::npos) << violation.counterexample;
+}
+TEST(Checker, FindsAMissingFence) { EXPECT_EQ(violation_of<Bug::kNoFence>().message, "entry 0 is torn"); }
+TEST(Checker, FindsTheWrongOrder) { EXPECT_EQ(violation_of<Bug::kWrongOrder>().message, "entry 0 is torn"); }
+TEST(Checker, AnExceptionOfRecoveryIsAViolation) {
+  EXPECT_EQ(violation_of<Bug::kRecoveryThrows>().message, "recovery threw: an odd number of entries");
+}
+
+TEST(Checker, DemandsWhatIsAcknowledgedAfterTheLastStepToo) {
+  EXPECT_EQ(violation_of<Bug::kNoLastFence>().message, "found 0 entries; 1 are acknowledged");
+}
+
+template <typename Toy>
+void expect_every_point_as_declared() {
+  for (const blocks::SiteInfo& site : Toy::kSites) {
+    const Mutant mutant = mutate(Toy::kind(), site, kQuick);
+    EXPECT_TRUE(mutant.reached) << site.name;
+    EXPECT_TRUE(mutant.as_declared()) << site.name;
+  }
+}
+
+TEST(Mutation, EveryPointOfTheToysIsNeededOrDeclaredRedundant) {
+  expect_every_point_as_declared<Append<Bug::kNone>>();
+  expect_every_point_as_declared<Transfer<false>>();
+}
+
+TEST(Mutation, APointThatIsNeverReachedIsNotAsDeclared) {
+  const Mutant mutant = mutate(Append<Bug::kNone>::kind(), {99, "nowhere", "never executed"}, kQuick);
+  EXPECT_FALSE(mutant.reached);
+  EXPECT_FALSE(mutant.as_declared());
+}
+
+TEST(Mutation, APointDeclaredRedundantThatIsNeededIsNotAsDeclared) {
+  const Mutant mutant = mutate(Append<Bug::kNone>::kind(), {11, "payload: fence", "I thought so"}, kQuick);
+  EXPECT_TRUE(mutant.reached);
+  EXPECT_FALSE(mutant.as_declared());
+}
+
+TEST(Checker, ARecoveryThatIsNotIdempotentFailsOnlyUnderASecondCrash) {
+  const CheckReport good = check(Transfer<false>::kind(), kQuick);
+  EXPECT_FALSE(good.violation.has_value()) << good.violation->counterexample;
+  EXPECT_GT(good.recovery_crashes, 0U);
+  const CheckReport bad = check(Transfer<true>::kind(), kQuick);
+  ASSERT_TRUE(bad.violation.has_value());
+  EXPECT_GT(bad.violation->recovery_step, 0U);
+  EXPECT_NE(bad.violation->counterexample.find("power failed again"), std::string::npos);
+}
+
+TEST(Checker, EadrMakesFlushesUnnecessaryAndKeepsOrderingPoints) {
+  CheckOptions options = kQuick;
+  options.persistence = memory::Persistence::kEadr;
+  for (const memory::Site site : std::array<memory::Site, 5>{10, 11, 12, 13, 14}) {
+    const Mutant mutant = mutate(Append<Bug::kNone>::kind(), {site, "of the appends"}, options);
+    EXPECT_FALSE(mutant.report.violation.has_value()) << site;
+  }
+  EXPECT_TRUE(mutate(Transfer<false>::kind(), {21, "ordering point"}, options).report.violation.has_value());
+}
+
+TEST(Checker, TheSameSeedVisitsTheSameStates) {
+  const CheckReport one = check(Transfer<false>::kind(), kQuick);
+  const CheckReport two = check(Transfer<false>::kind(), kQuick);
+  EXPECT_EQ(one.states, two.states);
+  EXPECT_EQ(one.distinct, two.distinct);
+  EXPECT_EQ(one.recovery_crashes, two.recovery_crashes);
+}
+
+TEST(Checker, StopsWhenPollSaysSo) {
+  CheckOptions options = kQuick;
+  std::uint64_t polled = 0;
+  options.poll = [&](std::uint64_t states) {
+    polled += states;
+    return polled >= 1'000;
+  };
+  const CheckReport report = check(Append<Bug::kNone>::kind(), options);
+  EXPECT_TRUE(report.stopped);
+  EXPECT_GE(polled, 1'000U);
+  EXPECT_LT(report.states, 2'000U);
+}
+
+}  // namespace
+}  // namespace pmsim::crash

@@ -1,0 +1,103 @@
+"""``pmsim crash``."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pmsim.crash import CrashResult, blocks, check_block, find_block
+from pmsim.errors import ConfigError
+from pmsim.progress import progress_bar
+
+
+def crash_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="BLOCK...", help="See `pmsim list blocks`.")
+    ] = None,
+    states: Annotated[int, typer.Option(help="Crash states drawn per block.")] = 100_000,
+    seed: Annotated[int, typer.Option(help="Of programs and samples.")] = 1,
+    all_: Annotated[bool, typer.Option("--all", help="Every block.")] = False,
+    mutate: Annotated[
+        bool, typer.Option("--mutate/--no-mutate", help="Remove each persistence point in turn.")
+    ] = True,
+    eadr: Annotated[bool, typer.Option("--eadr", help="Caches survive the power failure.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Threads.", show_default="processors")] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show the counter-example of every removed point.")
+    ] = False,
+) -> None:
+    """Cut the power at every persistence step of a block, and check what its recovery finds."""
+    if all_ == bool(names):
+        raise ConfigError("crash: name a block, or say --all; see pmsim list blocks")
+    chosen = list(blocks()) if all_ else [find_block(name).name for name in names or []]
+    failed = False
+    for name in chosen:
+        points = len(find_block(name).points) if mutate else 0
+        with progress_bar(name, points + 1, None) as show:
+            result = check_block(
+                name,
+                states=states,
+                seed=seed,
+                mutate=mutate,
+                eadr=eadr,
+                jobs=jobs,
+                on_progress=lambda _, finished: show(finished),
+            )
+        _report(result, verbose)
+        failed = failed or not result.ok
+    if failed:
+        raise typer.Exit(1)
+
+
+def _report(result: CrashResult, verbose: bool) -> None:
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    check = result.check
+    rate = (check.states + check.recovery_crashes + check.second_recoveries) / max(check.seconds, 1e-9)
+    console.print(
+        f"{result.block.name}{' (eADR)' if result.eadr else ''}: {check.states:,} crash states "
+        f"({check.distinct:,} distinct) at {check.steps:,} steps ({check.exhaustive_steps:,} exhaustively), "
+        f"{check.recovery_crashes:,} crashes of recovery, {check.second_recoveries:,} second recoveries "
+        f"({check.rewrites:,} of them wrote); seeds {result.seed} to "
+        f"{result.seed + max(check.small_programs, check.large_programs) - 1}; {check.seconds:.1f} s, "
+        f"{rate:,.0f} recoveries per second"
+    )
+    if check.violation:
+        console.print(f"VIOLATION\n{check.violation.counterexample}")
+    else:
+        console.print("no violation")
+    if result.mutants:
+        _report_mutants(result, console, verbose)
+    for problem in result.problems if not check.violation else []:
+        console.print(f"PROBLEM: {problem}")
+
+
+def _report_mutants(result: CrashResult, console: Console, verbose: bool) -> None:
+    table = Table("point", "name", "without it")
+    for mutant in result.mutants:
+        violation = mutant.check.violation
+        if violation:
+            said = violation.message
+        elif not mutant.reached:
+            said = "never executed"
+        elif mutant.point.redundant:
+            said = f"redundant: {mutant.point.redundant}"
+        elif result.eadr:
+            said = "unnecessary with eADR"
+        else:
+            said = f"NOT NOTICED in {mutant.check.states:,} states"
+        table.add_row(str(mutant.point.id), mutant.point.name, said)
+    Console().print(table)
+    if result.eadr:
+        unnecessary = [m.point for m in result.needed if not m.caught]
+        console.print(f"unnecessary with eADR: {len(unnecessary)} of {len(result.needed)} points")
+    else:
+        redundant = len(result.mutants) - len(result.needed)
+        console.print(
+            f"mutation score {result.score:.0%}: {result.caught} of {len(result.needed)} needed points are "
+            f"missed when removed; {redundant} declared redundant"
+        )
+    if verbose:
+        for mutant in result.mutants:
+            if mutant.check.violation:
+                console.print(mutant.check.violation.counterexample)

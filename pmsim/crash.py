@@ -1,0 +1,284 @@
+"""Crash-consistency checks of the building blocks, with a mutation test of the checks themselves.
+
+>>> from pmsim.crash import check_block
+>>> check_block("poplog", states=1_000_000).ok  # doctest: +SKIP
+
+``docs/crash.md`` says what is tried and how to read a counter-example.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pmsim import _native
+from pmsim.errors import ConfigError
+from pmsim.hints import nearest
+
+#: A redundant point survives every state that it is given, so it gets fewer.
+_REDUNDANT_SHARE = 5
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Point:
+    """A persistence point of a block: a flush, a fence or an ordering point.
+
+    ``redundant`` says why no crash can tell that it is missing; empty where it is needed.
+    """
+
+    id: int
+    name: str
+    redundant: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block that the checker knows."""
+
+    name: str
+    title: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A crash after which recovery did not keep the block's promise.
+
+    ``step`` counts the persistence steps of the program from 1; ``recovery_step`` those of a recovery that was
+    cut short as well, 0 where it was not.
+    """
+
+    message: str
+    counterexample: str
+    seed: int
+    scale: str
+    operation: int
+    step: int
+    recovery_step: int
+    lost_words: int
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one check has tried; ``violation`` is the first mistake, made small."""
+
+    states: int
+    distinct: int
+    recovery_crashes: int
+    second_recoveries: int
+    rewrites: int
+    steps: int
+    exhaustive_steps: int
+    small_programs: int
+    large_programs: int
+    seconds: float
+    stopped: bool
+    reached: tuple[int, ...]
+    violation: Violation | None
+
+    @classmethod
+    def from_native(cls, row: dict[str, Any]) -> Self:
+        """Make a check from what the core returns."""
+        found = row["violation"]
+        return cls(**row | {"reached": tuple(row["reached"]), "violation": found and Violation(**found)})
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The block without one persistence point."""
+
+    point: Point
+    check: Check
+
+    @property
+    def reached(self) -> bool:
+        """Whether the point was executed at all."""
+        return self.point.id in self.check.reached
+
+    @property
+    def caught(self) -> bool:
+        """Whether its removal was noticed."""
+        return self.check.violation is not None
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the point, as one sentence, or nothing."""
+        if not self.reached:
+            return "is never executed"
+        if self.caught and self.point.redundant:
+            return f"is declared redundant, but without it: {self.check.violation.message}"  # type: ignore[union-attr]
+        if not self.caught and not self.point.redundant:
+            return f"can be removed and no crash of {self.check.states} states tells"
+        return ""
+
+
+@dataclass(frozen=True)
+class CrashResult:
+    """All about one block. ``mutants`` is empty where they were not asked for, or the block itself fails."""
+
+    block: Block
+    eadr: bool
+    seed: int
+    check: Check
+    mutants: tuple[Mutant, ...]
+    never_reached: tuple[Point, ...]
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong, one sentence each.
+
+        With eADR, points that are no longer needed are a result and no problem.
+        """
+        problems = []
+        if self.check.violation:
+            problems.append(self.check.violation.message)
+        for point in self.never_reached:
+            problems.append(f"point {point.id} '{point.name}' is never executed")
+        for mutant in self.mutants:
+            surplus = self.eadr and not mutant.caught
+            if mutant.problem and mutant.reached and not surplus:
+                problems.append(f"point {mutant.point.id} '{mutant.point.name}' {mutant.problem}")
+        return problems
+
+    @property
+    def ok(self) -> bool:
+        """Whether every promise was kept and every point is as declared."""
+        return not self.problems
+
+    @property
+    def needed(self) -> list[Mutant]:
+        """The points that are not declared redundant."""
+        return [mutant for mutant in self.mutants if not mutant.point.redundant]
+
+    @property
+    def caught(self) -> int:
+        """How many of the needed points are missed when removed."""
+        return sum(mutant.caught for mutant in self.needed)
+
+    @property
+    def score(self) -> float:
+        """Share of the needed points whose removal is noticed; 1 where there are none."""
+        return self.caught / len(self.needed) if self.needed else 1.0
+
+
+def blocks() -> dict[str, Block]:
+    """Return the blocks that the checker knows, by name."""
+    known = {}
+    for row in _native.crash_blocks():
+        points = tuple(Point(**site) for site in row["sites"])
+        known[row["name"]] = Block(row["name"], row["title"], points)
+    return known
+
+
+def find_block(name: str) -> Block:
+    """Return one block.
+
+    Raises
+    ------
+    ConfigError : no block has this name.
+    """
+    known = blocks()
+    if name not in known:
+        raise ConfigError(f"block '{name}' is unknown; {nearest(name, known)}; see pmsim list blocks")
+    return known[name]
+
+
+def check_block(
+    name: str,
+    *,
+    states: int = 100_000,
+    seed: int = 1,
+    mutate: bool = True,
+    eadr: bool = False,
+    jobs: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> CrashResult:
+    """Crash a block at every persistence step of many programs and check what its recovery finds.
+
+    Parameters
+    ----------
+    name : str
+        See :func:`blocks`.
+    states : int
+        Crash states drawn from large programs; small programs are visited exhaustively up to as many more.
+    seed : int
+        Of programs and samples: the same seed visits the same states.
+    mutate : bool
+        Whether to remove each persistence point in turn, which must be noticed.
+    eadr : bool
+        Whether caches survive the power failure.
+    jobs : int, optional
+        Threads; by default one per processor.
+    on_progress : callable, optional
+        Takes the crash states checked so far and the checks that have finished, now and then.
+
+    Raises
+    ------
+    ConfigError : unknown block, or impossible options.
+    """
+    block = find_block(name)
+    if states < 1:
+        raise ConfigError(f"states = {states}: must be at least 1")
+    if seed < 0:
+        raise ConfigError(f"seed = {seed}: must not be negative")
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"jobs = {jobs}: must be at least 1")
+    with _Pool(jobs or os.cpu_count() or 1, on_progress) as pool:
+        check = pool.run([lambda m: _check(block, states, seed, eadr, 0, m)])[0]
+        reached = set(check.reached)
+        never = tuple(point for point in block.points if point.id not in reached)
+        mutants: tuple[Mutant, ...] = ()
+        if mutate and check.violation is None:
+            checks = pool.run(_mutations(block, states, seed, eadr))
+            mutants = tuple(map(Mutant, block.points, checks))
+    return CrashResult(block, eadr, seed, check, mutants, never if check.violation is None else ())
+
+
+_Job = Callable[[_native.CrashMonitor], Check]
+
+
+def _check(
+    block: Block, states: int, seed: int, eadr: bool, disabled: int, monitor: _native.CrashMonitor
+) -> Check:
+    row = _native.crash_check(
+        block.name, states=states, seed=seed, eadr=eadr, disabled=disabled, monitor=monitor
+    )
+    return Check.from_native(row)
+
+
+def _mutations(block: Block, states: int, seed: int, eadr: bool) -> Iterable[_Job]:
+    for point in block.points:
+        spent = max(1, states // _REDUNDANT_SHARE) if point.redundant or eadr else states
+        yield lambda m, spent=spent, point=point: _check(block, spent, seed, eadr, point.id, m)  # type: ignore[misc]
+
+
+class _Pool:
+    """Threads that check without the GIL, and one monitor by which Ctrl-C ends them."""
+
+    def __init__(self, jobs: int, on_progress: Callable[[int, int], None] | None) -> None:
+        self._executor = ThreadPoolExecutor(jobs)
+        self._monitor = _native.CrashMonitor()
+        self._on_progress = on_progress
+        self._finished = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # After an exception (Ctrl-C among them) the checks that still run end at their next poll.
+        self._monitor.cancel()
+        self._executor.shutdown(cancel_futures=True)
+
+    def run(self, jobs: Iterable[_Job]) -> list[Check]:
+        futures: list[Future[Check]] = [self._executor.submit(job, self._monitor) for job in jobs]
+        pending = set(futures)
+        while pending:
+            done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+            self._finished += len(done)
+            if self._on_progress is not None:
+                self._on_progress(self._monitor.states, self._finished)
+        return [future.result() for future in futures]
