@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from pmsim.commands.calibrate import calibrate_command
 from pmsim.commands.crash import crash_command
 from pmsim.commands.list import list_command
 from pmsim.commands.platform import platform_app
@@ -35,6 +36,7 @@ app.command("run")(run_command)
 app.command("list")(list_command)
 app.command("validate")(validate)
 app.command("crash")(crash_command)
+app.command("calibrate")(calibrate_command)
 app.add_typer(platform_app, name="platform")
 app.add_typer(trace_app, name="trace")
 

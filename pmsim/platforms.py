@@ -13,7 +13,7 @@ from pmsim.fields import Field, fields
 from pmsim.hints import nearest
 from pmsim.units import format_value, parse
 
-ORIGINS = ("datasheet", "paper", "fitted", "assumed")
+ORIGINS = ("datasheet", "paper", "measured", "fitted", "assumed")
 #: Origin of a value that a scenario, a kind's parameter or a caller has set.
 SCENARIO_ORIGIN = "scenario"
 

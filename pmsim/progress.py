@@ -46,3 +46,19 @@ def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Callab
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda finished: bar.update(task, completed=finished)
+
+
+@contextmanager
+def step_display(title: str) -> Iterator[Callable[[str], None]]:
+    """Show what is being done while the block runs, where the standard error is a terminal.
+
+    Yields
+    ------
+    callable : takes the name of the next step.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda doing: None
+        return
+    with console.status(title) as status:
+        yield lambda doing: status.update(f"{title}: {doing}")

@@ -27,21 +27,13 @@ from rich.table import Table
 
 import pmsim
 from pmsim.errors import ConfigError, PmsimError
+from pmsim.fitting import LIMIT, MOVES, Candidate, cost_of_ratio, search
 from pmsim.platforms import Platform, find_field
 from pmsim.progress import progress_bar
 from pmsim.runner import usable_jobs
 from pmsim.units import Quantity, format_value
 from pmsim.validation.loaders import Measurement, load
 from pmsim.validation.verdict import quantile, relative_error
-
-#: A row costs at most a factor of two: outliers say that a mechanism is missing, not which value is right.
-LIMIT = math.log(2)
-#: First step of a search: x1.25 and x0.8. Every round halves it.
-FIRST_STEP = 0.25
-#: Moves of one parameter in one direction within a round.
-MOVES = 4
-_LINE_BYTES = 64
-_NOISE = 1e-6  # a smaller gain is none
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -72,9 +64,7 @@ class Row:
     @property
     def cost(self) -> float:
         """``|log(predicted / measured)|``, at most log 2; log 2 where the run failed."""
-        if self.message or self.predicted <= 0:
-            return LIMIT
-        return min(LIMIT, abs(math.log(self.predicted / self.measurement.value)))
+        return LIMIT if self.message else cost_of_ratio(self.predicted, self.measurement.value)
 
 
 def experiment_of(measurement: Measurement) -> str:
@@ -218,47 +208,6 @@ def objective(rows: Sequence[Row]) -> float:
     return statistics.fmean(row.cost for row in rows)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A parameter that a search may change.
-
-    Attributes
-    ----------
-    section, name : str
-        Where it stands in the profile.
-    quantity : Quantity
-        What it measures.
-    minimum, maximum : int [base units]
-        The range that the core accepts.
-    """
-
-    section: str
-    name: str
-    quantity: Quantity
-    minimum: int
-    maximum: int
-
-    @property
-    def key(self) -> str:
-        """``section.name``."""
-        return f"{self.section}.{self.name}"
-
-    def moved(self, value: int, factor: float) -> int | None:
-        """Return the value times a factor, as a person would write it, or None where the range ends.
-
-        Times, frequencies and bandwidths keep three digits, sizes stay whole cache lines, and a count changes
-        by at least one.
-        """
-        step = _LINE_BYTES if self.quantity is Quantity.SIZE else 1
-        if self.quantity in (Quantity.SIZE, Quantity.COUNT):
-            new = round(value * factor / step) * step
-        else:
-            new = int(float(f"{value * factor:.3g}"))
-        if new == value:
-            new += step if factor > 1 else -step
-        return new if self.minimum <= new <= self.maximum else None
-
-
 def candidates(text: str, platform: Platform) -> list[Candidate]:
     """Parse the argument of --fit: names of parameters, separated by commas.
 
@@ -281,69 +230,6 @@ def candidates(text: str, platform: Platform) -> list[Candidate]:
             raise ConfigError(f"--fit: {key}: given twice; once is enough")
         found.append(Candidate(section, name, field.quantity, field.minimum, field.maximum))
     return found
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What a search came to."""
-
-    platform: Platform
-    start: float
-    cost: float
-    evaluations: int
-
-
-def search(
-    platform: Platform, parameters: Sequence[Candidate], cost_of: Callable[[Platform], float], rounds: int
-) -> Fit:
-    """Search coordinate by coordinate: every parameter up, and down where that is no better, while it gains.
-
-    Parameters
-    ----------
-    platform : Platform
-        Where the search starts.
-    parameters : sequence of Candidate
-        What may change.
-    cost_of : callable
-        The objective of a machine.
-    rounds : int
-        Passes over the parameters; each halves the step.
-
-    Notes
-    -----
-    Bounded: at most ``1 + rounds * len(parameters) * (MOVES + 1)`` evaluations. A machine that cannot be, such
-    as one with a queue smaller than its watermark, is passed over.
-    """
-    best, start = platform, cost_of(platform)
-    cost, evaluations = start, 1
-    for round_number in range(rounds):
-        step = 1 + FIRST_STEP / 2**round_number
-        for parameter in parameters:
-            for factor in (step, 1 / step):
-                moves = 0
-                while moves < MOVES:
-                    tried = _changed(best, parameter, factor)
-                    if tried is None:
-                        break
-                    evaluations += 1
-                    now = cost_of(tried)
-                    if now >= cost - _NOISE:
-                        break
-                    best, cost = tried, now
-                    moves += 1
-                if moves:
-                    break
-    return Fit(best, start, cost, evaluations)
-
-
-def _changed(platform: Platform, parameter: Candidate, factor: float) -> Platform | None:
-    value = parameter.moved(platform.value(parameter.section, parameter.name), factor)
-    if value is None:
-        return None
-    try:
-        return platform.with_values({parameter.section: {parameter.name: value}}, source="calibration")
-    except ConfigError:
-        return None
 
 
 def toml_lines(platform: Platform, parameters: Sequence[Candidate], source: str) -> str:

@@ -12,7 +12,7 @@ from pmsim import _native
 
 PLATFORMS = Path(pmsim.__file__).parent / "data" / "platforms"
 NAMES = sorted(path.stem for path in PLATFORMS.glob("*.toml"))
-ORIGINS = {"datasheet", "paper", "fitted", "assumed"}
+ORIGINS = {"datasheet", "paper", "measured", "fitted", "assumed"}
 # One parameter, one line: calibration rewrites values in place.
 PARAMETER_LINE = re.compile(r'^\w+ = \{ value = .+, source = ".+", origin = "\w+" \}$')
 

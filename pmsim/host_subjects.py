@@ -1,0 +1,104 @@
+"""The microbenchmarks that this machine and the simulator have in common."""
+
+from dataclasses import dataclass
+
+from pmsim.host_machine import HostMachine
+from pmsim.host_timing import Effort, Subject, chase
+
+#: Lines that are persisted one at a time stay in L2.
+_PERSIST_REGION = 256 * 2**10
+#: Idle time before each single persist, so that none waits for the one before.
+_GAP_NS = 500
+#: Beyond the pairs of lines that processors fetch together.
+_SPACING = 256
+
+
+@dataclass(frozen=True)
+class DeviceSubjects:
+    """The subjects of one memory, by name."""
+
+    machine: HostMachine
+    effort: Effort
+    memory: str = "dram"
+
+    def all(self) -> dict[str, Subject]:
+        """Return every subject, in the order in which a report lists them."""
+        cores = self.machine.cores
+        flush = f"store+{self.machine.flush()}"
+        one = [
+            self._idle_read(),
+            self._persist("persist ntstore", "ntstore", "sequential"),
+            self._persist("persist flush", flush, "sequential"),
+            self._persist("persist flush, random", flush, "random"),
+            *([self._same_line()] if self.machine.has("clflushopt") else []),
+        ]
+        for threads in dict.fromkeys((1, cores)):
+            one += [
+                self._bandwidth("read", "load", "random", threads),
+                self._bandwidth("read", "load", "sequential", threads),
+                self._bandwidth("write", "ntstore", "sequential", threads),
+                self._bandwidth("write", "ntstore", "random", threads),
+                self._bandwidth("write", flush, "sequential", threads),
+                self._bandwidth("write", flush, "random", threads),
+                self._bandwidth("write", "store", "sequential", threads),
+                self._bandwidth("persists", "ntstore", "sequential", threads, fence=64),
+                self._bandwidth("persists", flush, "sequential", threads, fence=64),
+                self._bandwidth("persists", flush, "random", threads, fence=64),
+            ]
+        return {subject.name: subject for subject in one}
+
+    def _idle_read(self) -> Subject:
+        region = self.effort.region // 2
+        return Subject(
+            name="idle read",
+            block="latency",
+            benchmark="chase",
+            host=chase(region, _SPACING, cold=True, memory=self.memory),
+            kind="latency",
+            simulated={
+                "memory": self.memory,
+                "operation": "load",
+                "pattern": "random",
+                "region_size": region,
+            },
+            metric="latency_ns",
+        )
+
+    def _persist(self, name: str, operation: str, pattern: str) -> Subject:
+        common = {"memory": self.memory, "pattern": pattern, "region_size": _PERSIST_REGION}
+        return Subject(
+            name=name,
+            block="latency",
+            benchmark="latency",
+            host={**common, "operation": operation, "gap_ns": _GAP_NS},
+            kind="latency",
+            simulated={**common, "operation": operation},
+            metric="latency_ns",
+        )
+
+    def _same_line(self) -> Subject:
+        return self._persist("persist same line, clflushopt", "store+clflushopt", "same-line")
+
+    def _bandwidth(self, what: str, operation: str, pattern: str, threads: int, fence: int = 0) -> Subject:
+        host = {
+            "memory": self.memory,
+            "operation": operation,
+            "pattern": pattern,
+            "threads": threads,
+            "access_size": 64,
+            "fence_every": fence,
+            "region_size": self.effort.region,
+        }
+        # Here as there each thread has a part of the region. The simulated machine knows no other flush for
+        # bandwidth; whether clwb keeps the line is a parameter.
+        named = "store+clwb" if operation.startswith("store+") else operation
+        simulated = {**host, "operation": named, "shared_region": False}
+        return Subject(
+            name=f"{what}, {operation} {pattern}, {threads} thread{'s' if threads > 1 else ''}",
+            block="bandwidth",
+            benchmark="bandwidth",
+            host=host,
+            kind="bandwidth",
+            simulated=simulated,
+            metric="bandwidth_gb_s",
+        )

@@ -1,0 +1,169 @@
+"""Timing benchmarks on this machine, beside the simulated kinds that they correspond to."""
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pmsim
+from pmsim import _native
+from pmsim.errors import ConfigError
+from pmsim.platforms import Platform
+
+#: Below this share of processor time the median repetition was disturbed by other processes.
+DISTURBED = 0.95
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure.
+
+    Attributes
+    ----------
+    repetitions : int
+        Of each benchmark; their median counts.
+    seconds : float [s]
+        Length of a repetition.
+    region : int [B]
+        What bandwidth is measured over.
+    """
+
+    repetitions: int
+    seconds: float
+    region: int
+
+
+FULL = Effort(repetitions=25, seconds=0.004, region=128 * 2**20)
+QUICK = Effort(repetitions=5, seconds=0.001, region=16 * 2**20)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What a benchmark measured.
+
+    Attributes
+    ----------
+    ns, rate : float [ns, 1/s]
+        Medians over the repetitions: time of an operation of one thread, operations of all threads together.
+        Both are of processor time, so that other processes do not count.
+    best_ns : float [ns]
+        Shortest time of an operation in any repetition.
+    low, high : float [1/s]
+        Quartiles of the rate.
+    bytes : int [B]
+        Moved by an operation.
+    cpu_share : float
+        Median share of the processor that the measuring thread got; 1 on an idle machine.
+    repetitions : int
+        How many.
+    is_dax : bool
+        The memory was a DAX mapping.
+    """
+
+    ns: float
+    best_ns: float
+    rate: float
+    low: float
+    high: float
+    bytes: int
+    cpu_share: float
+    repetitions: int
+    is_dax: bool
+
+    @property
+    def spread(self) -> float:
+        """Distance of the quartiles over the median."""
+        return (self.high - self.low) / self.rate
+
+
+def time_benchmark(
+    benchmark: str, parameters: Mapping[str, Any], effort: Effort, on: Path | None = None
+) -> Timing:
+    """Time a native benchmark.
+
+    Parameters
+    ----------
+    benchmark : str
+        One of ``_native.host_benchmarks()``.
+    parameters : mapping
+        Of the benchmark, in base units.
+    effort : Effort
+        How long.
+    on : Path, optional
+        File behind the pmem window; anonymous memory, which is DRAM, by default.
+
+    Raises
+    ------
+    ConfigError : what cannot be measured here.
+    """
+    if on is not None and on.is_dir():
+        raise ConfigError(f"--on {on}: is a directory; name a file in it, which is created or overwritten")
+    measured = _native.host_measure(
+        benchmark,
+        dict(parameters),
+        path="" if on is None else str(on),
+        repetitions=effort.repetitions,
+        seconds=effort.seconds,
+    )
+    rates = sorted(measured["operations_per_s"])
+    return Timing(
+        ns=statistics.median(measured["ns_per_operation"]),
+        best_ns=min(measured["ns_per_operation"]),
+        rate=statistics.median(rates),
+        low=rates[len(rates) // 4],
+        high=rates[-1 - len(rates) // 4],
+        bytes=measured["bytes_per_operation"],
+        cpu_share=statistics.median(measured["cpu_share"]),
+        repetitions=len(rates),
+        is_dax=measured["is_dax"],
+    )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something that both this machine and the simulator can run.
+
+    Attributes
+    ----------
+    name : str
+        For people; unique among the subjects of a block.
+    block : str
+        What ``--blocks`` chooses by.
+    benchmark, host : str, mapping
+        The native benchmark and its parameters.
+    kind, simulated : str, mapping
+        The kind of experiment and its parameters.
+    metric : str
+        "latency_ns", "bandwidth_gb_s", "ops_per_s", ...: of the kind; how the timing is expressed.
+    """
+
+    name: str
+    block: str
+    benchmark: str
+    host: Mapping[str, Any]
+    kind: str
+    simulated: Mapping[str, Any] = field(default_factory=dict)
+    metric: str = "ops_per_s"
+
+    @property
+    def unit(self) -> str:
+        """Unit of the metric."""
+        return {"latency_ns": "ns", "bandwidth_gb_s": "GB/s"}.get(self.metric, "op/s")
+
+    def value(self, timing: Timing) -> float:
+        """Express a timing in the metric."""
+        if self.metric == "latency_ns":
+            return timing.ns
+        if self.metric == "bandwidth_gb_s":
+            return timing.rate * timing.bytes / 1e9
+        return timing.rate
+
+    def predict(self, platform: Platform, seed: int = 0) -> float:
+        """Simulate it on a platform."""
+        return float(pmsim.simulate_point(self.kind, platform, self.simulated, seed)[self.metric])
+
+
+def chase(region: int, spacing: int, *, cold: bool, memory: str = "dram") -> dict[str, Any]:
+    """Return the parameters of a chase of dependent loads."""
+    return {"memory": memory, "region_size": region, "spacing": spacing, "cold": int(cold)}

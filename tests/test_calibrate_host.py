@@ -1,0 +1,126 @@
+"""``pmsim calibrate``: a profile of this machine, however fast it is; no test asserts a time."""
+
+import tomllib
+
+import pytest
+
+import pmsim
+from pmsim.calibrate import base_of
+from pmsim.calibrate_caches import chase_latency, fit_last_level
+from pmsim.calibrate_profile import profile_text
+from pmsim.cli import main
+from pmsim.fitting import Candidate, cost_of_ratio, search
+from pmsim.host_machine import HostMachine, this_machine
+from pmsim.units import Quantity
+
+MIB = 2**20
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory):
+    path = tmp_path_factory.mktemp("calibrated") / "my-machine.toml"
+    assert main(["calibrate", "--quick", "--out", str(path)]) == 0
+    return path
+
+
+def test_it_writes_a_complete_profile_with_source_and_origin(profile):
+    platform = pmsim.load_platform(str(profile))
+    assert platform.name == "my-machine"
+    rows = platform.rows()
+    assert all(row.source and row.origin in ("measured", "fitted", "assumed", "datasheet") for row in rows)
+    origin = {f"{row.section}.{row.name}": row.origin for row in rows}
+    assert origin["core.frequency"] == origin["l1.latency"] == "measured"
+    assert origin["core.shared_read_latency"] == origin["core.fence_latency"] == "fitted"
+    assert origin["dram.row_size"] == "assumed"
+    assert platform.value("core", "cores") == this_machine().cores
+
+
+def test_a_scenario_runs_on_the_profile_on_both_tiers(profile):
+    for memory in ("dram", "pmem"):
+        parameters = {"memory": memory, "operation": "load", "pattern": "random", "region_size": 16 * MIB}
+        assert pmsim.simulate_point("latency", str(profile), parameters)["latency_ns"] > 0
+
+
+def test_the_second_tier_reads_like_the_dram_that_it_is(profile):
+    def latency(memory):
+        parameters = {"memory": memory, "operation": "load", "pattern": "random", "region_size": 64 * MIB}
+        return pmsim.simulate_point("latency", str(profile), parameters)["latency_ns"]
+
+    assert latency("pmem") == pytest.approx(latency("dram"), rel=0.1)
+
+
+def test_the_text_of_a_profile_reads_back_as_the_same_machine(tmp_path):
+    platform = pmsim.load_platform("spr-cxl")
+    path = tmp_path / "copy.toml"
+    path.write_text(profile_text(platform))
+    copy = pmsim.load_platform(str(path))
+    assert copy.hash == platform.hash
+    assert copy.rows() == platform.rows()
+    assert tomllib.loads(path.read_text())["title"] == platform.title
+
+
+def test_a_table_of_fits_is_printed(profile, capsys, tmp_path):
+    assert main(["calibrate", "--quick", "--out", str(tmp_path / "again.toml")]) == 0
+    output = capsys.readouterr().out
+    assert "idle read" in output
+    assert "fitted" in output
+    assert "prediction" in output
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("profile", "ends in .toml"),
+        ("folder.toml", "is a directory"),
+        ("file.txt/profile.toml", "cannot be written"),
+    ],
+)
+def test_an_unusable_out_is_refused_before_anything_is_measured(tmp_path, capsys, out, message, monkeypatch):
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "file.txt").write_text("")
+    monkeypatch.setattr("pmsim.commands.calibrate.calibrate", lambda **_: pytest.fail("measured"))
+    assert main(["calibrate", "--out", str(tmp_path / out)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_the_last_level_fit_finds_the_cache_that_the_chases_were_made_with():
+    truth = {"l2_size": 2 * MIB, "l2_ns": 4.0, "llc_size": 16 * MIB, "llc_ns": 40.0, "memory_ns": 120.0}
+    chases = {region * MIB: chase_latency(region * MIB, **truth) for region in (4, 8, 12, 16, 32, 64)}
+    found = fit_last_level(chases, l2_size=2 * MIB, l2_ns=4.0, memory_ns=120.0, largest=480 * MIB)
+    assert found.size == 16 * MIB
+    assert found.latency_ns == pytest.approx(40, rel=0.05)
+
+
+def test_a_chase_within_l2_and_one_far_beyond_the_caches_have_the_latency_of_their_level():
+    caches = {"l2_size": 2 * MIB, "l2_ns": 4.0, "llc_size": 8 * MIB, "llc_ns": 40.0, "memory_ns": 120.0}
+    assert chase_latency(MIB, **caches) == 4
+    assert chase_latency(4 * MIB, **caches) == pytest.approx(22)
+    assert chase_latency(1000 * MIB, **caches) == pytest.approx(120, rel=0.02)
+
+
+def test_a_search_moves_a_parameter_to_where_its_cost_is_least():
+    wanted = 120_000
+    candidate = Candidate("core", "shared_write_latency", Quantity.TIME, 0, 10**7)
+    start = pmsim.load_platform("tum-6212u")
+    found = search(
+        start,
+        [candidate],
+        lambda platform: cost_of_ratio(platform.value("core", "shared_write_latency"), wanted),
+        6,
+    )
+    assert found.platform.value("core", "shared_write_latency") == pytest.approx(wanted, rel=0.05)
+    assert found.cost < found.start
+
+
+def machine(*flags):
+    return HostMachine("cpu", 2, 2, 1, (), 2**30, flags, False, "6.1", "never")
+
+
+def test_the_base_and_the_flush_follow_from_the_instructions():
+    assert base_of(machine("amx_tile", "clflush")) == "spr-cxl"
+    assert base_of(machine("avx512f", "clflush")) == "tum-6212u"
+    assert machine("clflush", "clflushopt").flush() == "clflushopt"
+    assert machine("clflush", "clflushopt", "clwb").flush() == "clwb"
+    assert machine("clflush").flush() == "clflush"
