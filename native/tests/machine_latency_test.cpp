@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "machine_harness.hpp"
 
 namespace pmsim::machine {
@@ -87,6 +89,37 @@ TEST(LoadLatency, DependentLoadsFollowEachOtherAndIndependentOnesOverlap) {
   EXPECT_EQ(time_of(params, {load(kDramBase)}, dependent), 3 * open_row);
   // The bus is busy for read_burst per line, longer than a dispatch.
   EXPECT_EQ(time_of(params, {load(kDramBase)}, independent), open_row + 2 * params.dram.read_burst);
+}
+
+TEST(LoadLatency, AMispredictedBranchKeepsYoungerLoadsBackUntilItsValueIsThere) {
+  PlatformParams params = plain_machine();
+  params.core.mispredict_latency = 16 * kNs;
+  const Picoseconds open_row = params.core.shared_read_latency + params.dram.row_hit_latency;
+  const memory::MicroOp predicted = {0, 1, memory::OpKind::kCompute, 0, 0};
+  const std::uint64_t first = kDramBase + 64;
+  const std::uint64_t second = kDramBase + 128;
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, {load(first), predicted, load(second)}),
+            open_row + std::max(2 * kInstruction, params.dram.read_burst));
+  const Ops mispredicted = {load(first), mispredicted_branch(), load(second)};
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, mispredicted),
+            2 * open_row + params.core.mispredict_latency + kInstruction);
+  // The same where the value is still waiting for its translation.
+  params.tlb.page_size = 4096;
+  params.tlb.first_level_entries = 1;
+  const Ops two_pages = {load(kDramBase), dependent_load(kDramBase + 4096)};
+  EXPECT_EQ(time_of(params, two_pages, mispredicted),
+            time_of(params, two_pages, {load(first), dependent_load(second)}) + params.core.mispredict_latency +
+                kInstruction);
+}
+
+TEST(LoadLatency, OfAPrefetchedLineIsNeverLessThanWhatIsLeftOfThePrefetch) {
+  PlatformParams params = plain_machine();
+  const std::uint64_t far = kDramBase + 8 * 4096;
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, {prefetch(far), load(far)}),
+            time_of(params, {load(kDramBase)}, {load(far)}));
+  params.tlb.page_size = 4096;  // the prefetch has to wait for a page walk first
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, {prefetch(far), load(far)}),
+            time_of(params, {load(kDramBase)}, {load(far)}));
 }
 
 TEST(LoadLatency, FillBuffersLetThatManyMissesOverlap) {

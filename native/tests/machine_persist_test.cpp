@@ -145,5 +145,24 @@ TEST(Simulate, RefusesLanesWithDifferentCachesByName) {
   }
 }
 
+TEST(Persist, LinesThatWereFlushedAndFencedAreFetchedAgainSideBySide) {
+  PlatformParams params = plain_machine();
+  params.dram.reread_delay = 0;
+  const auto twice = [&](std::uint64_t lines) {
+    Script::Ops ops;
+    for (int round = 0; round < 2; ++round) {
+      for (std::uint64_t line = 0; line < lines; ++line) {
+        ops.push_back(store(kDramBase + line * memory::kLineBytes));
+        ops.push_back(clwb(kDramBase + line * memory::kLineBytes));
+      }
+      ops.push_back(sfence());
+    }
+    return time_of(params, {load(kDramBase)}, ops);
+  };
+  // One after the other, each further line would take another read of memory in the second round.
+  const Picoseconds read = params.core.shared_read_latency + params.dram.row_hit_latency;
+  EXPECT_LT(twice(9) - twice(1), 8 * read);
+}
+
 }  // namespace
 }  // namespace pmsim::machine

@@ -58,10 +58,11 @@ TEST(SimMemory, EveryCallLeavesOneMicroOperationPerLine) {
   memory.mfence();
   memory.prefetch(base + 100);
   memory.compute(300, 20);
+  memory.mispredict();
   memory.operation_end();
 
   std::size_t i = 0;
-  ASSERT_EQ(stream.size(), 16U);
+  ASSERT_EQ(stream.size(), 17U);
   expect_op(stream[i++], OpKind::kOperationBegin, 0, 0);
   expect_op(stream[i++], OpKind::kStore, base + 8, 8);
   expect_op(stream[i++], OpKind::kLoad, base + 8, 8, kDependent);
@@ -77,6 +78,7 @@ TEST(SimMemory, EveryCallLeavesOneMicroOperationPerLine) {
   expect_op(stream[i++], OpKind::kMfence, 0, 0);
   expect_op(stream[i++], OpKind::kPrefetch, base + 64, 64);
   expect_op(stream[i++], OpKind::kCompute, 300, 20);
+  expect_op(stream[i++], OpKind::kCompute, 0, 1, kDependent);
   expect_op(stream[i++], OpKind::kOperationEnd, 0, 0);
 }
 

@@ -21,7 +21,7 @@ void push(std::vector<TimedOp>& out, OpKind kind, std::uint64_t line, std::uint3
 void push_hit(std::vector<TimedOp>& out) {
   if (!out.empty()) {
     TimedOp& last = out.back();
-    if (last.kind == static_cast<std::uint8_t>(OpKind::kCompute) && last.line == 0 &&
+    if (last.kind == static_cast<std::uint8_t>(OpKind::kCompute) && last.line == 0 && last.flags == 0 &&
         last.instructions < kMergedInstructions) {
       ++last.instructions;
       return;
@@ -93,7 +93,8 @@ Level Hierarchy::fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t ext
   return kFromMemory;
 }
 
-Level Hierarchy::access(Core& core, std::uint64_t line, bool write, std::uint8_t& flags, std::vector<TimedOp>& out) {
+Level Hierarchy::access(Core& core, const Unfenced& unfenced, std::uint64_t line, bool write, std::uint8_t& flags,
+                        std::vector<TimedOp>& out) {
   const std::uint64_t dirty = write ? Cache::kDirty : 0;
   if (std::uint64_t* word = core.l1.touch(line); word != nullptr) {
     if ((*word & Cache::kPrefetched) != 0) {
@@ -111,8 +112,9 @@ Level Hierarchy::access(Core& core, std::uint64_t line, bool write, std::uint8_t
     }
   } else {
     level = fetch_into_l2(core, line, 0, out);
-    if (level == kFromMemory && core.recently_flushed[line % core.recently_flushed.size()] == line) {
-      flags |= kTimedAfterFlush;
+    const Flushed& flushed = core.recently_flushed[line % core.recently_flushed.size()];
+    if (level == kFromMemory && flushed.line == line) {
+      flags |= flushed.thread == &unfenced && flushed.fences < unfenced.fences ? kTimedAfterFence : kTimedAfterFlush;
     }
   }
   fill_l1(core, line | dirty, out);
@@ -145,7 +147,7 @@ Translation Hierarchy::translate(Core& core, std::uint64_t address, std::vector<
   return fetch_into_l2(core, line, 0, out) == kLlc ? kWalkLlc : kWalkMemory;
 }
 
-bool Hierarchy::flush(Core& core, std::uint64_t line, bool keep) {
+bool Hierarchy::flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep) {
   std::uint64_t words = 0;
   if (keep) {
     for (Cache* cache : {&core.l1, &core.l2, &llc_}) {
@@ -159,7 +161,7 @@ bool Hierarchy::flush(Core& core, std::uint64_t line, bool keep) {
       const std::uint64_t word = cache->remove(line);
       words |= word == Cache::kEmpty ? 0 : word;
     }
-    core.recently_flushed[line % core.recently_flushed.size()] = line;
+    core.recently_flushed[line % core.recently_flushed.size()] = {line, &unfenced, unfenced.fences};
   }
   return (words & Cache::kDirty) != 0;
 }
@@ -184,7 +186,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
       case OpKind::kPrefetch: {
         const bool prefetch = op.kind == OpKind::kPrefetch;
         const Translation translation = translate(core, op.address, out);
-        const Level level = access(core, line, false, flags, out);
+        const Level level = access(core, unfenced, line, false, flags, out);
         if (!prefetch) {
           ++counters_.loads;
           count(level);
@@ -204,7 +206,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
       case OpKind::kStore: {
         ++counters_.stores;
         const Translation translation = translate(core, op.address, out);
-        const Level level = access(core, line, true, flags, out);
+        const Level level = access(core, unfenced, line, true, flags, out);
         count(level);
         push(out, op.kind, line, 1, level, translation, flags);
         break;
@@ -214,7 +216,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
         persist(unfenced, line);
         const Translation translation = translate(core, op.address, out);
         // A cached copy is dropped; where only part of the line is written, what was dirty goes to memory first.
-        if (flush(core, line, false) && op.bytes < memory::kLineBytes) {
+        if (flush(core, unfenced, line, false) && op.bytes < memory::kLineBytes) {
           ++counters_.writebacks;
           out.push_back(TimedOp{line, 0, kWriteback, kL1, kTlbFirst, 0});
         }
@@ -232,7 +234,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
           break;
         }
         const bool keep = op.kind == OpKind::kClwb && params_.core.flush_keeps_line != 0;
-        if (flush(core, line, keep)) {
+        if (flush(core, unfenced, line, keep)) {
           flags |= kTimedDirty;
         }
         push(out, op.kind, line, 1, kL1, kTlbFirst, flags);
@@ -244,7 +246,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
         push(out, op.kind, 0, 1, kL1, kTlbFirst, 0);
         break;
       case OpKind::kCompute:
-        push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, 0);
+        push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, flags);
         break;
       case OpKind::kBlockRead:
       case OpKind::kBlockWrite:

@@ -31,6 +31,8 @@ constexpr std::array kFields{
     PMSIM_FIELD(core, line_fill_buffers, kCount, 1, 64,
                 "outstanding line transfers of a core beyond its L1: misses, flushes, streaming stores"),
     PMSIM_FIELD(core, store_buffer, kCount, 1, 256, "stores between dispatch and commit to L1"),
+    PMSIM_FIELD(core, mispredict_latency, kTime, 0, 1000 * kNs,
+                "from the resolution of a mispredicted branch to the next dispatch"),
     PMSIM_FIELD(core, flush_interval, kTime, 0, 1000 * kNs, "least time between two flush instructions of a core"),
     PMSIM_FIELD(core, fence_latency, kTime, 0, 1000 * kNs,
                 "time of a fence beyond the completion of what it waits for"),

@@ -138,7 +138,8 @@ void VirtualThread::dispatch(Picoseconds limit) {
     bool consumed = true;
     switch (op.kind) {
       case code(OpKind::kCompute):
-        consumed = make_room(op.instructions, limit);
+        consumed = make_room(op.instructions, limit) &&
+                   ((op.flags & kTimedDependent) == 0 || resolve_branch(limit));
         if (consumed) {
           now_ += std::max(static_cast<Picoseconds>(op.line) * cycle_, instruction_time_ * op.instructions);
           position_ += op.instructions;
@@ -244,13 +245,38 @@ std::uint8_t VirtualThread::level_now(std::uint64_t line, std::uint8_t level, st
   return dropped ? static_cast<std::uint8_t>(kFromMemory) : level;
 }
 
+bool VirtualThread::resolve_branch(Picoseconds limit) {
+  if (last_pending_ >= 0) {
+    front_key_ = kNever;  // until that load has issued
+    return false;
+  }
+  now_ = std::max(now_, last_load_done_);
+  front_key_ = now_;
+  if (now_ > limit) {
+    return false;
+  }
+  now_ += params_.core.mispredict_latency;
+  return true;
+}
+
+int VirtualThread::pending_prefetch(std::uint64_t line) const noexcept {
+  for (std::size_t index = 0; unresolved_ > 0 && index < pending_.size(); ++index) {
+    const PendingLoad& load = pending_[index];
+    if (load.used && load.op.line == line && load.op.kind == code(OpKind::kPrefetch)) {
+      return static_cast<int>(index);
+    }
+  }
+  return -1;
+}
+
 bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   if (!make_room(1, limit)) {
     return false;
   }
   const bool dependent = (op.flags & kTimedDependent) != 0 && (last_pending_ >= 0 || last_load_done_ > now_);
-  if (dependent || op.translation != kTlbFirst) {
-    return defer_load(op, dependent);
+  const int prefetch = (op.flags & kTimedInFlight) != 0 ? pending_prefetch(op.line) : -1;
+  if (dependent || prefetch >= 0 || op.translation != kTlbFirst) {
+    return defer_load(op, dependent, prefetch);
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
   std::size_t buffer = 0;
@@ -269,7 +295,7 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   return true;
 }
 
-bool VirtualThread::defer_load(const TimedOp& op, bool dependent) {
+bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) {
   if (static_cast<std::size_t>(unresolved_) == kPendingLoads) {
     front_key_ = kNever;
     return false;
@@ -283,6 +309,9 @@ bool VirtualThread::defer_load(const TimedOp& op, bool dependent) {
   if (dependent) {
     load.ready = last_pending_ >= 0 ? kNever : last_load_done_;
     load.producer = last_pending_;
+  } else if (prefetch >= 0) {
+    load.ready = kNever;  // the line is not even on its way
+    load.producer = prefetch;
   }
   if (op.kind == code(OpKind::kLoad)) {
     last_pending_ = index;
@@ -312,7 +341,7 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
     return false;
   }
   if (op.translation != kTlbFirst) {
-    return defer_load(op, false);
+    return defer_load(op, false, -1);
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
   std::size_t buffer = 0;
@@ -396,7 +425,7 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
                       .flags = op.flags};
   fences_dispatched_ += fence ? 1 : 0;
   if (op.kind == code(OpKind::kStore) && ownership_next_ == queue_tail_ - 1 && may_ask_early(entry) &&
-      (unresolved_ == 0 || (op.flags & kTimedDependent) == 0)) {
+      asks_from(entry) <= now_ && (unresolved_ == 0 || (op.flags & kTimedDependent) == 0)) {
     ask_ownership(entry, now_);
   }
   step(1);
@@ -409,7 +438,12 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
 }
 
 bool VirtualThread::may_ask_early(const QueuedStore& entry) const noexcept {
-  return (entry.flags & kTimedAfterFlush) == 0 && entry.fences_before - fences_completed_ <= kFencesAhead;
+  const std::uint64_t ahead = (entry.flags & kTimedAfterFence) != 0 ? 0 : kFencesAhead;
+  return (entry.flags & kTimedAfterFlush) == 0 && entry.fences_before - fences_completed_ <= ahead;
+}
+
+Picoseconds VirtualThread::asks_from(const QueuedStore& entry) const noexcept {
+  return (entry.flags & kTimedAfterFence) != 0 ? std::max(entry.dispatched, fence_done_) : entry.dispatched;
 }
 
 bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
@@ -486,7 +520,8 @@ void VirtualThread::issue_pending(Picoseconds at) {
   for (PendingLoad& other : pending_) {
     if (other.used && other.producer == static_cast<int>(index)) {
       other.producer = -1;
-      other.ready = done;
+      // A load of the line that a prefetch brings waits in the same fill buffer; a dependent one needs the value.
+      other.ready = load.op.kind == code(OpKind::kPrefetch) ? at : done;
     }
   }
   update_pending_key();
@@ -575,8 +610,8 @@ void VirtualThread::update_store_key() {
     if (may_ask_early(entry)) {
       const std::vector<Picoseconds>& buffers = core_->fill_buffers();
       store_key_ = std::min(store_key_, needs_buffer(entry.level)
-                                            ? std::max(entry.dispatched, buffers[CoreTiming::earliest(buffers)])
-                                            : entry.dispatched);
+                                            ? std::max(asks_from(entry), buffers[CoreTiming::earliest(buffers)])
+                                            : asks_from(entry));
     }
   }
 }
@@ -584,7 +619,7 @@ void VirtualThread::update_store_key() {
 void VirtualThread::process_store_queue(Picoseconds at) {
   // The head as well: update_store_key() wakes the thread for it before the cycle of the last commit is over.
   if (ownership_next_ != queue_tail_ && (queue_at(ownership_next_).flags & kTimedAfterFlush) == 0 &&
-      queue_at(ownership_next_).dispatched <= at) {
+      asks_from(queue_at(ownership_next_)) <= at) {
     ask_ownership(queue_at(ownership_next_), at);
   }
   if (queued() > 0 && head_time() <= at) {
@@ -656,6 +691,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
         }
         slot_at(head.slot).done = complete;
         last_commit_ = complete;
+        fence_done_ = complete;
         ordered_flush_ = false;
         ++fences_completed_;
         if (head.kind == code(OpKind::kMfence)) {

@@ -29,19 +29,24 @@ class Hierarchy {
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
 
  private:
+  /// What a thread has asked to be made durable since its last fence.
+  struct Unfenced {
+    static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+    std::uint64_t last_line = kNothing;
+    std::uint64_t fences = 0;
+  };
+  struct Flushed {
+    std::uint64_t line = 0;
+    const Unfenced* thread = nullptr;
+    std::uint64_t fences = 0;  ///< that the thread had executed
+  };
   struct Core {
     explicit Core(const PlatformParams& params);
     Tlb tlb;
     Cache l1;
     Cache l2;
     Prefetcher prefetcher;
-    std::array<std::uint64_t, 64> recently_flushed{};  ///< direct-mapped by line
-  };
-
-  /// What a thread has asked to be made durable since its last fence.
-  struct Unfenced {
-    static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
-    std::uint64_t last_line = kNothing;
+    std::array<Flushed, 64> recently_flushed{};  ///< direct-mapped by line
   };
 
   void persist(Unfenced& unfenced, std::uint64_t line) noexcept {
@@ -50,15 +55,17 @@ class Hierarchy {
   }
   void fence(Unfenced& unfenced) noexcept {
     ++counters_.fences;
+    ++unfenced.fences;
     counters_.persist_barriers += unfenced.last_line == Unfenced::kNothing ? 0 : 1;
     unfenced.last_line = Unfenced::kNothing;
   }
   Translation translate(Core& core, std::uint64_t address, std::vector<TimedOp>& out);
-  Level access(Core& core, std::uint64_t line, bool write, std::uint8_t& flags, std::vector<TimedOp>& out);
+  Level access(Core& core, const Unfenced& unfenced, std::uint64_t line, bool write, std::uint8_t& flags,
+               std::vector<TimedOp>& out);
   Level fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t extra_flags, std::vector<TimedOp>& out);
   void fill_l1(Core& core, std::uint64_t word, std::vector<TimedOp>& out);
   void fill_l2(Core& core, std::uint64_t word, std::vector<TimedOp>& out);
-  bool flush(Core& core, std::uint64_t line, bool keep);
+  bool flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep);
   void count(Level level) noexcept;
 
   PlatformParams params_;

@@ -25,7 +25,8 @@ enum TimedFlag : std::uint8_t {
   kTimedSerialising = 2,
   kTimedDirty = 4,       ///< flush: there is something to write back
   kTimedInFlight = 8,    ///< hit on a line that a prefetch may still be bringing
-  kTimedAfterFlush = 16  ///< miss on a line that this core has just flushed: ownership cannot be asked for early
+  kTimedAfterFlush = 16,  ///< miss on a line that this core has just flushed: ownership cannot be asked for early
+  kTimedAfterFence = 32   ///< the same, with a fence in between: not before that fence has completed
 };
 
 /// Kinds beyond memory::OpKind that only the hierarchy produces.

@@ -32,6 +32,8 @@ class Feed {
 /// - the store queue, in program order and after retirement: commits stores (their ownership is fetched as soon as
 ///   they are dispatched), sends streaming stores and flushes, and completes fences.
 ///
+/// A mispredicted branch stops the front end until the value that decides it is there.
+///
 /// An sfence completes when all earlier flushes and streaming stores have been accepted by the controllers; it holds
 /// its window slot until then, so later loads run ahead at most as far as the window reaches. An mfence also stops
 /// the front end. Every action happens in global time order, so shared queues see requests in order.
@@ -113,10 +115,13 @@ class VirtualThread {
   Picoseconds fetch(std::uint64_t line, std::uint8_t level, Picoseconds at);
   /// The level that serves a line now: memory, where the prefetch that the tags know of has been dropped.
   [[nodiscard]] std::uint8_t level_now(std::uint64_t line, std::uint8_t level, std::uint8_t flags) const noexcept;
-  bool defer_load(const TimedOp& op, bool dependent);
+  bool defer_load(const TimedOp& op, bool dependent, int prefetch);
   bool take_buffer(std::size_t& buffer);
   [[nodiscard]] static bool needs_buffer(std::uint8_t level) noexcept { return level >= kLlc; }
 
+  /// The pending prefetch that will bring the line, -1: none.
+  [[nodiscard]] int pending_prefetch(std::uint64_t line) const noexcept;
+  bool resolve_branch(Picoseconds limit);
   bool dispatch_load(const TimedOp& op, Picoseconds limit);
   bool dispatch_prefetch(const TimedOp& op, Picoseconds limit);
   bool dispatch_store(const TimedOp& op, Picoseconds limit);
@@ -130,6 +135,8 @@ class VirtualThread {
   void process_store_queue(Picoseconds at);
   void update_store_key();
   [[nodiscard]] bool may_ask_early(const QueuedStore& entry) const noexcept;
+  /// When the line can be asked for, as far as the store itself is concerned.
+  [[nodiscard]] Picoseconds asks_from(const QueuedStore& entry) const noexcept;
   bool ask_ownership(QueuedStore& entry, Picoseconds at);
   void send(std::uint64_t line, std::size_t buffer, Picoseconds at, bool streaming);
   void close_write_combining(Picoseconds at);
@@ -184,6 +191,7 @@ class VirtualThread {
   std::uint64_t fences_completed_ = 0;
   Picoseconds last_commit_ = 0;
   Picoseconds last_flush_ = 0;
+  Picoseconds fence_done_ = 0;  ///< the latest fence that has completed
   Picoseconds sends_again_ = 0;  ///< recovery from the last fence that waited
   bool ordered_flush_ = false;  ///< a clflush is on its way: nothing overtakes it
   int outstanding_writes_ = 0;  ///< not yet accepted

@@ -27,7 +27,8 @@ inline constexpr int kOpKinds = 15;
 
 /// Bits of MicroOp::flags.
 enum OpFlag : std::uint8_t {
-  kDependent = 1,    ///< the address depends on the value of the load before it in program order
+  kDependent = 1,    ///< the address depends on the value of the load before it in program order; kCompute: a
+                     ///< branch on that value is mispredicted, so nothing younger runs before it is there
   kSerialising = 2,  ///< kOperationBegin only: waits until everything before it has retired (rdtscp; lfence)
 };
 
