@@ -89,6 +89,20 @@ def block(
     }
 
 
+def leaf_lookups() -> tuple[str, dict[str, int | str]]:
+    return "interleave", {
+        "operation": "lookup",
+        "interleave": "none",
+        "group_size": 1,
+        "fence": "sfence",
+        "first_flush": "pair",
+        "memory": "dram",
+        "cpu_cycles": 0,
+        "threads": 1,
+        "region_size": 8 * MIB,
+    }
+
+
 #: Short runs, the cheapest first. The last part of each: fields that only this run needs at another value.
 PROBES: dict[str, tuple[tuple[str, dict[str, int | str]], dict[tuple[str, str], int]]] = {
     "DRAM latency, dependent loads": (latency("dram", "load", "random", 8 * MIB), {}),
@@ -126,6 +140,7 @@ PROBES: dict[str, tuple[tuple[str, dict[str, int | str]], dict[tuple[str, str], 
         bandwidth("dram", "ntstore", "sequential", 4 * KIB, 8),
         {("controller", "channels"): 1, ("controller", "controllers"): 1, ("pmem", "dimms"): 1},
     ),
+    "lookups whose branches are mispredicted": (leaf_lookups(), {}),
     "stores by one thread": (bandwidth("dram", "store", "random", 64, 1), {}),
 }
 

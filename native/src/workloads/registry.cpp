@@ -14,6 +14,7 @@ constexpr std::array kKinds{
     WorkloadKind{"bandwidth", make_bandwidth}, WorkloadKind{"latency", make_latency},
     WorkloadKind{"persist", make_persist},     WorkloadKind{"operations", make_operations},
     WorkloadKind{"mixed", make_mixed},         WorkloadKind{"block", make_block},
+    WorkloadKind{"interleave", make_interleave},
 };
 
 }  // namespace

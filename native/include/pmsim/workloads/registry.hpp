@@ -36,6 +36,8 @@ std::unique_ptr<Workload> make_operations(Parameters& parameters, const machine:
                                           std::uint64_t seed);
 std::unique_ptr<Workload> make_mixed(Parameters& parameters, const machine::PlatformParams& platform,
                                      std::uint64_t seed);
+std::unique_ptr<Workload> make_interleave(Parameters& parameters, const machine::PlatformParams& platform,
+                                          std::uint64_t seed);
 std::unique_ptr<Workload> make_block(Parameters& parameters, const machine::PlatformParams& platform,
                                      std::uint64_t seed);
 

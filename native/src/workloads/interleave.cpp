@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "pmsim/blocks/index/driver.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace pmsim::workloads {
+
+namespace {
+
+using blocks::index::Fence;
+using blocks::index::FirstFlush;
+using blocks::index::FpTreeLeaf;
+using Driver = blocks::index::InterleaveDriver<memory::SimMemory>;
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+constexpr std::int64_t kSettling = 2'000;
+constexpr std::int64_t kMeasured = 16'000;
+constexpr std::int64_t kLongestWarmup = 400'000;
+
+Driver::Options options_from(Parameters& parameters, std::uint64_t seed) {
+  Driver::Options options;
+  options.inserts = parameters.choice("operation", {"lookup", "insert"}) == "insert";
+  const std::string interleave = parameters.choice("interleave", {"none", "reads", "writes", "both"});
+  options.interleaved = interleave != "none";
+  options.how.reads = interleave == "reads" || interleave == "both";
+  options.how.writes = interleave == "writes" || interleave == "both";
+  if (!options.inserts && options.how.writes) {
+    parameters.refuse("interleave", "a lookup writes nothing; use \"none\" or \"reads\"");
+  }
+  options.how.fence =
+      parameters.choice("fence", {"sfence", "mfence"}) == "mfence" ? Fence::kMfence : Fence::kSfence;
+  options.how.first_flush = parameters.choice("first_flush", {"pair+fingerprint", "pair"}) == "pair"
+                                ? FirstFlush::kPair
+                                : FirstFlush::kPairAndFingerprint;
+  options.how.switch_cycles = static_cast<std::uint64_t>(parameters.number("cpu_cycles", 0, 100'000));
+  options.group_size = static_cast<std::uint32_t>(
+      parameters.number("group_size", 1, static_cast<std::int64_t>(blocks::index::kMaxGroup)));
+  options.medium =
+      parameters.choice("memory", {"dram", "pmem"}) == "dram" ? memory::Medium::kDram : memory::Medium::kPmem;
+  options.threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
+  options.region_bytes = static_cast<std::uint64_t>(
+      parameters.number("region_size", static_cast<std::int64_t>(FpTreeLeaf::kBytes), kMaxBytes));
+  if (options.region_bytes / options.threads < FpTreeLeaf::kBytes) {
+    parameters.refuse("region_size", "too small: each thread needs room for a leaf of 576 bytes");
+  }
+  options.seed = seed;
+  options.fill_at_once = false;
+  return options;
+}
+
+/// Lookups in or inserts into the leaves of an FP-tree, plain or interleaved by coroutines (van Renen et al.,
+/// section 3.5). One refill is one plain operation or one group; the latency of a group is from its start to
+/// the end of its last operation.
+///
+/// The region may be far larger than host memory: a leaf is filled when it is first chosen, without time. The
+/// caches are warmed before by loads of random leaves, so that page-table entries and leaves are in the shared
+/// cache as far as they fit.
+class InterleaveWorkload final : public Workload {
+ public:
+  InterleaveWorkload(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
+      : memory_(capacities_of(platform)),
+        options_(options_from(parameters, seed)),
+        driver_(memory_, options_),
+        footprint_(options_.medium == memory::Medium::kPmem ? options_.region_bytes : 0) {
+    const auto entry_lines = static_cast<std::int64_t>(options_.region_bytes) / platform.tlb.page_size / 8;
+    const std::int64_t loads = std::clamp<std::int64_t>(
+        std::max(3 * entry_lines, cached_lines(platform, options_.threads) / 2), 1'000, kLongestWarmup);
+    for (std::uint32_t thread = 0; thread < options_.threads; ++thread) {
+      threads_.push_back({Random(mix64(seed) - thread), loads / options_.threads});
+    }
+    length_ = {loads + kSettling, kMeasured};
+  }
+
+  [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
+  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
+
+  void refill(std::uint32_t thread, memory::Stream& stream) override {
+    Thread& state = threads_[thread];
+    if (state.warmup > 0) {
+      return warm(thread, state, stream);
+    }
+    memory_.detach();
+    driver_.prepare(memory_, thread);
+    memory_.attach(stream, thread);
+    memory_.operation_begin();
+    driver_.operation(memory_, thread);
+    for (std::uint32_t operation = 0; operation < driver_.group(); ++operation) {
+      stream.push(memory::OpKind::kOperationEnd, 0, kPairBytes);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kPairBytes = static_cast<std::uint32_t>(FpTreeLeaf::kPairBytes);
+
+  struct Thread {
+    Random random;
+    std::int64_t warmup;  ///< operations left
+  };
+
+  void warm(std::uint32_t thread, Thread& state, memory::Stream& stream) {
+    memory_.attach(stream, thread);
+    for (int count = 0; count < 16; ++count, --state.warmup) {
+      const std::uint64_t leaf =
+          thread * driver_.leaves_per_thread() + state.random.below(driver_.leaves_per_thread());
+      const memory::Address at = driver_.address(leaf);
+      const auto slot = static_cast<std::uint32_t>(state.random.below(FpTreeLeaf::kSlots));
+      static_cast<void>(memory_.load<std::uint32_t>(at));
+      static_cast<void>(memory_.load<std::uint64_t>(FpTreeLeaf::pair(at, slot)));
+      memory_.operation_end();
+    }
+  }
+
+  memory::SimMemory memory_;
+  Driver::Options options_;
+  Driver driver_;
+  std::uint64_t footprint_;
+  std::vector<Thread> threads_;
+  machine::RunLength length_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_interleave(Parameters& parameters, const machine::PlatformParams& platform,
+                                          std::uint64_t seed) {
+  return std::make_unique<InterleaveWorkload>(parameters, platform, seed);
+}
+
+}  // namespace pmsim::workloads
