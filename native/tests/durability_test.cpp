@@ -148,6 +148,27 @@ TEST_F(Durability, SamplesReachEveryImageAndNoOther) {
   EXPECT_EQ(all.size(), 4U * 2U * 2U);
 }
 
+TEST_F(Durability, CornerSamplesReachEveryImageAndNoOther) {
+  for (std::uint64_t i = 0; i < 3; ++i)
+    store(i, i + 1);
+  stream(5, 9);
+  memory.disable_site(1);
+  store(8, 7);
+  memory.order(1);
+  store(9, 8);
+  const std::vector<std::size_t> words{0, 1, 2, 5, 8, 9};
+  const auto all = images(words);
+  std::set<Words> seen;
+  Random random(7);
+  DurableImage image;
+  for (int i = 0; i < 2000; ++i) {
+    memory.durability().sample_corners(random, image);
+    seen.insert(after(image, words));
+  }
+  EXPECT_EQ(seen, all);
+  EXPECT_EQ(all.size(), 4U * 2U * 4U);
+}
+
 TEST_F(Durability, TooManyImagesAreRefusedInsteadOfEnumerated) {
   for (std::size_t line = 0; line < 20; ++line)
     store(8 * line, 1);

@@ -15,7 +15,7 @@ constexpr std::size_t kMostFree = 20;  // 2^20 subsets of one line: beyond any u
 /// How many pending stores follow the prefix rule.
 std::size_t ordered_in(const auto& pending) {
   return static_cast<std::size_t>(
-      std::ranges::count_if(pending, [](const auto& store) { return !store.is_free(); }));
+      std::ranges::count_if(pending, [](const auto& store) { return store.is_ordered(); }));
 }
 
 }  // namespace
@@ -50,10 +50,7 @@ void DurabilityTracker::store(Address address, std::span<const std::byte> data, 
   if (inserted)
     std::memcpy(found->second.certain.data(), line_before, kLineBytes);
   Segment& now = segment();
-  // Caches are durable: nothing to wait for, unless the compiler may have swapped the store.
-  const bool at_once = persistence_ == Persistence::kEadr && !streamed && !now.loose;
-  if (at_once)
-    now.before.try_emplace(line_address, found->second.certain);
+  const bool sure = persistence_ == Persistence::kEadr && !streamed && !now.loose;
   std::size_t done = 0;
   while (done < data.size()) {
     const std::size_t offset = address - line_address + done;
@@ -65,23 +62,17 @@ void DurabilityTracker::store(Address address, std::span<const std::byte> data, 
                 static_cast<std::uint8_t>(((1U << count) - 1U) << byte),
                 streamed,
                 !streamed && now.loose,
+                sure,
                 now.begin,
                 {}};
     std::memcpy(store.bytes.data() + byte, data.data() + done, count);
     found->second.pending.push_back(store);
-    if (at_once)
-      now.stores.emplace_back(line_address, store);
     done += count;
   }
   if (streamed) {
     streams_.push_back({line_address, sequence_, thread_});
-  } else if (at_once) {
-    for (Segment& other : segments_) {
-      const auto before = other.before.find(line_address);
-      if (&other != &now && before != other.before.end())
-        std::memcpy(before->second.data() + (address - line_address), data.data(), data.size());
-    }
-    settle(line_address, [](const Store& pending) { return !pending.is_free(); });
+  } else if (persistence_ == Persistence::kEadr) {
+    now.lines.push_back(line_address);
   }
 }
 
@@ -114,7 +105,7 @@ void DurabilityTracker::settle(Address address, Chosen chosen) {
 }
 
 void DurabilityTracker::flush(Address line, FlushKind kind) {
-  if (!lines_.contains(line))
+  if (persistence_ == Persistence::kEadr || !lines_.contains(line))
     return;
   const WriteBack write_back{line, sequence_, thread_};
   write_backs_.push_back(write_back);
@@ -142,35 +133,29 @@ void DurabilityTracker::order() { begin_segment(); }
 
 void DurabilityTracker::begin_segment() {
   Segment& now = segment();
-  if (now.loose && persistence_ == Persistence::kEadr) {
-    // The compiler's freedom ends here, and no cache delays the stores any longer.
-    std::vector<Address> lines;
-    for (const auto& [address, line] : lines_)
-      lines.push_back(address);
-    for (const Address address : lines)
-      settle(address, [this](const Store& s) { return s.loose && s.thread == thread_; });
-  }
-  now = {.begin = sequence_, .loose = false, .stores = {}, .before = {}};
+  // With eADR the stores were delayed by nothing but the compiler, whose freedom ends here.
+  for (const Address line : now.lines)
+    settle(line, [this](const Store& store) { return !store.streamed && store.thread == thread_; });
+  now.begin = sequence_;
+  now.loose = false;
+  now.lines.clear();
 }
 
 void DurabilityTracker::disorder() {
   Segment& now = segment();
   now.loose = true;
-  // With eADR the stores before the missing point are certain already; they may have been swapped with later
-  // ones, so that they are uncertain again. (Streamed words that they have overwritten meanwhile stay
-  // forgotten.)
-  for (const auto& [address, before] : now.before) {
-    Line& line = lines_[address];
-    line.certain = before;
-    for (const auto& [of, store] : now.stores) {
-      if (of != address)
-        continue;
-      const auto place = std::ranges::upper_bound(line.pending, store.sequence, {}, &Store::sequence);
-      line.pending.insert(place, store)->loose = true;
+  // With eADR the stores before the missing point are sure no longer: later ones may have overtaken them.
+  for (const Address address : now.lines) {
+    const auto found = lines_.find(address);
+    if (found == lines_.end())
+      continue;
+    for (Store& store : found->second.pending) {
+      if (store.sure && store.thread == thread_) {
+        store.sure = false;
+        store.loose = true;
+      }
     }
   }
-  now.stores.clear();
-  now.before.clear();
 }
 
 void DurabilityTracker::write_sector(Address sector, const std::byte* data, const std::byte* sector_before) {
@@ -185,7 +170,7 @@ bool DurabilityTracker::closed(const Line& line, const Choice& choice) {
     return true;  // every prefix is
   for (std::size_t later = 0; later < line.pending.size(); ++later) {
     const Store& store = line.pending[later];
-    if (!choice[later] || store.streamed)
+    if (!choice[later] || store.streamed || store.sure)
       continue;
     for (std::size_t first = 0; first < later; ++first) {
       const Store& before = line.pending[first];
@@ -202,7 +187,7 @@ void DurabilityTracker::close(const Line& line, Choice& choice) {
   // From the newest: what it asks for is older, and asks in its turn.
   for (std::size_t later = line.pending.size(); later-- > 0;) {
     const Store& store = line.pending[later];
-    if (!choice[later] || store.streamed)
+    if (!choice[later] || store.streamed || store.sure)
       continue;
     for (std::size_t first = 0; first < later; ++first) {
       const Store& before = line.pending[first];
@@ -266,7 +251,8 @@ std::optional<std::vector<UncertainCell>> DurabilityTracker::cells(std::uint64_t
   };
   for (const auto& [address, line] : lines_) {
     const std::size_t ordered = ordered_in(line.pending);
-    const std::size_t free = line.pending.size() - ordered;
+    const auto free = static_cast<std::size_t>(
+        std::ranges::count_if(line.pending, [](const Store& s) { return s.is_free(); }));
     if (free > kMostFree || (ordered + 1) > (limit >> free))
       return std::nullopt;
     UncertainCell cell{address, true, {}};
@@ -278,6 +264,8 @@ std::optional<std::vector<UncertainCell>> DurabilityTracker::cells(std::uint64_t
         for (std::size_t index = 0; index < choice.size(); ++index) {
           if (line.pending[index].is_free()) {
             choice[index] = (subset >> bit++ & 1) != 0;
+          } else if (line.pending[index].sure) {
+            choice[index] = true;
           } else {
             choice[index] = left > 0;
             left -= left > 0 ? 1 : 0;
@@ -349,6 +337,8 @@ void DurabilityTracker::draw(const Line& line, Random& random, Choice& choice) {
   for (std::size_t index = 0; index < choice.size(); ++index) {
     if (line.pending[index].is_free()) {
       choice[index] = (random.next() & 1) != 0;
+    } else if (line.pending[index].sure) {
+      choice[index] = true;
     } else {
       choice[index] = left > 0;
       left -= left > 0 ? 1 : 0;
@@ -372,6 +362,8 @@ void DurabilityTracker::sample_corners(Random& random, DurableImage& image) cons
     const std::uint64_t luck = random.below(16);
     if (luck < lost + durable) {
       choice.assign(line.pending.size(), luck >= lost);
+      for (std::size_t index = 0; index < choice.size(); ++index)
+        choice[index] = choice[index] || line.pending[index].sure;
     } else {
       draw(line, random, choice);
     }
@@ -439,15 +431,17 @@ WordState DurabilityTracker::word_state(Address address, const std::byte* curren
   if (!touched && same)
     return WordState::kDurable;
   // Some choice of the pending stores may change the word even if the certain value equals the current one (A,
-  // B, A).
+  // B, A). What precedes a sure store of the whole word no longer counts.
   std::array<std::byte, kLineBytes> bytes = found->second.certain;
   bool always_current = same;
+  bool single = true;  // nothing uncertain so far
   for (const Store& store : found->second.pending) {
     if (store.word != word)
       continue;
     apply(store, bytes.data());
-    always_current =
-        always_current && std::memcmp(bytes.data() + word * kAtomicBytes, current, kAtomicBytes) == 0;
+    single = store.sure && (single || store.mask == 0xff);
+    const bool is_current = std::memcmp(bytes.data() + word * kAtomicBytes, current, kAtomicBytes) == 0;
+    always_current = is_current && (single || always_current);
   }
   return always_current ? WordState::kDurable : WordState::kMaybe;
 }

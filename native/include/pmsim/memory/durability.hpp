@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "pmsim/core/random.hpp"
@@ -108,11 +107,14 @@ class DurabilityTracker {
     std::uint8_t word;  ///< 0..7 within the line
     std::uint8_t mask;  ///< bytes of the word that count
     bool streamed;
-    bool loose;           ///< cached, and behind a missing ordering point
+    bool loose;           ///< cached, and an ordering point is missing
+    bool sure;            ///< cached with eADR: durable, unless an ordering point turns out to be missing
     std::uint64_t after;  ///< of a loose store: the stores of its line up to this one come first
     std::array<std::byte, 8> bytes;
-    /// Free of the prefix rule.
+    /// May be durable or not, whatever the prefix of the others is.
     [[nodiscard]] bool is_free() const noexcept { return streamed || loose; }
+    /// Belongs to the cached stores of which a prefix is durable.
+    [[nodiscard]] bool is_ordered() const noexcept { return !is_free() && !sure; }
   };
   struct Line {
     std::array<std::byte, kLineBytes> certain;
@@ -125,14 +127,11 @@ class DurabilityTracker {
     std::uint64_t sequence;
     std::uint32_t thread;
   };
-  /// What a thread has stored since its last ordering point or fence.
+  /// What a thread has done since its last ordering point or fence.
   struct Segment {
-    std::uint64_t begin = 0;  ///< sequence number of the last store before it
-    bool loose = false;       ///< an ordering point is missing in it
-    /// With eADR only: its cached stores and their lines before them, should an ordering point turn out
-    /// missing.
-    std::vector<std::pair<Address, Store>> stores;
-    std::map<Address, std::array<std::byte, kLineBytes>> before;
+    std::uint64_t begin = 0;     ///< sequence number of the last store before it
+    bool loose = false;          ///< an ordering point is missing in it
+    std::vector<Address> lines;  ///< with eADR only: lines of its cached stores
   };
   /// Per pending store of a line, whether it is durable.
   using Choice = std::vector<bool>;
