@@ -12,6 +12,7 @@ import typer
 from pmsim.commands.calibrate import calibrate_command
 from pmsim.commands.crash import crash_command
 from pmsim.commands.list import list_command
+from pmsim.commands.measure import measure_command
 from pmsim.commands.platform import platform_app
 from pmsim.commands.run import run_command
 from pmsim.errors import ConfigError, PmsimError
@@ -37,6 +38,7 @@ app.command("list")(list_command)
 app.command("validate")(validate)
 app.command("crash")(crash_command)
 app.command("calibrate")(calibrate_command)
+app.command("measure")(measure_command)
 app.add_typer(platform_app, name="platform")
 app.add_typer(trace_app, name="trace")
 

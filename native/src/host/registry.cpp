@@ -11,10 +11,9 @@ namespace pmsim::host {
 namespace {
 
 constexpr std::array kKinds{
-    BenchmarkKind{"chase", make_chase},
-    BenchmarkKind{"bandwidth", make_bandwidth},
-    BenchmarkKind{"latency", make_latency},
-    BenchmarkKind{"compute", make_compute},
+    BenchmarkKind{"chase", make_chase},     BenchmarkKind{"bandwidth", make_bandwidth},
+    BenchmarkKind{"latency", make_latency}, BenchmarkKind{"compute", make_compute},
+    BenchmarkKind{"log", make_log},
 };
 
 }  // namespace

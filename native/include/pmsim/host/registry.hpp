@@ -28,5 +28,6 @@ std::unique_ptr<Benchmark> make_chase(Parameters& parameters, const Place& place
 std::unique_ptr<Benchmark> make_bandwidth(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_latency(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_compute(Parameters& parameters, const Place& place);
+std::unique_ptr<Benchmark> make_log(Parameters& parameters, const Place& place);
 
 }  // namespace pmsim::host

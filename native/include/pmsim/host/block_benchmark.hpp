@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+
+#include "pmsim/host/benchmark.hpp"
+#include "pmsim/host/region.hpp"
+
+namespace pmsim::host {
+
+/// The driver of a building block (blocks/<family>/driver.hpp) on HostMemory: the code that its simulated
+/// workload runs, one operation after the other. Before each repetition everything that it has allocated is
+/// flushed out of the caches, as a simulated run begins with cold ones.
+template <template <typename> class Driver>
+class BlockBenchmark final : public Benchmark {
+ public:
+  /// `bytes`: what the driver allocates of either medium, at most.
+  template <typename Options>
+  BlockBenchmark(const Place& place, std::uint64_t bytes, std::uint32_t threads, const Options& options)
+      : threads_(threads), memory_(host_memory(place, bytes)), driver_(memory_, options) {
+    for_each_region([this](const memory::RegionPlace& region) {
+      for (memory::Address at = region.base; at < region.base + region.bytes; at += memory::kPageBytes)
+        memory_.store<std::uint8_t>(at, memory_.load<std::uint8_t>(at));  // the driver has written some already
+    });
+  }
+
+  [[nodiscard]] std::uint32_t threads() const override { return threads_; }
+  [[nodiscard]] bool is_dax() const override { return memory_.pmem_is_dax(); }
+
+  void reset() override {
+    const memory::FlushKind kind =
+        memory_.features().clflushopt ? memory::FlushKind::kClflushOpt : memory::FlushKind::kClflush;
+    for_each_region(
+        [this, kind](const memory::RegionPlace& region) { memory_.flush(region.base, region.bytes, kind); });
+    memory_.mfence();
+  }
+
+  void run(std::uint32_t thread, std::uint64_t operations) override {
+    for (std::uint64_t done = 0; done < operations; ++done) {
+      if constexpr (requires { driver_.prepare(memory_, thread); })
+        driver_.prepare(memory_, thread);
+      driver_.operation(memory_, thread);
+    }
+  }
+
+ private:
+  template <typename Visit>
+  void for_each_region(Visit&& visit) {
+    for (const memory::Medium medium : {memory::Medium::kDram, memory::Medium::kPmem}) {
+      for (const memory::RegionPlace& region : memory_.regions().places(medium))
+        visit(region);
+    }
+  }
+
+  std::uint32_t threads_;
+  memory::HostMemory memory_;
+  Driver<memory::HostMemory> driver_;
+};
+
+/// Room for the alignment of a region to 2 MiB.
+inline constexpr std::uint64_t kRegionSlack = std::uint64_t{1} << 21;
+
+}  // namespace pmsim::host
