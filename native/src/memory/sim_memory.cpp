@@ -17,7 +17,11 @@ SimMemory::SimMemory(SimOptions options)
 
 Address SimMemory::allocate(Medium medium, std::uint64_t bytes, const RegionOptions& options) {
   const RegionPlace& place = table_.allocate(medium, bytes, options);
-  Region& region = add_region(place.base, bytes, options.backing);
+  // The durability tracker and block devices want their bytes in one piece.
+  const bool in_one_piece = durability_.has_value() || medium == Medium::kBlock;
+  const Backing backing =
+      options.backing == Backing::kSparse && in_one_piece ? Backing::kBytes : options.backing;
+  Region& region = add_region(place.base, bytes, backing);
   if (options_.wear && medium == Medium::kPmem)
     region.wear.emplace(place.base, bytes);
   return place.base;
@@ -160,6 +164,7 @@ void SimMemory::block_read(Address device, Address destination, std::size_t byte
 void SimMemory::block_write(Address device, Address source, std::size_t bytes) {
   Region& to = block_region(device, bytes);
   const Region& from = region_of(source, bytes);
+  ensure(from.backing != Backing::kSparse, "a block transfer from a sparse region");
   emit(OpKind::kBlockWrite, device, static_cast<std::uint32_t>(bytes));
   if (from.backing == Backing::kNone || to.backing == Backing::kNone)
     return;
@@ -272,11 +277,11 @@ void SimMemory::peek(Address address, std::span<std::byte> into) const {
 }
 
 std::uint64_t SimMemory::touched_bytes() const noexcept {
-  std::uint64_t pages = 0;
+  std::uint64_t bytes = 0;
   for (const auto& region : all_) {
-    pages += region->written_pages;
+    bytes += region->written_pages * kPageBytes + region->sparse.lines() * kLineBytes;
   }
-  return pages * kPageBytes;
+  return bytes;
 }
 
 }  // namespace pmsim::memory

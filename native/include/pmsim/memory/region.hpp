@@ -20,8 +20,10 @@ inline constexpr std::uint64_t kPageBytes = 4096;
 
 /// Whether a region keeps its bytes.
 enum class Backing : std::uint8_t {
-  kBytes,  ///< real bytes, zero until written
-  kNone,   ///< contents do not matter: reads give zeros, writes are dropped (microbenchmarks over 360 GB)
+  kBytes,   ///< real bytes, zero until written
+  kSparse,  ///< the same, kept line by line: for large regions that are touched here and there. No block
+            ///< transfers.
+  kNone,    ///< contents do not matter: reads give zeros, writes are dropped (microbenchmarks over 360 GB)
 };
 
 /// Bytes of each medium that regions may occupy together.

@@ -16,6 +16,7 @@
 #include "pmsim/memory/mapped_bytes.hpp"
 #include "pmsim/memory/memory.hpp"
 #include "pmsim/memory/region.hpp"
+#include "pmsim/memory/sparse_lines.hpp"
 #include "pmsim/memory/store_log.hpp"
 #include "pmsim/memory/stream.hpp"
 #include "pmsim/memory/wear.hpp"
@@ -143,7 +144,7 @@ class SimMemory {
 
   /// Reads without leaving a trace, for checks.
   void peek(Address address, std::span<std::byte> into) const;
-  /// Bytes of the 4 KiB pages that have been written to.
+  /// Bytes of the 4 KiB pages that have been written to; of sparse regions, of the lines.
   [[nodiscard]] std::uint64_t touched_bytes() const noexcept;
   [[nodiscard]] const RegionTable& regions() const noexcept { return table_; }
 
@@ -157,7 +158,8 @@ class SimMemory {
     Address base = 0;
     std::uint64_t bytes = 0;
     std::size_t index = 0;  ///< in all_
-    MappedBytes data;       ///< empty with Backing::kNone
+    MappedBytes data;       ///< of Backing::kBytes
+    SparseLines sparse;     ///< of Backing::kSparse
     MappedBytes written;    ///< one bit per page
     std::uint64_t written_pages = 0;
     std::optional<WearMap> wear;
@@ -211,13 +213,17 @@ class SimMemory {
   static void copy_out(const Region& region, Address address, std::span<std::byte> into) noexcept {
     if (region.backing == Backing::kBytes) {
       std::memcpy(into.data(), region.data.data() + (address - region.base), into.size());
+    } else if (region.backing == Backing::kSparse) {
+      region.sparse.read(address - region.base, into);
     } else {
       std::memset(into.data(), 0, into.size());
     }
   }
-  static void copy_in(Region& region, Address address, std::span<const std::byte> from) noexcept {
+  static void copy_in(Region& region, Address address, std::span<const std::byte> from) {
     if (region.backing == Backing::kNone)
       return;
+    if (region.backing == Backing::kSparse)
+      return region.sparse.write(address - region.base, from);
     const std::uint64_t offset = address - region.base;
     std::memcpy(region.data.data() + offset, from.data(), from.size());
     for (std::uint64_t page = offset / kPageBytes; page <= (offset + from.size() - 1) / kPageBytes; ++page) {
