@@ -48,6 +48,11 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         {"operation", "pattern", "access_size", "threads", "region_size"},
         {"operations_per_s", "bandwidth_gb_s"} | LATENCIES,
     ),
+    "in-place": (
+        {"algorithm", "update_size", "operation", "pattern", "memory", "region_size", "threads"}
+        | {"extra_instructions"},
+        {"ops_per_s", "barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"} | LATENCIES,
+    ),
 }
 QUICK: dict[str, dict[str, Any]] = {
     "mixed": {

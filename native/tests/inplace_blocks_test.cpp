@@ -111,9 +111,10 @@ TEST_F(Table3, CowOccupiesTwiceTheDataAndAFlagAndWritesBackTwoTwoAndThreeLines) 
 
 TEST_F(Table3, LogWritesBackTwoTwoAndThreeLines) {
   for (const auto& [bytes, lines] : std::map<std::size_t, std::size_t>{{16, 2}, {32, 2}, {64, 3}}) {
-    EXPECT_EQ(Logged(bytes, log, 1 << 16).record_bytes(), bytes);
-    expect_all(costs(Logged(bytes, log, 1 << 16), memory, record, 5),
-               {.lines = lines, .distinct = lines, .barriers = 2});
+    memory.write(log, Value(1 << 16));  // a new log wants zeros
+    const Logged logged = Logged::create(memory, bytes, {.base = log, .bytes = 1 << 16});
+    EXPECT_EQ(logged.record_bytes(), bytes);
+    expect_all(costs(logged, memory, record, 5), {.lines = lines, .distinct = lines, .barriers = 2});
   }
 }
 
@@ -148,7 +149,10 @@ TEST(InPlaceSizes, ABadSizeIsRefused) {
     EXPECT_THROW(Cow{bytes}, ConfigError);
   }
   EXPECT_THROW(AtomicWord(16), ConfigError);
-  EXPECT_THROW(Logged(16, memory::medium_base(Medium::kPmem), 0), ConfigError);
+  SimMemory memory;
+  const Address log = memory.allocate(Medium::kPmem, 4096);
+  EXPECT_THROW(static_cast<void>(Logged::create(memory, 16, {.base = log, .bytes = 64})), ConfigError);
+  EXPECT_THROW(static_cast<void>(Logged::create(memory, 12, {.base = log, .bytes = 4096})), ConfigError);
 }
 
 TEST(InPlaceHost, TheSameCodeRunsOnRealMemory) {
@@ -158,7 +162,7 @@ TEST(InPlaceHost, TheSameCodeRunsOnRealMemory) {
   for (const std::size_t bytes : {8U, 16U, 24U, 64U, 128U}) {
     Fam fam(bytes);
     Cow cow(bytes);
-    Logged logged(bytes, log, 1 << 12);
+    Logged logged = Logged::create(memory, bytes, {.base = log, .bytes = 1 << 12});
     for (std::uint64_t round = 0; round < 100; ++round) {  // the log wraps
       const Value value = value_of(round, bytes);
       Value read(bytes);
@@ -289,21 +293,28 @@ void at_every_crash(SimMemory& memory, const std::function<void()>& work,
 template <typename Block>
 struct Setup {
   SimMemory memory{{.persistence = memory::Persistence::kAdr}};
-  Address log = memory.allocate(Medium::kPmem, 256);
+  Address log = memory.allocate(Medium::kPmem, 512);
   Address record = memory.allocate(Medium::kPmem, 256);
   Block block;
 
-  Setup()
-    requires std::same_as<Block, Logged>
-      : block(64, log, 256) {}  // two entries, so that every third update clears the log
-  explicit Setup(std::size_t bytes) : block(bytes) {}
+  explicit Setup(std::size_t bytes) : block(make(memory, bytes, log)) {}
+
+  static Block make(SimMemory& memory, std::size_t bytes, Address log) {
+    if constexpr (std::same_as<Block, Logged>)
+      return Logged::create(memory, bytes, place(bytes, log));
+    else
+      return Block(bytes);
+  }
+  /// Two entries, so that every third update truncates the log.
+  static log::Place place(std::size_t bytes, Address log) {
+    return {.base = log, .bytes = Logged::log_bytes(bytes, 2)};
+  }
 
   /// Recovery as after a restart: nothing volatile survives.
   Value recovered(SimMemory& after) const {
     Block restarted = block;
     if constexpr (std::same_as<Block, Logged>) {
-      restarted = Logged(64, log, 256);
-      restarted.recover(after);
+      restarted = *Logged::recover(after, block.value_bytes(), place(block.value_bytes(), log));
     } else if constexpr (std::same_as<Block, Fam>) {
       EXPECT_FALSE(restarted.recover(after, record).damaged);
     }
@@ -350,38 +361,35 @@ TEST(InPlaceCrash, FamOfThreeLinesIsAtomic) { expect_atomic<Fam>(std::size_t{64}
 TEST(InPlaceCrash, CowOfOneLineIsAtomic) { expect_atomic<Cow>(std::size_t{16}); }
 TEST(InPlaceCrash, CowOfThreeLinesIsAtomic) { expect_atomic<Cow>(std::size_t{64}); }
 TEST(InPlaceCrash, AWordIsAtomic) { expect_atomic<AtomicWord>(std::size_t{8}); }
-TEST(InPlaceCrash, LoggedUpdatesAreAtomicAlsoWhenTheLogIsReused) { expect_atomic<Logged>(); }
+TEST(InPlaceCrash, LoggedUpdatesAreAtomicAlsoWhenTheLogIsReused) { expect_atomic<Logged>(std::size_t{64}); }
 
-/// The hazard that clear() avoids: entries that vanish last first leave an old one to be replayed.
-TEST(InPlaceCrash, AClearedLogNeverReplaysAnOldEntry) {
+TEST(InPlaceCrash, AnUpdateToZerosIsReplayedLikeAnyOther) {
   SimMemory memory{{.persistence = memory::Persistence::kAdr}};
-  const Address log = memory.allocate(Medium::kPmem, 4096);
+  const log::Place place{.base = memory.allocate(Medium::kPmem, 4096), .bytes = 4096};
   const Address record = memory.allocate(Medium::kPmem, 4096);
-  RedoLog entries(log, 4096, 16);
-  const Value latest = value_of(4, 16);
-  for (std::uint64_t update = 1; update <= 4; ++update)
-    entries.append(memory, record, value_of(update, 16));
-  bool emptied = false;
-  bool pending = false;
-  at_every_crash(
-      memory, [&] { entries.clear(memory); },
-      [&](SimMemory& crashed) {
-        const RedoLog::Entry last = RedoLog(log, 4096, 16).last(crashed);
-        emptied = emptied || last.bytes == 0;
-        pending = pending || last.bytes != 0;
-        if (last.bytes != 0) {
-          EXPECT_TRUE(std::ranges::equal(std::span(last.value).first(16), latest));
-        }
-      });
-  EXPECT_TRUE(emptied && pending);
+  Logged logged = Logged::create(memory, 16, place);
+  logged.update(memory, record, value_of(1, 16));
+  memory.disable_site(Logged::kRecordFlush);  // the entry is durable, the record is not
+  logged.update(memory, record, Value(16));
+  std::set<Value> unrecovered;
+  const auto images = memory.durability().enumerate(100);
+  for (const DurableImage& image : *images) {
+    SimMemory crashed = memory.crash(image);
+    Value value(16);
+    crashed.peek(record, value);
+    unrecovered.insert(value);
+    const auto restarted = Logged::recover(crashed, 16, place);
+    ASSERT_TRUE(restarted.has_value());
+    restarted->read(crashed, record, value);
+    EXPECT_EQ(value, Value(16));
+  }
+  EXPECT_TRUE(unrecovered.contains(value_of(1, 16)));
 }
 
-TEST(InPlaceCrash, AnEntryOfZeroBitsIsStillAnEntry) {
+TEST(InPlaceCrash, ALogThatWasNeverCreatedIsNotRecovered) {
   SimMemory memory;
-  const Address log = memory.allocate(Medium::kPmem, 4096);
-  RedoLog entries(log, 4096, 16);
-  entries.append(memory, 0, Value(16));
-  EXPECT_EQ(entries.last(memory).bytes, 16U);
+  const log::Place place{.base = memory.allocate(Medium::kPmem, 4096), .bytes = 4096};
+  EXPECT_FALSE(Logged::recover(memory, 16, place).has_value());
 }
 
 // Claims inplace-poplog-unsafe and inplace-rawl-unsafe: logs assume fresh space; a record holds the only copy.

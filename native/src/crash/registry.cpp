@@ -8,9 +8,15 @@
 namespace pmsim::crash {
 
 // One declaration and one row per subject; each is defined in subjects/NAME.cpp.
+extern const SubjectKind kInPlaceWord;
+extern const SubjectKind kInPlaceCow;
+extern const SubjectKind kInPlaceLog;
+extern const SubjectKind kInPlaceFam;
 
 std::span<const SubjectKind* const> subject_kinds() noexcept {
-  static const std::vector<const SubjectKind*> kinds{};
+  static const std::vector<const SubjectKind*> kinds{
+      &kInPlaceWord, &kInPlaceCow, &kInPlaceLog, &kInPlaceFam,
+  };
   return kinds;
 }
 

@@ -15,6 +15,7 @@ constexpr std::array kKinds{
     WorkloadKind{"persist", make_persist},     WorkloadKind{"operations", make_operations},
     WorkloadKind{"mixed", make_mixed},         WorkloadKind{"block", make_block},
     WorkloadKind{"interleave", make_interleave},
+    WorkloadKind{"in-place", make_in_place},
 };
 
 }  // namespace

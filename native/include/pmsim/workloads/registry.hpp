@@ -40,5 +40,7 @@ std::unique_ptr<Workload> make_interleave(Parameters& parameters, const machine:
                                           std::uint64_t seed);
 std::unique_ptr<Workload> make_block(Parameters& parameters, const machine::PlatformParams& platform,
                                      std::uint64_t seed);
+std::unique_ptr<Workload> make_in_place(Parameters& parameters, const machine::PlatformParams& platform,
+                                        std::uint64_t seed);
 
 }  // namespace pmsim::workloads

@@ -1,28 +1,38 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <span>
 
 #include "pmsim/blocks/inplace/chained_read.hpp"
 #include "pmsim/blocks/inplace/record.hpp"
-#include "pmsim/blocks/inplace/redo_log.hpp"
+#include "pmsim/blocks/log/poplog.hpp"
 #include "pmsim/blocks/site.hpp"
 
 namespace pmsim::blocks::inplace {
 
-/// Log-based in-place updates: the value goes to a redo log, then into the record (van Renen et al., Building
+/// Log-based in-place updates: the value goes to a PopLog, then into the record (van Renen et al., Building
 /// blocks for persistent memory, VLDB Journal 29, 2020, sec. 3.4.2). The record is the plain value; one log
 /// serves all records of a writer.
+///
+/// An entry is the address of its record and the value. The paper's entry holds the new bytes alone; with one
+/// log for all records recovery could not know where they belong. With the address, in a log whose entries
+/// begin on lines, 64 bytes take two lines of it, as Table 3 says.
 ///
 /// Durable when:
 ///  - The first barrier (of the log) makes the update durable: from then on recovery completes it.
 ///  - The second one makes the record durable. So of all entries only the last one may still be needed, and
 ///  recover()
 ///    replays that one alone.
-///  - A full log is cleared by the update that finds no room: all of its entries are history then.
-///  - Fresh zero bytes are records of zeros and an empty log.
+///  - A full log is truncated by the update that finds no room: all of its entries are history then. Truncation
+///  is
+///    atomic; a log that lost its younger entries first would replay an old value over a newer one.
+///  - recover() makes the replayed record durable before it truncates the log.
+///  - Fresh zero bytes are records of zeros.
 ///
 /// Each record has one log: two logs would not say whose entry is the younger. One writer per log.
 class Logged {
@@ -31,28 +41,44 @@ class Logged {
   static constexpr memory::Site kRecordFence = 531;
   static constexpr memory::Site kReplayFlush = 532;
   static constexpr memory::Site kReplayFence = 533;
-  static constexpr std::array kOwnSites{
+  /// The block's own; a program has those of its PopLog and of the log's file header besides.
+  static constexpr std::array kSites{
       SiteInfo{kRecordFlush, "log update: write the record back"},
       SiteInfo{kRecordFence, "log update: barrier before the next entry"},
       SiteInfo{kReplayFlush, "log recovery: write the replayed record back"},
-      SiteInfo{kReplayFence, "log recovery: barrier before the log is cleared"},
+      SiteInfo{kReplayFence, "log recovery: barrier before the log is truncated"},
   };
-  /// The block's own and the log's.
-  static constexpr auto kSites = [] {
-    std::array<SiteInfo, RedoLog::kSites.size() + kOwnSites.size()> sites{};
-    std::size_t next = 0;
-    for (const SiteInfo& site : RedoLog::kSites)
-      sites[next++] = site;
-    for (const SiteInfo& site : kOwnSites)
-      sites[next++] = site;
-    return sites;
-  }();
 
-  /// `bytes` of user data, a multiple of 8 up to 1024; the log lies in [log, log + log_bytes), zeros. Throws
-  /// ConfigError for a bad size of either.
-  Logged(std::size_t bytes, memory::Address log, std::uint64_t log_bytes)
-      : bytes_(bytes), log_(log, log_bytes, bytes) {
-    require_record_bytes(bytes);
+  /// A new log in zeroed memory; durable on return. `bytes` of user data, a multiple of 8 up to 1024. Throws
+  /// ConfigError for a bad size, or a place without room for one entry.
+  template <memory::Memory M>
+  [[nodiscard]] static Logged create(M& memory, std::size_t bytes, const log::Place& place) {
+    require_place(bytes, place);
+    return Logged(bytes, log::PopLog::create(memory, place, {}));
+  }
+
+  /// Opens what create() has made, completes the last update whose entry is whole and empties the log; nothing
+  /// where create() had not finished. Idempotent, also when it is cut short.
+  template <memory::Memory M>
+  [[nodiscard]] static std::optional<Logged> recover(M& memory, std::size_t bytes, const log::Place& place) {
+    require_place(bytes, place);
+    std::optional<log::PopLog> log = log::PopLog::recover(memory, place, {});
+    if (!log)
+      return std::nullopt;
+    Entry last;
+    log->for_each(memory, [&](log::Lsn, std::span<const std::byte> payload) {
+      ensure(payload.size() == kAddressBytes + bytes, "a redo entry has another size");
+      std::memcpy(last.data(), payload.data(), payload.size());
+    });
+    if (log->head() != log->tail()) {
+      memory::Address record;
+      std::memcpy(&record, last.data(), kAddressBytes);
+      memory.write(record, std::span(last).subspan(kAddressBytes, bytes));
+      memory.flush(record, bytes, memory::FlushKind::kClwb, kReplayFlush);
+      memory.sfence(kReplayFence);
+      log->truncate(memory);
+    }
+    return Logged(bytes, *log);
   }
 
   [[nodiscard]] std::size_t value_bytes() const noexcept { return bytes_; }
@@ -60,13 +86,21 @@ class Logged {
   [[nodiscard]] std::size_t record_bytes() const noexcept { return bytes_; }
   /// From one record to the next: whole lines.
   [[nodiscard]] std::size_t stride() const noexcept { return whole_lines(bytes_); }
+  /// Bytes of log space for `updates` updates of `bytes` bytes.
+  [[nodiscard]] static constexpr std::uint64_t log_bytes(std::size_t bytes, std::uint64_t updates) noexcept {
+    return log::FileHeader::kBytes +
+           std::max<std::uint64_t>(updates, 2) * whole_lines(log::EntryHeader::kBytes + kAddressBytes + bytes);
+  }
 
   template <memory::Memory M>
   void update(M& memory, memory::Address record, std::span<const std::byte> value) {
     ensure(value.size() == bytes_ && record % memory::kLineBytes == 0, "a logged record or value is misplaced");
-    if (!log_.has_room(bytes_))
-      log_.clear(memory);
-    log_.append(memory, record, value);
+    Entry entry;
+    std::memcpy(entry.data(), &record, kAddressBytes);
+    std::memcpy(entry.data() + kAddressBytes, value.data(), bytes_);
+    if (!log_.fits(kAddressBytes + bytes_))
+      log_.truncate(memory);
+    log_.append(memory, std::span(entry).first(kAddressBytes + bytes_));
     memory.write(record, value);
     memory.flush(record, bytes_, memory::FlushKind::kClwb, kRecordFlush);
     memory.sfence(kRecordFence);
@@ -79,23 +113,23 @@ class Logged {
     read_bytes(memory, record, into, reads);
   }
 
-  /// Completes the last update whose entry is whole and clears the log; again after a crash in it. Returns
-  /// whether there was one. Runs before the first update after a restart.
-  template <memory::Memory M>
-  bool recover(M& memory) {
-    const RedoLog::Entry entry = log_.last(memory);
-    if (entry.bytes != 0) {
-      memory.write(entry.target, std::span(entry.value).first(entry.bytes));
-      memory.flush(entry.target, entry.bytes, memory::FlushKind::kClwb, kReplayFlush);
-      memory.sfence(kReplayFence);
+ private:
+  static constexpr std::size_t kAddressBytes = sizeof(memory::Address);
+  using Entry = std::array<std::byte, kAddressBytes + kMostBytes>;
+
+  Logged(std::size_t bytes, log::PopLog log) : bytes_(bytes), log_(log) {}
+
+  static void require_place(std::size_t bytes, const log::Place& place) {
+    require_record_bytes(bytes);
+    if (place.bytes < log_bytes(bytes, 1)) {
+      throw ConfigError("log of " + std::to_string(place.bytes) + " bytes: too small for updates of " +
+                        std::to_string(bytes) + " bytes; give it at least " +
+                        std::to_string(log_bytes(bytes, 1)));
     }
-    log_.clear_all(memory);
-    return entry.bytes != 0;
   }
 
- private:
   std::size_t bytes_;
-  RedoLog log_;
+  log::PopLog log_;
 };
 
 }  // namespace pmsim::blocks::inplace

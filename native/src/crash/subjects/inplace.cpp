@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "pmsim/blocks/inplace/atomic_word.hpp"
+#include "pmsim/blocks/inplace/cow.hpp"
+#include "pmsim/blocks/inplace/fam.hpp"
+#include "pmsim/blocks/inplace/log.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/crash/registry.hpp"
+
+namespace pmsim::crash {
+
+namespace {
+
+using namespace blocks::inplace;
+using memory::Address;
+using memory::SimMemory;
+using Value = std::vector<std::byte>;
+
+/// The values of all records after recovery.
+struct Values final : Recovered {
+  std::vector<Value> of;
+};
+
+/// Every word has 32 bits set: words of two values can take each other's place in a PopLog entry without its
+/// count telling. Only zeroed space protects it, and that is to be tested.
+Value value_of(std::uint64_t seed, std::size_t bytes) {
+  Random random(seed);
+  Value value(bytes);
+  for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+    const std::uint64_t half = random.next() >> 32;
+    const std::uint64_t word = half << 32 | (~half & 0xffff'ffff);
+    std::memcpy(&value[at], &word, sizeof word);
+  }
+  return value;
+}
+
+std::string shown(std::span<const std::byte> value) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::byte byte : value) {
+    text += kDigits[std::to_integer<std::size_t>(byte >> 4)];
+    text += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
+  }
+  return text;
+}
+
+/// A program of updates to a few records. The promise: each record has its last acknowledged value, or that of
+/// the update in flight, whole; recovery changes nothing that was acknowledged, and may itself be cut short.
+///
+/// recover() goes on after the block's own recovery: it writes the value it found into the first record once
+/// more. Only so is a recovery caught that leaves something undone for the next update to stumble upon.
+template <typename Block>
+class InPlaceSubject final : public Subject {
+ public:
+  InPlaceSubject(std::span<const std::size_t> sizes, std::uint64_t seed, Scale scale) {
+    Random random(seed);
+    bytes_ = sizes[random.below(sizes.size())];
+    const std::size_t records = scale == Scale::kSmall ? 2 : 5;
+    const std::uint32_t updates = scale == Scale::kSmall ? 4 : 60;
+    log_updates_ = scale == Scale::kSmall ? 2 : 7;
+    expected_.assign(records, Value(bytes_));
+    for (std::uint32_t update = 0; update < updates; ++update)
+      plan_.push_back({random.below(records), value_of(random.next(), bytes_)});
+  }
+
+  void create(SimMemory& memory) override {
+    if constexpr (kLogs) {
+      place_.bytes = Logged::log_bytes(bytes_, log_updates_);
+      place_.base = memory.allocate(memory::Medium::kPmem, place_.bytes, {.name = "log"});
+    }
+    stride_ = stride();
+    base_ = memory.allocate(memory::Medium::kPmem, stride_ * expected_.size(), {.name = "records"});
+    if constexpr (kLogs) {
+      block_.emplace(Logged::create(memory, bytes_, place_));
+    } else {
+      block_.emplace(bytes_);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t operations() const override { return static_cast<std::uint32_t>(plan_.size()); }
+
+  void run(SimMemory& memory, std::uint32_t index) override {
+    const Update& update = plan_[index];
+    in_flight_ = &update;
+    block_->update(memory, address(update.record), update.value);
+    expected_[update.record] = update.value;
+    in_flight_ = nullptr;
+  }
+
+  [[nodiscard]] std::unique_ptr<Recovered> recover(SimMemory& memory) const override {
+    auto values = std::make_unique<Values>();
+    std::optional<Block> block = restart(memory);
+    for (std::size_t record = 0; record < expected_.size(); ++record)
+      values->of.push_back(value(memory, record));
+    if (block)  // else the log was never there, and no update has begun
+      block->update(memory, address(0), values->of[0]);
+    return values;
+  }
+
+  [[nodiscard]] std::string check(const Recovered& recovered, SimMemory& memory) const override {
+    const auto& values = static_cast<const Values&>(recovered);
+    for (std::size_t record = 0; record < expected_.size(); ++record) {
+      const Value& found = values.of[record];
+      const bool in_flight = in_flight_ != nullptr && in_flight_->record == record;
+      const std::string who = "record " + std::to_string(record);
+      if (found != expected_[record] && !(in_flight && found == in_flight_->value))
+        return who + " is " + shown(found) + ", must be " + shown(expected_[record]) +
+               (in_flight ? " or, in flight, " + shown(in_flight_->value) : "");
+      if (const Value now = value(memory, record); now != found)
+        return who + " was recovered as " + shown(found) + " and is now " + shown(now);
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string describe(std::uint32_t index) const override {
+    return "update record " + std::to_string(plan_[index].record) + " to " + shown(plan_[index].value);
+  }
+
+ private:
+  static constexpr bool kLogs = std::is_same_v<Block, Logged>;
+
+  struct Update {
+    std::size_t record;
+    Value value;
+  };
+
+  [[nodiscard]] std::uint64_t stride() const {
+    if constexpr (kLogs)
+      return whole_lines(bytes_);
+    else
+      return Block(bytes_).stride();
+  }
+  [[nodiscard]] Address address(std::size_t record) const { return base_ + record * stride_; }
+
+  /// The block's own recovery; nothing where create() had not finished.
+  [[nodiscard]] std::optional<Block> restart(SimMemory& memory) const {
+    if constexpr (kLogs) {
+      return Logged::recover(memory, bytes_, place_);
+    } else {
+      Block block(bytes_);
+      if constexpr (std::is_same_v<Block, Fam>) {
+        for (std::size_t record = 0; record < expected_.size(); ++record) {
+          if (block.recover(memory, address(record)).damaged)
+            throw SimulationError("the FAMBs of record " + std::to_string(record) +
+                                  " have impossible versions");
+        }
+      }
+      return block;
+    }
+  }
+
+  [[nodiscard]] Value value(SimMemory& memory, std::size_t record) const {
+    Value value(bytes_);
+    if constexpr (kLogs) {
+      memory.read(address(record), value);
+    } else {
+      Block(bytes_).read(memory, address(record), value);
+    }
+    return value;
+  }
+
+  std::size_t bytes_ = 0;
+  std::uint64_t log_updates_ = 0;
+  blocks::log::Place place_;
+  Address base_ = 0;
+  std::uint64_t stride_ = 0;
+  std::optional<Block> block_;
+  std::vector<Update> plan_;
+  std::vector<Value> expected_;
+  const Update* in_flight_ = nullptr;
+};
+
+/// A program works with records of one of these sizes: one line, and several.
+template <typename Block, std::size_t... kSizes>
+std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
+  static constexpr std::array<std::size_t, sizeof...(kSizes)> kAll{kSizes...};
+  return std::make_unique<InPlaceSubject<Block>>(kAll, seed, scale);
+}
+
+/// In-place updates by log have the persistence points of their log, too. Two of these matter to other users of
+/// a log only.
+constexpr auto kLoggedSites = [] {
+  using blocks::log::FileHeader;
+  using blocks::log::PopLog;
+  std::array<blocks::SiteInfo, Logged::kSites.size() + PopLog::kSites.size() + FileHeader::kSites.size()>
+      sites{};
+  auto next = std::copy(Logged::kSites.begin(), Logged::kSites.end(), sites.begin());
+  next = std::copy(PopLog::kSites.begin(), PopLog::kSites.end(), next);
+  std::copy(FileHeader::kSites.begin(), FileHeader::kSites.end(), next);
+  for (blocks::SiteInfo& site : sites) {
+    if (site.id == FileHeader::kFormatOrder)
+      site.redundant =
+          "PopLog has no key, and a log whose head is still 0 is as empty as one that begins elsewhere";
+    if (site.id == FileHeader::kFormatFence)
+      site.redundant =
+          "no record is written before the first append, whose fence waits for the file header, too";
+  }
+  return sites;
+}();
+
+}  // namespace
+
+extern const SubjectKind kInPlaceWord;
+extern const SubjectKind kInPlaceCow;
+extern const SubjectKind kInPlaceLog;
+extern const SubjectKind kInPlaceFam;
+
+const SubjectKind kInPlaceWord{"inplace-word", "eight bytes that the hardware writes atomically",
+                               AtomicWord::kSites, make<AtomicWord, 8>};
+const SubjectKind kInPlaceCow{"inplace-cow", "in-place updates by copy-on-write", Cow::kSites,
+                              make<Cow, 16, 32, 64>};
+const SubjectKind kInPlaceLog{"inplace-log", "in-place updates by a redo log (PopLog)", kLoggedSites,
+                              make<Logged, 16, 32, 64>};
+const SubjectKind kInPlaceFam{"inplace-fam", "failure-atomic memory", Fam::kSites, make<Fam, 16, 32, 64, 128>};
+
+}  // namespace pmsim::crash

@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "pmsim/blocks/inplace/driver.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace pmsim::workloads {
+
+namespace {
+
+using namespace blocks::inplace;
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+constexpr machine::RunLength kLength{.warmup_operations = 10'000, .measured_operations = 50'000};
+
+InPlaceOptions options_of(Parameters& parameters, std::uint64_t seed) {
+  const std::string algorithm = parameters.choice("algorithm", {"word", "cow", "log", "fam", "fam-scalar"});
+  const std::string operation = parameters.choice("operation", {"write", "read", "dependent-read"});
+  InPlaceOptions options;
+  options.algorithm = algorithm == "word"  ? Algorithm::kWord
+                      : algorithm == "cow" ? Algorithm::kCow
+                      : algorithm == "log" ? Algorithm::kLog
+                                           : Algorithm::kFam;
+  options.path = algorithm == "fam-scalar" ? FamPath::kScalar : FamPath::kAvx2;
+  options.operation = operation == "write"  ? Operation::kWrite
+                      : operation == "read" ? Operation::kRead
+                                            : Operation::kDependentRead;
+  options.random = parameters.choice("pattern", {"sequential", "random"}) == "random";
+  options.medium =
+      parameters.choice("memory", {"dram", "pmem"}) == "dram" ? memory::Medium::kDram : memory::Medium::kPmem;
+  options.bytes = static_cast<std::size_t>(parameters.number("update_size", kLeastBytes, kMostBytes));
+  options.array_bytes =
+      static_cast<std::uint64_t>(parameters.number("region_size", memory::kLineBytes, kMaxBytes));
+  options.threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
+  options.extra_instructions =
+      static_cast<std::uint32_t>(parameters.number("extra_instructions", 0, 1'000'000));
+  options.seed = seed;
+  // As in the paper, the log never has to be emptied, whichever thread does how much of the work.
+  const auto operations = static_cast<std::uint64_t>(kLength.warmup_operations + kLength.measured_operations);
+  options.log_bytes = Logged::log_bytes(options.bytes, 2 * operations);
+  return options;
+}
+
+/// The microbenchmark of Fig. 10 (van Renen et al., Building blocks for persistent memory, VLDB Journal 29,
+/// 2020, sec. 3.4.4): each thread updates or reads records of its part of an array. With `timed` each operation
+/// is timed on its own: it begins when all before it has retired. Without, they follow each other as fast as
+/// they can.
+class InPlace final : public Workload {
+ public:
+  InPlace(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
+      : memory_(capacities_of(platform)), options_(options_of(parameters, seed)), driver_(memory_, options_) {
+    timed_ = parameters.number("timed", 0, 1) != 0;
+  }
+
+  [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
+  [[nodiscard]] machine::RunLength length() const override { return kLength; }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override {
+    return options_.medium == memory::Medium::kPmem ? options_.array_bytes : 0;
+  }
+
+  void refill(std::uint32_t thread, memory::Stream& stream) override {
+    memory_.detach();
+    driver_.prepare(memory_, thread);
+    memory_.attach(stream, thread);
+    if (timed_)
+      stream.push(memory::OpKind::kOperationBegin, 0, 0, memory::kSerialising);
+    driver_.operation(memory_, thread);
+    stream.push(memory::OpKind::kOperationEnd, 0, static_cast<std::uint32_t>(options_.bytes));
+  }
+
+ private:
+  memory::SimMemory memory_;
+  InPlaceOptions options_;
+  InPlaceDriver<memory::SimMemory> driver_;
+  bool timed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_in_place(Parameters& parameters, const machine::PlatformParams& platform,
+                                        std::uint64_t seed) {
+  return std::make_unique<InPlace>(parameters, platform, seed);
+}
+
+}  // namespace pmsim::workloads
