@@ -35,6 +35,65 @@ TEST(Fence, OfACleanLineHasNothingToWaitFor) {
   EXPECT_LT(clean, params.core.shared_write_latency / 2);
 }
 
+/// The line of the second persist is fetched while the first fence waits, that of the third is not even
+/// dispatched.
+TEST(Fence, IsNotDispatchedWhileAnotherOneWaits) {
+  PlatformParams params = plain_machine();
+  const auto persists = [](int count) {
+    Ops ops;
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t line = kDramBase + static_cast<std::uint64_t>(i) * 64;
+      ops.insert(ops.end(), {store(line), clwb(line), sfence()});
+    }
+    return ops;
+  };
+  const auto time = [&](int count) { return time_of(params, {load(kDramBase + (1 << 20))}, persists(count)); };
+  const Picoseconds fetch = params.core.shared_read_latency + params.dram.row_hit_latency;
+  const Picoseconds write = params.core.shared_write_latency;
+  // The fetch of the second line is hidden behind the first persist. The third's begins when the first is
+  // complete.
+  EXPECT_LT(time(2) - time(1), write + fetch / 2);
+  EXPECT_GE(time(3) - time(1), write + fetch);
+  EXPECT_GE(time(5) - time(3), write + fetch);
+}
+
+TEST(Fence, LeavesNoBufferToStreamingStoresUntilThoseItDrainedAreFree) {
+  PlatformParams params = plain_machine();
+  params.core.stream_hold = 500 * kNs;
+  const Ops one = {stream_store(kPmemBase), sfence()};
+  const Ops two = {stream_store(kPmemBase), sfence(), stream_store(kPmemBase + 64), sfence()};
+  const Ops flush = {stream_store(kPmemBase), sfence(), store(kPmemBase + 64), clwb(kPmemBase + 64), sfence()};
+  const Ops before = {load(kPmemBase), load(kPmemBase + 64)};
+  EXPECT_EQ(time_of(params, before, one), params.core.shared_write_latency);
+  EXPECT_EQ(time_of(params, before, two), params.core.stream_hold + params.core.shared_write_latency);
+  EXPECT_LT(time_of(params, before, flush), params.core.stream_hold);
+}
+
+TEST(StoreQueue, IsBusyWithAStoreThatMissedUnlessItsNeighbourDidBefore) {
+  PlatformParams params = plain_machine();
+  const auto slower = [&](const Ops& ops) {
+    params.core.store_miss_interval = 0;
+    const Picoseconds without = time_of(params, {load(kDramBase + (1 << 20))}, ops);
+    params.core.store_miss_interval = 1000 * kNs;
+    return time_of(params, {load(kDramBase + (1 << 20))}, ops) - without;
+  };
+  const Ops far = {store(kDramBase), store(kDramBase + 4096), store(kDramBase + 8192), clwb(kDramBase + 8192),
+                   sfence()};
+  const Ops near = {store(kDramBase), store(kDramBase + 64), store(kDramBase + 128), clwb(kDramBase + 128),
+                    sfence()};
+  EXPECT_GT(slower(far), 2900 * kNs - 300 * kNs);
+  EXPECT_LT(slower(near), 1100 * kNs);
+}
+
+TEST(StoreQueue, IsBusyWithAFlush) {
+  PlatformParams params = plain_machine();
+  params.core.flush_interval = 100 * kNs;
+  const Ops cached = {load(kPmemBase), load(kPmemBase + 64)};
+  const Ops ops = {store(kPmemBase), clwb(kPmemBase), store(kPmemBase + 64), clwb(kPmemBase + 64), sfence()};
+  const Picoseconds one = time_of(params, cached, {store(kPmemBase), clwb(kPmemBase), sfence()});
+  EXPECT_NEAR(static_cast<double>(time_of(params, cached, ops) - one), 100.0 * kNs, 3.0 * kNs);
+}
+
 TEST(Fence, IsABarrierOnlyWhereItHasSomethingToWaitFor) {
   const Ops ops = {store(kPmemBase), sfence(), store(kPmemBase), clwb(kPmemBase), sfence(), sfence(), end()};
   const Counters counters = run(plain_machine(), ops).counters;

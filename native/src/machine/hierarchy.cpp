@@ -254,7 +254,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
         push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, 0);
         break;
       case OpKind::kOperationBegin:
-        push(out, op.kind, 0, 0, kL1, kTlbFirst, op.flags & kTimedSerialising);
+        push(out, op.kind, 0, 0, kL1, kTlbFirst, op.flags & (kTimedSerialising | kTimedDependent));
         break;
       case OpKind::kOperationEnd:
         push(out, op.kind, op.bytes, 0, kL1, kTlbFirst, 0);

@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::uint8_t code(OpKind kind) { return static_cast<std::uint8_t>(kind); }
 
-bool on_pmem(std::uint64_t line) { return memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem; }
+bool on_pmem(std::uint64_t line) {
+  return memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem;
+}
 
 }  // namespace
 
@@ -30,14 +32,18 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
       half_read_(params.core.shared_read_latency / 2),
       half_write_(params.core.shared_write_latency / 2),
       page_line_shift_(std::countr_zero(static_cast<std::uint64_t>(params.tlb.page_size) / memory::kLineBytes)),
-      window_limit_(static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.window / threads_on_core))),
+      window_limit_(
+          static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.window / threads_on_core))),
       window_(std::bit_ceil(2 * window_limit_ + 16)),
       window_mask_(window_.size() - 1),
       queue_(std::bit_ceil(static_cast<std::uint64_t>(params.core.store_buffer))),
       queue_mask_(queue_.size() - 1),
-      queue_capacity_(static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.store_buffer / threads_on_core))) {}
+      queue_capacity_(
+          static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.store_buffer / threads_on_core))) {}
 
-Picoseconds VirtualThread::next_action() const noexcept { return std::min({front_key_, store_key_, pending_key_}); }
+Picoseconds VirtualThread::next_action() const noexcept {
+  return std::min({front_key_, store_key_, pending_key_});
+}
 
 Picoseconds VirtualThread::advance(Picoseconds limit) {
   for (;;) {
@@ -111,7 +117,7 @@ bool VirtualThread::drain_window(Picoseconds limit) {
     retire_head();
     now_ = std::max(now_, retired_);
   }
-  now_ = std::max({now_, loads_done_, sends_again_});
+  now_ = std::max({now_, loads_done_, streams_again_});
   front_key_ = now_;
   return now_ <= limit;
 }
@@ -138,8 +144,8 @@ void VirtualThread::dispatch(Picoseconds limit) {
     bool consumed = true;
     switch (op.kind) {
       case code(OpKind::kCompute):
-        consumed = make_room(op.instructions, limit) &&
-                   ((op.flags & kTimedDependent) == 0 || resolve_branch(limit));
+        consumed =
+            make_room(op.instructions, limit) && ((op.flags & kTimedDependent) == 0 || resolve_branch(limit));
         if (consumed) {
           now_ += std::max(static_cast<Picoseconds>(op.line) * cycle_, instruction_time_ * op.instructions);
           position_ += op.instructions;
@@ -174,6 +180,11 @@ void VirtualThread::dispatch(Picoseconds limit) {
       case code(OpKind::kOperationBegin):
         if ((op.flags & kTimedSerialising) != 0) {
           consumed = drain_window(limit);
+        } else if ((op.flags & kTimedDependent) != 0) {
+          consumed = unresolved_ == 0;
+          now_ = std::max(now_, loads_done_);
+          front_key_ = consumed ? now_ : kNever;
+          consumed = consumed && now_ <= limit;
         }
         if (consumed) {
           begin_ = now_;
@@ -240,7 +251,8 @@ Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picosec
   }
 }
 
-std::uint8_t VirtualThread::level_now(std::uint64_t line, std::uint8_t level, std::uint8_t flags) const noexcept {
+std::uint8_t VirtualThread::level_now(std::uint64_t line, std::uint8_t level,
+                                      std::uint8_t flags) const noexcept {
   const bool dropped = (flags & kTimedInFlight) != 0 && core_->arrival(line) == kNever;
   return dropped ? static_cast<std::uint8_t>(kFromMemory) : level;
 }
@@ -380,9 +392,10 @@ bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
       return false;
     }
   }
-  const WriteToken token{.thread = id_, .buffer = static_cast<std::uint16_t>(slot), .writeback = true, .issued = now_};
+  const WriteToken token{
+      .thread = id_, .buffer = static_cast<std::uint16_t>(slot), .writeback = true, .issued = now_};
   const Picoseconds accepted = memory_->write(op.line, now_ + half_write_, token);
-  slots[slot] = accepted == kNever ? kNever : accepted + half_write_;
+  slots[slot] = accepted;
   interrupted_ = on_pmem(op.line);
   return true;
 }
@@ -411,6 +424,10 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
     return false;
   }
   const bool fence = op.kind == code(OpKind::kSfence) || op.kind == code(OpKind::kMfence);
+  if (fence && fences_dispatched_ != fences_completed_) {
+    front_key_ = kNever;  // a fence is not dispatched while another one waits
+    return false;
+  }
   QueuedStore& entry = queue_at(queue_tail_++);
   entry = QueuedStore{.line = op.line,
                       .slot = fence ? push_slot(kNever, -1) : 0,
@@ -438,8 +455,8 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
 }
 
 bool VirtualThread::may_ask_early(const QueuedStore& entry) const noexcept {
-  const std::uint64_t ahead = (entry.flags & kTimedAfterFence) != 0 ? 0 : kFencesAhead;
-  return (entry.flags & kTimedAfterFlush) == 0 && entry.fences_before - fences_completed_ <= ahead;
+  const bool must_wait = (entry.flags & kTimedAfterFence) != 0 && entry.fences_before != fences_completed_;
+  return (entry.flags & kTimedAfterFlush) == 0 && !must_wait;
 }
 
 Picoseconds VirtualThread::asks_from(const QueuedStore& entry) const noexcept {
@@ -520,7 +537,8 @@ void VirtualThread::issue_pending(Picoseconds at) {
   for (PendingLoad& other : pending_) {
     if (other.used && other.producer == static_cast<int>(index)) {
       other.producer = -1;
-      // A load of the line that a prefetch brings waits in the same fill buffer; a dependent one needs the value.
+      // A load of the line that a prefetch brings waits in the same fill buffer; a dependent one needs the
+      // value.
       other.ready = load.op.kind == code(OpKind::kPrefetch) ? at : done;
     }
   }
@@ -549,6 +567,7 @@ void VirtualThread::send(std::uint64_t line, std::size_t buffer, Picoseconds at,
   } else {
     const Picoseconds done = accepted + half_write_;
     core_->fill_buffers()[buffer] = std::max(done, at + hold);
+    combining_free_ = streaming ? std::max(combining_free_, core_->fill_buffers()[buffer]) : combining_free_;
     writes_done_ = std::max(writes_done_, done);
   }
   interrupted_ = interrupted_ || on_pmem(line);
@@ -556,7 +575,8 @@ void VirtualThread::send(std::uint64_t line, std::size_t buffer, Picoseconds at,
 
 void VirtualThread::close_write_combining(Picoseconds at) {
   if (combining_bytes_ < memory::kLineBytes) {
-    ++counters_->out_of_range_count;  // measurements are of whole lines; a core has more than this one open buffer
+    ++counters_
+          ->out_of_range_count;  // measurements are of whole lines; a core has more than this one open buffer
   }
   combining_bytes_ = 0;
   send(combining_line_, combining_buffer_, at, true);
@@ -576,6 +596,9 @@ Picoseconds VirtualThread::head_time() {
     at = std::max(at, writes_done_);
   }
   const std::vector<Picoseconds>& buffers = core_->fill_buffers();
+  if (head.kind != code(OpKind::kSfence) && head.kind != code(OpKind::kMfence)) {
+    at = std::max(at, queue_free_);
+  }
   switch (head.kind) {
     case code(OpKind::kStore):
       return head.owned != kNever ? std::max(at, head.owned)
@@ -583,12 +606,11 @@ Picoseconds VirtualThread::head_time() {
     case code(OpKind::kStreamStore):
       return combining_bytes_ > 0 && combining_line_ == head.line
                  ? at
-                 : std::max(std::max(at, sends_again_), buffers[CoreTiming::earliest(buffers)]);
+                 : std::max(std::max(at, streams_again_), buffers[CoreTiming::earliest(buffers)]);
     case code(OpKind::kClwb):
     case code(OpKind::kClflushOpt):
     case code(OpKind::kClflush):
-      at = std::max(at, last_flush_ + params_.core.flush_interval);
-      return (head.flags & kTimedDirty) != 0 ? std::max({at, sends_again_, buffers[CoreTiming::earliest(buffers)]}) : at;
+      return (head.flags & kTimedDirty) != 0 ? std::max(at, buffers[CoreTiming::earliest(buffers)]) : at;
     default:  // fences
       if (combining_bytes_ > 0) {
         return at;
@@ -631,6 +653,10 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           ask_ownership(head, at);
           leaves = false;
         } else {
+          if (head.level >= kLlc && head.line - streak_line_ > 1) {
+            queue_free_ = at + params_.core.store_miss_interval;
+          }
+          streak_line_ = head.line;
           last_commit_ = at + cycle_;
         }
         break;
@@ -671,10 +697,12 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           send(head.line, CoreTiming::earliest(core_->fill_buffers()), at, false);
           ordered_flush_ = head.kind == code(OpKind::kClflush);
         }
-        last_flush_ = at;
+        queue_free_ = at + params_.core.flush_interval;
+        streak_line_ = ~std::uint64_t{0};
         last_commit_ = at;
         break;
       default: {  // fences
+        streak_line_ = ~std::uint64_t{0};
         if (combining_bytes_ > 0) {
           close_write_combining(at);
           leaves = false;
@@ -686,9 +714,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           complete = std::max(complete, loads_done_);
         }
         counters_->fence_wait_ps += complete - reached;
-        if (writes_done_ > reached) {
-          sends_again_ = complete + params_.core.fence_recovery;
-        }
+        streams_again_ = combining_free_;
         slot_at(head.slot).done = complete;
         last_commit_ = complete;
         fence_done_ = complete;
@@ -715,9 +741,11 @@ void VirtualThread::process_store_queue(Picoseconds at) {
 void VirtualThread::granted(const Grant& grant) {
   const Picoseconds done = grant.accepted + half_write_;
   if (grant.token.writeback) {
-    core_->writeback_slots()[grant.token.buffer] = done;
+    core_->writeback_slots()[grant.token.buffer] = grant.accepted;
   } else {
-    core_->fill_buffers()[grant.token.buffer] = std::max(done, grant.token.issued + grant.token.hold);
+    const Picoseconds free = std::max(done, grant.token.issued + grant.token.hold);
+    core_->fill_buffers()[grant.token.buffer] = free;
+    combining_free_ = grant.token.hold > 0 ? std::max(combining_free_, free) : combining_free_;
     --outstanding_writes_;
     writes_done_ = std::max(writes_done_, done);
   }

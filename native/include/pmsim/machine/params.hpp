@@ -28,9 +28,9 @@ struct CoreParams {
   int64_t line_fill_buffers = 10;
   int64_t store_buffer = 56;
   int64_t mispredict_latency = 0;
+  int64_t store_miss_interval = 0;
   int64_t flush_interval = 0;
   int64_t fence_latency = 0;
-  int64_t fence_recovery = 0;
   int64_t flush_keeps_line = 0;
   int64_t shared_read_latency = 0;
   int64_t shared_write_latency = 0;

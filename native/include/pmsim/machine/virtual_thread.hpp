@@ -29,21 +29,25 @@ class Feed {
 ///
 /// - the front end dispatches in program order, as far as the window and the fill buffers allow;
 /// - dependent loads wait for the load before them and issue when its value is there;
-/// - the store queue, in program order and after retirement: commits stores (their ownership is fetched as soon as
+/// - the store queue, in program order and after retirement: commits stores (their ownership is fetched as soon
+/// as
 ///   they are dispatched), sends streaming stores and flushes, and completes fences.
 ///
 /// A mispredicted branch stops the front end until the value that decides it is there.
 ///
-/// An sfence completes when all earlier flushes and streaming stores have been accepted by the controllers; it holds
-/// its window slot until then, so later loads run ahead at most as far as the window reaches. An mfence also stops
-/// the front end. Every action happens in global time order, so shared queues see requests in order.
+/// An sfence completes when all earlier flushes and streaming stores have been accepted by the controllers; it
+/// holds its window slot until then, so later loads run ahead at most as far as the window reaches, and to the
+/// next fence, which is not dispatched before. Streaming stores behind it find no buffer until those it has
+/// drained are free. An mfence also stops the front end. Every action happens in global time order, so shared
+/// queues see requests in order.
 class VirtualThread {
  public:
   VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core, CoreTiming& core,
                 MemorySystem& memory, Counters& counters, Feed& feed);
 
-  /// Acts up to and including `limit`. Returns when it wants to act next, kNever while it waits for a grant or has
-  /// finished. Returns early after writing to PMem, because the module may now act first, and after each batch of operations.
+  /// Acts up to and including `limit`. Returns when it wants to act next, kNever while it waits for a grant or
+  /// has finished. Returns early after writing to PMem, because the module may now act first, and after each
+  /// batch of operations.
   Picoseconds advance(Picoseconds limit);
 
   /// A write of this thread has been accepted.
@@ -80,10 +84,10 @@ class VirtualThread {
   };
   struct QueuedStore {
     std::uint64_t line;
-    std::uint64_t slot;     ///< fences: their window slot
+    std::uint64_t slot;  ///< fences: their window slot
     Picoseconds dispatched;
-    Picoseconds senior;     ///< when it may leave the queue: all older loads have retired; kNever: not known yet
-    Picoseconds owned;      ///< stores: when the line is writable in L1; kNever: not asked for yet
+    Picoseconds senior;  ///< when it may leave the queue: all older loads have retired; kNever: not known yet
+    Picoseconds owned;   ///< stores: when the line is writable in L1; kNever: not asked for yet
     std::uint64_t fences_before;
     std::uint8_t kind;
     std::uint8_t bytes;
@@ -92,11 +96,10 @@ class VirtualThread {
     std::uint8_t flags;
   };
   static constexpr std::size_t kPendingLoads = 16;
-  /// Ownership is asked for early across at most this many fences that have not completed: with one, persists of
-  /// uncached lines overlap in pairs, as PerMA-Bench's store + clwb + sfence of 64 B does on DRAM and PMem.
-  static constexpr std::uint64_t kFencesAhead = 1;
 
-  [[nodiscard]] std::size_t queued() const noexcept { return static_cast<std::size_t>(queue_tail_ - queue_head_); }
+  [[nodiscard]] std::size_t queued() const noexcept {
+    return static_cast<std::size_t>(queue_tail_ - queue_head_);
+  }
   [[nodiscard]] QueuedStore& queue_at(std::uint64_t index) noexcept { return queue_[index & queue_mask_]; }
   [[nodiscard]] Slot& slot_at(std::uint64_t index) noexcept { return window_[index & window_mask_]; }
 
@@ -109,12 +112,13 @@ class VirtualThread {
   void wake_front();
 
   [[nodiscard]] Picoseconds translation_time(std::uint64_t line, std::uint8_t translation, Picoseconds at);
-  /// Brings a line into L1; returns when it can be used. Never reserves anything in the future: what has to wait,
-  /// for a translation or a buffer, asks again when its time has come. Otherwise queues would see requests out of
-  /// order and idle in between.
+  /// Brings a line into L1; returns when it can be used. Never reserves anything in the future: what has to
+  /// wait, for a translation or a buffer, asks again when its time has come. Otherwise queues would see
+  /// requests out of order and idle in between.
   Picoseconds fetch(std::uint64_t line, std::uint8_t level, Picoseconds at);
   /// The level that serves a line now: memory, where the prefetch that the tags know of has been dropped.
-  [[nodiscard]] std::uint8_t level_now(std::uint64_t line, std::uint8_t level, std::uint8_t flags) const noexcept;
+  [[nodiscard]] std::uint8_t level_now(std::uint64_t line, std::uint8_t level,
+                                       std::uint8_t flags) const noexcept;
   bool defer_load(const TimedOp& op, bool dependent, int prefetch);
   bool take_buffer(std::size_t& buffer);
   [[nodiscard]] static bool needs_buffer(std::uint8_t level) noexcept { return level >= kLlc; }
@@ -186,15 +190,17 @@ class VirtualThread {
   std::uint64_t queue_capacity_;
   std::uint64_t queue_head_ = 0;
   std::uint64_t queue_tail_ = 0;
-  std::uint64_t ownership_next_ = 0;  ///< first queue entry whose ownership may still have to be asked for
-  std::uint64_t fences_dispatched_ = 0;
+  std::uint64_t ownership_next_ = 0;     ///< first queue entry whose ownership may still have to be asked for
+  std::uint64_t fences_dispatched_ = 0;  ///< at most one more than have completed
   std::uint64_t fences_completed_ = 0;
   Picoseconds last_commit_ = 0;
-  Picoseconds last_flush_ = 0;
   Picoseconds fence_done_ = 0;  ///< the latest fence that has completed
-  Picoseconds sends_again_ = 0;  ///< recovery from the last fence that waited
-  bool ordered_flush_ = false;  ///< a clflush is on its way: nothing overtakes it
-  int outstanding_writes_ = 0;  ///< not yet accepted
+  Picoseconds queue_free_ = 0;  ///< the store queue is busy with a fetched line or a flush until then
+  std::uint64_t streak_line_ = ~std::uint64_t{0};  ///< line of the last store, where nothing came between
+  Picoseconds combining_free_ = 0;  ///< when the write-combining buffers of all lines streamed so far are free
+  Picoseconds streams_again_ = 0;  ///< the same, as of the last fence: streaming stores behind it wait for that
+  bool ordered_flush_ = false;     ///< a clflush is on its way: nothing overtakes it
+  int outstanding_writes_ = 0;     ///< not yet accepted
   Picoseconds writes_done_ = 0;
   std::uint64_t combining_line_ = ~std::uint64_t{0};
   std::size_t combining_buffer_ = 0;
