@@ -32,11 +32,12 @@ class Search {
   Search(const SubjectKind& kind, const CheckOptions& options)
       : kind_(kind), options_(options), random_(mix64(options.seed)) {}
 
-  /// Every legal image of every step (drawn ones where a step has too many) of a small program.
-  void small(std::uint64_t seed, std::uint32_t fewer_operations_than = ~std::uint32_t{0}) {
+  /// Every legal image of every step (drawn ones where a step has too many) of a small program, up to `until`.
+  void small(std::uint64_t seed, std::optional<CrashPoint> until = std::nullopt) {
     ++report_.small_programs;
     visit(seed, Scale::kSmall, [&](Program& program, const CrashPoint& point) {
-      if (point.operation >= fewer_operations_than) {
+      if (until && (point.operation > until->operation ||
+                    (point.operation == until->operation && point.step >= until->step))) {
         program.stop_visits();
         return;
       }
@@ -160,14 +161,14 @@ void search(Search& search, const CheckOptions& options) {
     search.large(options.seed + index, std::min(share, goal - search.states()));
 }
 
-/// A violation of a small program with fewer operations, where a short search meets one.
-Finding shortest(const SubjectKind& kind, CheckOptions options, Finding finding) {
+/// A violation of a small program with fewer operations, or at an earlier step, where a short search meets one.
+Finding shortest(const SubjectKind& kind, const CheckOptions& options, Finding finding) {
   std::uint64_t states = 0;
   for (std::uint32_t index = 0; index < kSearchPrograms && states < kSearchStates; ++index) {
     Search shorter(kind, options);
-    const bool is_large = finding.scale == Scale::kLarge;
     try {
-      shorter.small(options.seed + index, is_large ? ~std::uint32_t{0} : finding.point.operation);
+      shorter.small(options.seed + index,
+                    finding.scale == Scale::kSmall ? std::optional(finding.point) : std::nullopt);
     } catch (Found& found) {
       finding = std::move(found.finding);
     }

@@ -1,0 +1,152 @@
+"""Every block under the crash checker: no crash breaks a promise, and no persistence point can go unnoticed.
+
+``PMSIM_CRASH_STATES=1000000`` is the nightly size.
+"""
+
+import os
+
+import pytest
+
+from pmsim import _native
+from pmsim import crash as crash_module
+from pmsim.cli import main
+from pmsim.crash import Block, Check, CrashResult, Mutant, Point, blocks, check_block, find_block
+from pmsim.errors import ConfigError
+
+STATES = int(os.environ.get("PMSIM_CRASH_STATES", "100000"))
+
+
+@pytest.mark.parametrize("name", blocks())
+def test_no_crash_breaks_a_promise_and_every_point_is_needed_or_declared_redundant(name: str) -> None:
+    result = check_block(name, states=STATES)
+    assert result.check.violation is None, result.check.violation.counterexample
+    assert result.check.states >= STATES
+    assert result.check.exhaustive_steps > 0
+    assert not result.never_reached
+    assert result.problems == []
+    assert result.needed and result.score == 1.0
+    for mutant in result.mutants:
+        assert mutant.caught == (not mutant.point.redundant)
+        if mutant.check.violation:
+            told = mutant.check.violation.counterexample
+            assert "power failed at step" in told and f"point {mutant.point.id}" in told
+
+
+def test_ids_of_persistence_points_are_unique_within_a_block_and_name_what_they_do() -> None:
+    for block in blocks().values():
+        ids = [point.id for point in block.points]
+        assert len(set(ids)) == len(ids) and all(0 < i < 2**16 for i in ids), block.name
+        assert all(point.name for point in block.points), block.name
+
+
+def test_the_same_seed_gives_the_same_check() -> None:
+    name = next(iter(blocks()))
+    rows = [vars(check_block(name, states=2_000, seed=5, mutate=False).check) for _ in range(2)]
+    for row in rows:
+        row.pop("seconds")
+    assert rows[0] == rows[1]
+    other = check_block(name, states=2_000, seed=6, mutate=False).check
+    assert (other.states, other.distinct) != (rows[0]["states"], rows[0]["distinct"])
+
+
+def test_a_cancelled_check_ends_and_says_so() -> None:
+    monitor = _native.CrashMonitor()
+    monitor.cancel()
+    row = _native.crash_check(next(iter(blocks())), states=10**12, monitor=monitor)
+    assert row["stopped"] and row["violation"] is None
+    assert 0 < monitor.states < 10_000
+
+
+POINTS = (Point(1, "data: fence", ""), Point(2, "once more", "for no reason"))
+
+
+def check_of(*, violation: str = "", reached: tuple[int, ...] = (1, 2)) -> Check:
+    found = (
+        crash_module.Violation(violation, f"toy: {violation}\n", 1, "small", 1, 2, 0, 1) if violation else None
+    )
+    return Check(10, 5, 3, 5, 0, 4, 4, 1, 1, 0.1, False, reached, found)
+
+
+def result_of(first: Check, second: Check, *, eadr: bool = False) -> CrashResult:
+    mutants = (Mutant(POINTS[0], first), Mutant(POINTS[1], second))
+    return CrashResult(Block("toy", "a toy", POINTS), eadr, 1, check_of(), mutants, ())
+
+
+def test_a_needed_point_whose_removal_goes_unnoticed_lowers_the_score() -> None:
+    result = result_of(check_of(), check_of())
+    assert result.score == 0.0
+    assert result.problems == ["point 1 'data: fence' can be removed and no crash of 10 states tells"]
+
+
+def test_a_redundant_point_that_is_needed_is_a_problem() -> None:
+    result = result_of(check_of(violation="torn"), check_of(violation="lost"))
+    assert result.score == 1.0
+    assert result.problems == ["point 2 'once more' is declared redundant, but without it: lost"]
+
+
+def test_points_that_eadr_makes_unnecessary_are_no_problem() -> None:
+    assert result_of(check_of(), check_of(), eadr=True).ok
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> dict[int, Check]:
+    """A block whose checks are given, by the removed point."""
+    given = {0: check_of(), 1: check_of(violation="entry 0 is torn"), 2: check_of()}
+
+    def native(_: str, *, disabled: int, **__: object) -> dict[str, object]:
+        row = dict(vars(given[disabled]))
+        return row | {"violation": row["violation"] and vars(row["violation"])}
+
+    rows = [{"name": "toy", "title": "a toy", "sites": [vars(point) for point in POINTS]}]
+    monkeypatch.setattr(_native, "crash_blocks", lambda: rows)
+    monkeypatch.setattr(_native, "crash_check", native)
+    return given
+
+
+def test_crash_exits_with_0_and_prints_the_score(toy: object, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crash", "toy"]) == 0
+    out = capsys.readouterr().out
+    assert "no violation" in out
+    assert "mutation score 100%: 1 of 1 needed points are missed when removed; 1 declared redundant" in out
+
+
+def test_crash_exits_with_1_and_shows_the_counterexample(
+    toy: dict[int, Check], capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy[0] = check_of(violation="entry 3 is lost")
+    assert main(["crash", "--all"]) == 1
+    assert "VIOLATION\ntoy: entry 3 is lost" in capsys.readouterr().out
+
+
+def test_crash_exits_with_1_when_a_point_is_never_executed(
+    toy: dict[int, Check], capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy[0] = toy[2] = check_of(reached=(1,))
+    assert main(["crash", "toy"]) == 1
+    assert "PROBLEM: point 2 'once more' is never executed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["crash", "tou"], "block 'tou' is unknown; did you mean 'toy'?; see pmsim list blocks"),
+        (["crash"], "crash: name a block, or say --all; see pmsim list blocks"),
+        (["crash", "toy", "--all"], "crash: name a block, or say --all"),
+        (["crash", "toy", "--states", "0"], "states = 0: must be at least 1"),
+        (["crash", "toy", "--seed", "-1"], "seed = -1: must not be negative"),
+        (["crash", "toy", "--jobs", "0"], "jobs = 0: must be at least 1"),
+    ],
+)
+def test_bad_input_of_crash_is_one_line_and_status_2(
+    toy: object, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_an_unknown_block_is_a_config_error_in_the_core_as_well() -> None:
+    with pytest.raises(ConfigError, match="is unknown; known: "):
+        _native.crash_check("no-such-block", monitor=_native.CrashMonitor())
+    with pytest.raises(ConfigError, match="see pmsim list blocks"):
+        find_block("no-such-block")
