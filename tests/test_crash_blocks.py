@@ -40,7 +40,7 @@ def test_ids_of_persistence_points_are_unique_within_a_block_and_name_what_they_
 
 
 def test_the_same_seed_gives_the_same_check() -> None:
-    name = next(iter(blocks()))
+    name = "inplace-log"  # sizes and places of its updates depend on the seed
     rows = [vars(check_block(name, states=2_000, seed=5, mutate=False).check) for _ in range(2)]
     for row in rows:
         row.pop("seconds")
