@@ -312,10 +312,10 @@ def _steps(subjects: Mapping[str, Subject], timings: Mapping[str, Timing], machi
         Step("idle read", ("core.shared_read_latency",), ("idle read",), {}),
         Step("parallel reads", ("core.line_fill_buffers",), ("read, load random, 1 thread",), {}),
         Step(
-            "sequential reads",
+            "sequential reads and plain stores",
             ("prefetcher.queue", "prefetcher.distance"),
-            ("read, load sequential, 1 thread",),
-            {},
+            ("read, load sequential, 1 thread", "write, store sequential, 1 thread"),
+            {"prefetcher.queue": 12},
         ),
         # Streaming writes hold a buffer for the longer of hold and round trip: the trip is set short.
         Step(

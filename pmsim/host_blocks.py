@@ -75,6 +75,66 @@ def _log(machine: HostMachine, effort: Effort, memory: str) -> list[Subject]:
     ]
 
 
+def _in_place(machine: HostMachine, effort: Effort, memory: str) -> list[Subject]:
+    """Updates of 16 and 64 bytes and reads of what they maintain, as in Fig. 10."""
+    setups = [
+        (algorithm, "write", pattern, size, 1)
+        for algorithm in ("cow", "log", "fam", "fam-scalar")
+        for pattern in ("sequential", "random")
+        for size in (16, 64)
+    ]
+    setups += [
+        (algorithm, operation, "random", 16, 1)
+        for algorithm in ("cow", "log", "fam")
+        for operation in ("read", "dependent-read")
+    ]
+    if machine.cores > 1:
+        setups += [("fam", "write", "random", 16, machine.cores)]
+    return [
+        _block_subject(
+            "in-place",
+            f"{algorithm}, {operation} {size} B {pattern}" + _by(threads),
+            {
+                "algorithm": algorithm,
+                "operation": operation,
+                "pattern": pattern,
+                "update_size": size,
+                "threads": threads,
+                "memory": memory,
+                "region_size": effort.region,
+            },
+        )
+        for algorithm, operation, pattern, size, threads in setups
+    ]
+
+
+def _interleave(machine: HostMachine, effort: Effort, memory: str) -> list[Subject]:
+    """Lookups and inserts, plain and in groups of 20, as in Fig. 12."""
+    setups = [("lookup", "none", "sfence", 1), ("lookup", "reads", "sfence", 20)]
+    setups += [
+        ("insert", interleave, fence, 1 if interleave == "none" else 20)
+        for interleave in ("none", "reads", "writes", "both")
+        for fence in ("sfence", "mfence")
+    ]
+    return [
+        _block_subject(
+            "interleave",
+            f"{operation}, {'plain' if interleave == 'none' else interleave}"
+            + (f", {fence}" if operation == "insert" else ""),
+            {
+                "operation": operation,
+                "interleave": interleave,
+                "group_size": group,
+                "fence": fence,
+                "threads": 1,
+                "memory": memory,
+                "region_size": effort.region,
+            },
+        )
+        for operation, interleave, fence, group in setups
+    ]
+
+
 def _by(threads: int) -> str:
     return f", {threads} threads" if threads > 1 else ""
 
@@ -100,6 +160,10 @@ HOST_BLOCKS: tuple[HostBlock, ...] = (
         "bandwidth", "lines read and written back to back", ("bandwidth",), ("bandwidth",), _device("bandwidth")
     ),
     HostBlock("log", "appends to transaction logs", ("log",), ("log",), _log),
+    HostBlock(
+        "in-place", "failure-atomic updates in place, and reads", ("in-place",), ("in-place",), _in_place
+    ),
+    HostBlock("interleave", "lookups and inserts in leaves", ("interleave",), ("interleave",), _interleave),
 )
 
 

@@ -20,6 +20,7 @@ from pmsim.versions import native_build, native_version, package_version
 ORDER_MARGIN = 0.2
 #: Predictions within this factor count as near.
 NEAR = 2.0
+_SWAPPED_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,18 @@ class Order:
     pairs: int
     kept: int
     swapped: tuple[tuple[str, str], ...]
+
+    def told(self) -> str:
+        """Say it in a sentence, with some of the exceptions."""
+        text = (
+            f"{self.block}: {self.kept} of {self.pairs} pairs that differ by more than "
+            f"{100 * ORDER_MARGIN:.0f} % keep their order"
+        )
+        if not self.swapped:
+            return text
+        some = "; ".join(f"{faster} over {slower}" for faster, slower in self.swapped[:_SWAPPED_SHOWN])
+        more = len(self.swapped) - _SWAPPED_SHOWN
+        return f"{text}; not: {some}" + (f"; and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ from pmsim.plots.style import AXIS, LAYOUT, MEASURED, color, log_ticks
 _ROW_HEIGHT = 21
 _PANEL_EXTRA = 70
 _MARGIN = 110
+#: Values that span more than this factor stand on a logarithmic axis.
+_LOGARITHMIC = 20
+_AXIS_TITLES = {"ns": "nanoseconds", "GB/s": "GB/s", "op/s": "operations per second"}
 
 
 def frame_of(result: MeasureResult) -> pd.DataFrame:
@@ -52,10 +55,9 @@ def figure_of(result: MeasureResult) -> go.Figure:
         rows=len(groups),
         cols=1,
         row_heights=heights,
-        vertical_spacing=min(0.9 / len(groups), 55 / sum(heights)) if len(groups) > 1 else 0.0,
-        subplot_titles=[block for block, _ in groups],
+        vertical_spacing=min(0.9 / len(groups), _PANEL_EXTRA / sum(heights)) if len(groups) > 1 else 0.0,
     )
-    for number, ((_, unit), rows) in enumerate(groups.items(), start=1):
+    for number, ((block, unit), rows) in enumerate(groups.items(), start=1):
         names = [row.subject.name for row in rows]
         place = {"row": number, "col": 1}
         simulated = {"color": color(0), "size": 9}
@@ -75,36 +77,25 @@ def figure_of(result: MeasureResult) -> go.Figure:
                 hovertemplate=f"%{{y}}<br>{name}: %{{x:.4g}} {unit}<extra></extra>",
             )
             figure.add_trace(trace, **place)
-        ticks = log_ticks([value for row in rows for value in (row.measured, row.simulated) if value > 0])
-        labels = [f"{tick:,.12g}" for tick in ticks]
-        figure.update_xaxes(
-            type="log", tickvals=ticks, ticktext=labels, title_text=_axis_title(unit), **AXIS, **place
-        )
+        values = [value for row in rows for value in (row.measured, row.simulated) if value > 0]
+        title = f"{block}: {_AXIS_TITLES.get(unit, unit)}"
+        if max(values) < _LOGARITHMIC * min(values):
+            figure.update_xaxes(rangemode="tozero", title_text=title, **AXIS, **place)
+        else:
+            ticks = log_ticks(values)
+            labels = [f"{tick:,.12g}" for tick in ticks]
+            figure.update_xaxes(type="log", tickvals=ticks, ticktext=labels, title_text=title, **AXIS, **place)
         figure.update_yaxes(**AXIS, autorange="reversed", tickfont={"size": 11}, **place)
     height = sum(heights) + _MARGIN
-    figure.update_layout(**LAYOUT, height=height, title={"text": result.platform.title, "x": 0.02})
-    figure.update_layout(margin={"l": 250, "t": 100}, legend={"y": 1 + 45 / height, "yanchor": "bottom"})
+    figure.update_layout(**LAYOUT, height=height)
+    figure.update_layout(margin={"l": 250, "t": 50}, legend={"y": 1 + 10 / height, "yanchor": "bottom"})
     return figure
-
-
-def _axis_title(unit: str) -> str:
-    return {"ns": "latency [ns]", "GB/s": "bandwidth [GB/s]", "op/s": "operations per second"}.get(unit, unit)
 
 
 def report_html(result: MeasureResult) -> str:
     """Return the report: one file that works offline."""
     near, of = result.near()
-    orders = "".join(
-        f"<li>{html.escape(order.block)}: {order.kept} of {order.pairs} pairs that differ by more than 20 % "
-        "are predicted in the measured order"
-        + (
-            f"; not: {html.escape('; '.join(' over '.join(pair) for pair in order.swapped))}"
-            if order.swapped
-            else ""
-        )
-        + "</li>"
-        for order in result.orders()
-    )
+    orders = "".join(f"<li>{html.escape(order.told())}</li>" for order in result.orders())
     warnings = "".join(f"<p><b>Note:</b> {html.escape(warning)}.</p>" for warning in result.warnings)
     table = frame_of(result).drop(columns=["parameters", "message"])
     shown = table.to_html(index=False, border=0, float_format="{:.4g}".format)

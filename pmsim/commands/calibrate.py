@@ -45,7 +45,7 @@ def fit_table(rows: tuple[Row, ...], title: str) -> Table:
     for column in ("measured", "spread", "simulated"):
         table.add_column(column, justify="right")
     table.add_column("unit")
-    table.add_column("simulated / measured", justify="right")
+    table.add_column("ratio", justify="right")
     table.add_column("use")
     for row in rows:
         table.add_row(

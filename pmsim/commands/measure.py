@@ -62,12 +62,7 @@ def _report(result: MeasureResult, out: Path) -> None:
     near, of = result.near()
     console.print(f"{near} of {of} predictions are within a factor of two.", highlight=False)
     for order in result.orders():
-        text = (
-            f"{order.block}: {order.kept} of {order.pairs} pairs that differ by more than 20 % keep their order"
-        )
-        if order.swapped:
-            text += "; not: " + "; ".join(f"{faster} over {slower}" for faster, slower in order.swapped)
-        console.print(text, markup=False, highlight=False)
+        console.print(order.told(), markup=False, highlight=False)
     for warning in result.warnings:
         console.print(f"Note: {warning}.", markup=False, highlight=False)
     console.print(str(out / "report.html"), soft_wrap=True, highlight=False)
@@ -82,7 +77,7 @@ def _table(result: MeasureResult) -> Table:
     for column in ("real", "spread", "simulated"):
         table.add_column(column, justify="right")
     table.add_column("unit")
-    table.add_column("simulated / real", justify="right")
+    table.add_column("ratio", justify="right")
     last = None
     for row in result.rows:
         if last not in (None, row.subject.block):

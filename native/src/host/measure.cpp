@@ -89,14 +89,15 @@ std::uint64_t warm_up(Benchmark& benchmark, std::uint32_t thread, double seconds
   return batch;
 }
 
-Sample sample_of(const std::vector<Part>& parts, std::optional<double> own_time_ns) {
+Sample sample_of(const std::vector<Part>& parts, std::uint32_t group, std::optional<double> own_time_ns) {
   Sample sample;
   double operations = 0;
   double cpu = 0;
   for (const Part& part : parts) {
-    operations += static_cast<double>(part.operations);
+    const double done = static_cast<double>(part.operations) * group;
+    operations += done;
     cpu += part.cpu;
-    sample.operations_per_s += static_cast<double>(part.operations) / part.cpu;
+    sample.operations_per_s += done / part.cpu;
     sample.cpu_share = std::min(sample.cpu_share, part.cpu / part.elapsed);
   }
   sample.ns_per_operation = own_time_ns.value_or(cpu * 1e9 / operations);
@@ -176,7 +177,7 @@ Measured measure(Benchmark& benchmark, const RunOptions& options) {
     gate.arrive_and_wait();  // go
     gate.arrive_and_wait();  // ready
     if (!failed)
-      result.samples.push_back(sample_of(parts, benchmark.own_time_ns()));
+      result.samples.push_back(sample_of(parts, benchmark.group(), benchmark.own_time_ns()));
   }
   done = true;
   gate.arrive_and_wait();  // go

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array kKinds{
     BenchmarkKind{"chase", make_chase},     BenchmarkKind{"bandwidth", make_bandwidth},
     BenchmarkKind{"latency", make_latency}, BenchmarkKind{"compute", make_compute},
-    BenchmarkKind{"log", make_log},
+    BenchmarkKind{"log", make_log},         BenchmarkKind{"interleave", make_interleave},
 };
 
 }  // namespace

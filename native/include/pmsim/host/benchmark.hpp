@@ -30,7 +30,9 @@ class Benchmark {
   [[nodiscard]] virtual std::uint64_t limit() const { return 0; }
   /// Before each repetition, not timed: back to the state in which it should start.
   virtual void reset() {}
-  /// Executes operations of one thread.
+  /// Operations that run() counts as one: those that a block can only do as a group.
+  [[nodiscard]] virtual std::uint32_t group() const { return 1; }
+  /// Executes operations of one thread, or as many groups.
   virtual void run(std::uint32_t thread, std::uint64_t operations) = 0;
   /// Time of an operation [ns] in the last repetition, where the benchmark itself has taken it; otherwise it
   /// follows from the number of operations.
@@ -47,7 +49,7 @@ struct RunOptions {
   std::function<void()> poll;
 };
 
-/// One repetition.
+/// One repetition. Groups count with all their operations.
 struct Sample {
   double ns_per_operation = 0;  ///< of one thread
   double operations_per_s = 0;  ///< of all threads together

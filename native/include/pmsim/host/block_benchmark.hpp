@@ -24,6 +24,12 @@ class BlockBenchmark final : public Benchmark {
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return threads_; }
+  [[nodiscard]] std::uint32_t group() const override {
+    if constexpr (requires { driver_.group(); })
+      return driver_.group();
+    else
+      return 1;
+  }
   [[nodiscard]] bool is_dax() const override { return memory_.pmem_is_dax(); }
 
   void reset() override {
