@@ -1,13 +1,18 @@
 """``pmsim calibrate``: a profile of this machine, however fast it is; no test asserts a time."""
 
+import signal
+import subprocess
+import sys
+import time
 import tomllib
 
 import pytest
 
 import pmsim
-from pmsim.calibrate import base_of
 from pmsim.calibrate_caches import chase_latency, fit_last_level
+from pmsim.calibrate_draft import Draft, base_of
 from pmsim.calibrate_profile import profile_text
+from pmsim.calibrate_tier import dram_as_second_tier, modules_as_second_tier
 from pmsim.cli import main
 from pmsim.fitting import Candidate, cost_of_ratio, search
 from pmsim.host_machine import HostMachine, this_machine
@@ -124,3 +129,59 @@ def test_the_base_and_the_flush_follow_from_the_instructions():
     assert machine("clflush", "clflushopt").flush() == "clflushopt"
     assert machine("clflush", "clflushopt", "clwb").flush() == "clwb"
     assert machine("clflush").flush() == "clflush"
+
+
+def test_a_file_that_is_not_dax_is_fitted_with_a_warning(tmp_path, capsys):
+    out = tmp_path / "file.toml"
+    assert main(["calibrate", "--quick", "--on", str(tmp_path / "memory"), "--out", str(out)]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "is not on a DAX file system" in output
+    assert "idle read, file" in output
+    platform = pmsim.load_platform(str(out))
+    assert platform.parameters["pmem"]["media_read_latency"].origin == "fitted"
+    assert platform.parameters["pmem"]["dimms"].origin == "assumed"
+
+
+def test_a_directory_as_file_is_one_line_and_exit_status_2(tmp_path, capsys):
+    assert main(["calibrate", "--quick", "--on", str(tmp_path), "--out", str(tmp_path / "p.toml")]) == 2
+    error = capsys.readouterr().err
+    assert "is a directory; name a file in it" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "p.toml").exists()
+
+
+def test_modules_behind_a_dax_file_start_from_a_calibrated_machine():
+    draft = Draft(pmsim.load_platform("spr-cxl"), machine("clflush"), "x", "today")
+    dram_as_second_tier(draft)
+    modules_as_second_tier(draft)
+    draft.platform.check()
+    assert draft.platform.value("pmem", "block_size") == 256
+    assert draft.platform.value("pmem", "dimms") == 6
+    assert draft.platform.value("core", "cores") == pmsim.load_platform("spr-cxl").value("core", "cores")
+
+
+def test_a_draft_names_what_it_has_not_measured():
+    draft = Draft(pmsim.load_platform("spr-cxl"), machine("clflush"), "x", "today")
+    draft.set("core.cores", 3, "counted")
+    rows = {f"{row.section}.{row.name}": row for row in draft.platform.rows()}
+    assert rows["core.cores"].origin == "measured"
+    assert rows["core.window"].origin == "assumed"
+    assert rows["core.window"].source.startswith("as spr-cxl, not measured: ")
+
+
+def test_an_interrupted_calibration_writes_nothing(tmp_path):
+    out = tmp_path / "profile.toml"
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "from pmsim.cli import main; sys.exit(main(sys.argv[1:]))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "calibrate", "--out", str(out)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)  # a full calibration takes ten times as long
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in error
+    assert not out.exists()

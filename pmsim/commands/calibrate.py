@@ -15,12 +15,16 @@ from pmsim.progress import step_display
 
 def calibrate_command(
     out: Annotated[Path, typer.Option(help="Profile to write.")] = Path("this-machine.toml"),
+    on: Annotated[
+        Path | None,
+        typer.Option(help="File whose memory the pmem tier stands for (DAX); DRAM by default."),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Seconds instead of a minute, and coarser.")] = False,
 ) -> None:
     """Fit a platform profile to this machine, from its own latencies and bandwidths."""
     check_out(out)
     with step_display("calibrating") as doing:
-        found = calibrate(name=out.stem, quick=quick, progress=doing)
+        found = calibrate(name=out.stem, on=on, quick=quick, progress=doing)
     write_profile(found.platform, out)
     _report(found, out)
 
@@ -49,7 +53,7 @@ def fit_table(rows: tuple[Row, ...], title: str) -> Table:
     table.add_column("use")
     for row in rows:
         table.add_row(
-            row.subject.name,
+            row.subject.name + (", file" if row.subject.host["memory"] == "pmem" else ""),
             f"{row.measured:.4g}",
             f"{100 * row.timing.spread:.0f} %",
             f"{row.predicted:.4g}",
