@@ -34,6 +34,7 @@ POINTS: dict[str, dict[str, int | str]] = {
     "24 threads, random 256 B loads, PMem": {"threads": 24},
     "24 threads, random 256 B ntstore, PMem": {"threads": 24, "operation": "ntstore"},
 }
+CRASH_STATES = 200_000
 LANE_LATENCIES_NS = (165, 250, 350, 500, 700, 900, 1300, 1800)
 
 Values = dict[str, dict[str, int]]
@@ -65,6 +66,18 @@ def lane_cost(platform: Values, parameters: dict[str, int | str], runs: int) -> 
     return statistics.median(run(lanes, parameters)[0] / run(lanes[:1], parameters)[0] for _ in range(runs))
 
 
+def crash_rate(block: str, runs: int) -> tuple[float, float]:
+    """Crash states per second of CPU time, and recoveries (second crashes and repetitions among them)."""
+    samples = []
+    for _ in range(runs):
+        begin = time.process_time()
+        row = _native.crash_check(block, states=CRASH_STATES, monitor=_native.CrashMonitor())
+        seconds = time.process_time() - begin
+        recoveries = row["states"] + row["recovery_crashes"] + row["second_recoveries"]
+        samples.append((row["states"] / seconds, recoveries / seconds))
+    return statistics.median(s for s, _ in samples), statistics.median(r for _, r in samples)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=9, help="runs of which the median counts (default 9)")
@@ -76,6 +89,10 @@ def main() -> None:
     print("\ncost of 8 latency lanes in one pass, one lane = 1")
     for name in list(POINTS)[1:]:
         print(f"{name:42s} {lane_cost(platform, POINTS[name], options.runs):8.2f}", flush=True)
+    print("\nthousand crash states per second, and recoveries that ran for them")
+    for block in _native.crash_blocks():
+        states, recoveries = crash_rate(block["name"], max(1, options.runs // 3))
+        print(f"{block['name']:42s} {states / 1e3:8.0f} {recoveries / 1e3:8.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,18 +24,21 @@ def test_no_crash_breaks_a_promise_and_every_point_is_needed_or_declared_redunda
     assert result.check.exhaustive_steps > 0
     assert not result.never_reached
     assert result.problems == []
-    assert result.needed and result.score == 1.0
+    assert result.needed
+    assert result.score == 1.0
     for mutant in result.mutants:
         assert mutant.caught == (not mutant.point.redundant)
         if mutant.check.violation:
             told = mutant.check.violation.counterexample
-            assert "power failed at step" in told and f"point {mutant.point.id}" in told
+            assert "power failed at step" in told
+            assert f"point {mutant.point.id}" in told
 
 
 def test_ids_of_persistence_points_are_unique_within_a_block_and_name_what_they_do() -> None:
     for block in blocks().values():
         ids = [point.id for point in block.points]
-        assert len(set(ids)) == len(ids) and all(0 < i < 2**16 for i in ids), block.name
+        assert len(set(ids)) == len(ids), block.name
+        assert all(0 < i < 2**16 for i in ids), block.name
         assert all(point.name for point in block.points), block.name
 
 
@@ -53,7 +56,8 @@ def test_a_cancelled_check_ends_and_says_so() -> None:
     monitor = _native.CrashMonitor()
     monitor.cancel()
     row = _native.crash_check(next(iter(blocks())), states=10**12, monitor=monitor)
-    assert row["stopped"] and row["violation"] is None
+    assert row["stopped"]
+    assert row["violation"] is None
     assert 0 < monitor.states < 10_000
 
 
@@ -142,7 +146,8 @@ def test_bad_input_of_crash_is_one_line_and_status_2(
 ) -> None:
     assert main(arguments) == 2
     error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+    assert message in error
+    assert error.count("\n") == 1
 
 
 def test_an_unknown_block_is_a_config_error_in_the_core_as_well() -> None:

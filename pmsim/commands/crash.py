@@ -1,5 +1,6 @@
 """``pmsim crash``."""
 
+import textwrap
 from typing import Annotated
 
 import typer
@@ -9,6 +10,9 @@ from rich.table import Table
 from pmsim.crash import CrashResult, blocks, check_block, find_block
 from pmsim.errors import ConfigError
 from pmsim.progress import progress_bar
+
+#: Messages of removed points in the table; --verbose shows them whole.
+_MESSAGE_WIDTH = 60
 
 
 def crash_command(
@@ -77,7 +81,7 @@ def _report_mutants(result: CrashResult, console: Console, verbose: bool) -> Non
     for mutant in result.mutants:
         violation = mutant.check.violation
         if violation:
-            said = violation.message
+            said = textwrap.shorten(violation.message, _MESSAGE_WIDTH, placeholder=" ...")
         elif not mutant.reached:
             said = "never executed"
         elif mutant.point.redundant:
