@@ -12,6 +12,7 @@ from pmsim.kinds import COUNTER_PREFIX, KINDS, find_kind
 LATENCIES = {"latency_ns", *(f"latency_{part}_ns" for part in ("p50", "p95", "p99", "p999", "max"))}
 COMMON = {"simulated_ops", "out_of_range_count"}
 AMPLIFICATION = {"read_amplification", "write_amplification"}
+BLOCK = {"ops_per_s", "barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"}
 PLATFORM = {"base": "tum-6212u", "block_device": "nvme-p4510"}
 #: Kind: parameters and metrics as they are documented.
 DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
@@ -51,14 +52,20 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
     "in-place": (
         {"algorithm", "update_size", "operation", "pattern", "memory", "region_size", "threads"}
         | {"extra_instructions"},
-        {"ops_per_s", "barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"} | LATENCIES,
+        BLOCK | LATENCIES,
+    ),
+    "log": (
+        {"algorithm", "layout", "entry_size", "group_commit", "dancing_fields", "threads", "memory", "log_size"}
+        | {"cpu_cycles"},
+        {"log_bytes_per_entry"} | BLOCK | LATENCIES,
     ),
 }
 QUICK: dict[str, dict[str, Any]] = {
     "mixed": {
         "groups": [{"task": "read", "threads": 2}, {"task": "write", "threads": 1}],
         "region_size": "64 MiB",
-    }
+    },
+    "log": {},
 }
 
 

@@ -67,6 +67,7 @@ std::vector<py::dict> simulate(const std::string& name, const std::vector<Platfo
                                const WorkloadValues& parameters, std::uint64_t seed) {
   const std::vector<machine::PlatformParams> platforms = to_platforms(values);
   std::vector<machine::LaneResult> results;
+  std::map<std::string, double> facts;
   {
     const py::gil_scoped_release released;
     const std::unique_ptr<workloads::Workload> workload =
@@ -77,10 +78,12 @@ std::vector<py::dict> simulate(const std::string& name, const std::vector<Platfo
                                                          .seed = seed,
                                                          .pmem_footprint = workload->pmem_footprint(),
                                                          .poll = check_signals});
+    facts = workload->facts();
   }
   std::vector<py::dict> rows;
   for (const machine::LaneResult& result : results) {
     rows.push_back(bindings::to_dict(result));
+    rows.back()["facts"] = facts;
   }
   return rows;
 }
@@ -100,7 +103,7 @@ void bind_simulate(py::module_& module) {
   module.def(
       "simulate", &simulate, py::arg("workload"), py::arg("platforms"), py::arg("parameters"), py::arg("seed"),
       "Executes a workload once and times it on every platform (values in base units). One dictionary per "
-      "platform: elapsed_ps, operations, user_bytes, micro_ops, latency, counters, groups. Raises "
+      "platform: elapsed_ps, operations, user_bytes, micro_ops, latency, counters, groups, facts. Raises "
       "ConfigError.");
 }
 

@@ -66,6 +66,7 @@ std::vector<py::dict> trace_record(const std::filesystem::path& path, const std:
                                    std::uint64_t seed, const std::string& provenance) {
   const std::vector<machine::PlatformParams> platforms = to_platforms(values);
   std::vector<machine::LaneResult> results;
+  std::map<std::string, double> facts;
   {
     const py::gil_scoped_release released;
     const std::unique_ptr<workloads::Workload> workload =
@@ -85,8 +86,13 @@ std::vector<py::dict> trace_record(const std::filesystem::path& path, const std:
     trace::RecordingSource source(*workload, writer);
     results = machine::simulate(source, workload->threads(), platforms, options);
     writer.finish();
+    facts = workload->facts();
   }
-  return to_rows(results);
+  std::vector<py::dict> rows = to_rows(results);
+  for (py::dict& row : rows) {
+    row["facts"] = facts;
+  }
+  return rows;
 }
 
 /// Throws ConfigError where the trace touches what the platform does not have.

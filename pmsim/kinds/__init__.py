@@ -9,11 +9,16 @@ from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric
 from pmsim.kinds.block import Block
 from pmsim.kinds.in_place import InPlace
 from pmsim.kinds.latency import Latency
+from pmsim.kinds.log import Log
 from pmsim.kinds.mixed import Mixed
 from pmsim.kinds.operations import Operations
 from pmsim.kinds.persist import Persist
 
-_ALL: tuple[Kind[Any], ...] = (Bandwidth(), Latency(), Persist(), Operations(), Mixed(), Block(), InPlace())
+_ALL: tuple[Kind[Any], ...] = (
+    *(Bandwidth(), Latency(), Persist(), Operations(), Mixed(), Block()),
+    InPlace(),
+    Log(),
+)
 
 KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in _ALL}
 

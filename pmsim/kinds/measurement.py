@@ -91,6 +91,8 @@ class Measurement:
     groups: tuple[Group, ...]
     counters: Mapping[str, int]
     pmem_block_bytes: int
+    #: What the workload says about its data structures; empty for a replayed trace.
+    facts: Mapping[str, float]
 
     def common(self) -> dict[str, int | float]:
         """Return the metrics that every kind has, and the counters."""
@@ -130,6 +132,7 @@ def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
         groups=tuple(_group(group) for group in result["groups"]),
         counters={str(name): int(value) for name, value in result["counters"].items()},
         pmem_block_bytes=machine.value("pmem", "block_size"),
+        facts={str(name): float(value) for name, value in result.get("facts", {}).items()},
     )
 
 

@@ -53,6 +53,13 @@ def _count(value: object) -> int:
     return count
 
 
+def _count_or_zero(value: object) -> int:
+    count = parse(value, Quantity.COUNT)
+    if count < 0:
+        raise ConfigError(f"{count} is too few; choose at least 0")
+    return count
+
+
 def _or_word(word: str, validate: Callable[[object], int]) -> Callable[[object], int | str]:
     def either(value: object) -> int | str:
         if isinstance(value, str) and value == word:
@@ -80,6 +87,9 @@ def _flag_or_platform(value: object) -> bool | str:
 
 Threads = Annotated[int, BeforeValidator(_count), Measures(Quantity.COUNT)]
 Count = Threads
+CountOrZero = Annotated[int, BeforeValidator(_count_or_zero), Measures(Quantity.COUNT)]
+#: A whole number of 8-byte words, at least one, at most 1 MiB.
+WordSize = Annotated[int, BeforeValidator(_size(8, 8, 2**20)), Measures(Quantity.SIZE)]
 #: A whole number of 64-byte lines, at least one.
 LineSize = Annotated[int, BeforeValidator(_size(LINE_BYTES, LINE_BYTES)), Measures(Quantity.SIZE)]
 #: A whole number of lines, or 0 for "not at all".

@@ -7,16 +7,25 @@
 
 namespace pmsim::crash {
 
-// One declaration and one row per subject; each is defined in subjects/NAME.cpp.
+// One declaration and one row per subject, or per family of them; each is defined in subjects/NAME.cpp.
 extern const SubjectKind kInPlaceWord;
 extern const SubjectKind kInPlaceCow;
 extern const SubjectKind kInPlaceLog;
 extern const SubjectKind kInPlaceFam;
+std::vector<const SubjectKind*> log_subjects();
 
 std::span<const SubjectKind* const> subject_kinds() noexcept {
-  static const std::vector<const SubjectKind*> kinds{
-      &kInPlaceWord, &kInPlaceCow, &kInPlaceLog, &kInPlaceFam,
-  };
+  static const std::vector<const SubjectKind*> kinds = [] {
+    std::vector<const SubjectKind*> all{
+        &kInPlaceWord,
+        &kInPlaceCow,
+        &kInPlaceLog,
+        &kInPlaceFam,
+    };
+    for (const SubjectKind* log : log_subjects())
+      all.push_back(log);
+    return all;
+  }();
   return kinds;
 }
 

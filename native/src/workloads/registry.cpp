@@ -16,6 +16,7 @@ constexpr std::array kKinds{
     WorkloadKind{"mixed", make_mixed},         WorkloadKind{"block", make_block},
     WorkloadKind{"interleave", make_interleave},
     WorkloadKind{"in-place", make_in_place},
+    WorkloadKind{"log", make_log},
 };
 
 }  // namespace

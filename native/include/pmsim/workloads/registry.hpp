@@ -42,5 +42,7 @@ std::unique_ptr<Workload> make_block(Parameters& parameters, const machine::Plat
                                      std::uint64_t seed);
 std::unique_ptr<Workload> make_in_place(Parameters& parameters, const machine::PlatformParams& platform,
                                         std::uint64_t seed);
+std::unique_ptr<Workload> make_log(Parameters& parameters, const machine::PlatformParams& platform,
+                                   std::uint64_t seed);
 
 }  // namespace pmsim::workloads

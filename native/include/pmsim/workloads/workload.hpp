@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "pmsim/machine/params.hpp"
@@ -18,6 +20,8 @@ class Workload : public memory::Source {
   [[nodiscard]] virtual machine::RunLength length() const = 0;
   /// Group of each thread; empty: one group.
   [[nodiscard]] virtual std::vector<std::uint32_t> groups() const { return {}; }
+  /// Numbers about its data structures that no counter of the machine sees, by name; asked for after the run.
+  [[nodiscard]] virtual std::map<std::string, double> facts() const { return {}; }
   /// Bytes of PMem that its regions occupy.
   [[nodiscard]] virtual std::uint64_t pmem_footprint() const = 0;
 };

@@ -50,6 +50,8 @@ class LogBase {
       return std::nullopt;
     log.options_.key = log.file_.key(memory);
     log.head_ = log.file_.head(memory);
+    if (log.head_ < log.space_.bytes())
+      throw ConfigError("log: the file header is damaged: its head precedes the log");
     log.tail_ = log.durable_ = log.find_tail(memory);
     log.clear_free_space(memory);
     log.writer_.load_tail(memory, log.tail_);

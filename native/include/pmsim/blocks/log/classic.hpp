@@ -31,10 +31,11 @@ class ClassicLog : public LogBase<ClassicLog> {
       {kFooterFlush, "append: write the footer back"},
       {kFooterFence, "append: wait for the footer"},
       {kClearFlush, "recover: write the cleared footers of a torn group back"},
-      {kClearFence, "recover: wait for the cleared footers of a torn group"},
+      {kClearFence, "recover: wait for the cleared footers of a torn group",
+       "the first fence of the next append waits for them too, before any footer is written; it is here for "
+       "programs "
+       "whose recovery and appends run on different threads"},
   }};
-  /// Per word of payload: load, store.
-  static constexpr std::uint32_t kInstructionsPerWord = 2;
 
   [[nodiscard]] std::uint64_t footprint(std::uint64_t payload) const noexcept {
     return footer_offset(payload) + aligned(kWord);
@@ -52,7 +53,7 @@ class ClassicLog : public LogBase<ClassicLog> {
   template <Memory M>
   void write_entry(M& memory, Lsn at, std::span<const std::byte> payload) {
     const EntryHeader header{at, static_cast<std::uint32_t>(payload.size()), 0};
-    memory.compute(0, static_cast<std::uint32_t>(payload.size() / kWord) * kInstructionsPerWord);
+    count_instructions(memory, payload.size(), 0, kCopyInstructionsPerLine);
     writer_.put_word(memory, at, header.lsn);
     writer_.put_word(memory, at + kWord, header.second_word());
     writer_.put_padded(memory, at + EntryHeader::kBytes, payload);
@@ -64,7 +65,14 @@ class ClassicLog : public LogBase<ClassicLog> {
   template <Memory M>
   void persist(M& memory, Lsn begin, Lsn end) {
     writer_.zero_rest_of_line(memory, end);
-    writer_.write_back(memory, begin, end, kEntryFlush);
+    // Not the lines that only a footer is on: a flush would throw them out of the cache before they are
+    // written.
+    Lsn written = round_down(begin, kLineBytes);
+    for (const Footer& footer : footers_) {
+      if (footer.place > written)
+        writer_.write_back(memory, std::max(footer.lsn, written), footer.place, kEntryFlush);
+      written = round_up(footer.place, kLineBytes);
+    }
     memory.sfence(kEntryFence);
     for (const Footer& footer : footers_)
       writer_.put_word(memory, footer.place, footer_of(footer.lsn));

@@ -40,6 +40,14 @@ class FileHeader {
     memory.sfence(kFormatFence);
   }
 
+  /// For logs with neither key nor head.
+  template <Memory M>
+  void create(M& memory, std::uint64_t format) const {
+    memory.template store<std::uint64_t>(base_, format);
+    memory.flush(base_, kBytes, memory::FlushKind::kClwb, kFormatFlush);
+    memory.sfence(kFormatFence);
+  }
+
   template <Memory M>
   void move_head(M& memory, Lsn head) const {
     memory.template store<std::uint64_t>(base_ + kHead, head);

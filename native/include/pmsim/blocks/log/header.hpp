@@ -27,8 +27,6 @@ class HeaderLog : public LogBase<HeaderLog> {
       {kSizeFlush, "append: write the size back"},
       {kSizeFence, "append: wait for the size"},
   }};
-  /// Per word of payload: load, store.
-  static constexpr std::uint32_t kInstructionsPerWord = 2;
   static constexpr std::uint32_t kMaxFields = 4096;
 
   [[nodiscard]] std::uint64_t footprint(std::uint64_t payload) const noexcept {
@@ -51,7 +49,7 @@ class HeaderLog : public LogBase<HeaderLog> {
   template <Memory M>
   void write_entry(M& memory, Lsn at, std::span<const std::byte> payload) const {
     const EntryHeader header{at, static_cast<std::uint32_t>(payload.size()), 0};
-    memory.compute(0, static_cast<std::uint32_t>(payload.size() / kWord) * kInstructionsPerWord);
+    count_instructions(memory, payload.size(), 0, kCopyInstructionsPerLine);
     writer_.put_word(memory, at, header.lsn);
     writer_.put_word(memory, at + kWord, header.second_word());
     writer_.put_padded(memory, at + EntryHeader::kBytes, payload);

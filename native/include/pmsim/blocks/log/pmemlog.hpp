@@ -29,14 +29,12 @@ class PmemLog {
       {kRewindFlush, "rewind: write the write offset back"},
       {kRewindFence, "rewind: wait for the write offset"},
   }};
-  /// Per word of payload: load, store.
-  static constexpr std::uint32_t kInstructionsPerWord = 2;
 
   /// Creates an empty log in zeroed memory; it is durable on return. Only Layout::kNaive exists.
   template <Memory M>
   [[nodiscard]] static PmemLog create(M& memory, const Place& place, const Options& options) {
     const PmemLog log(place, options);
-    log.file_.create(memory, kFormatWord, 0, 0);
+    log.file_.create(memory, kFormatWord);
     return log;
   }
   template <Memory M>
@@ -55,7 +53,7 @@ class PmemLog {
     if (payload.size() > bytes_ - tail_)
       throw LogFull(payload.size(), bytes_ - tail_, bytes_);
     const Lsn at = tail_;
-    memory.compute(0, static_cast<std::uint32_t>(payload.size() / kWord) * kInstructionsPerWord);
+    count_instructions(memory, payload.size(), 0, kCopyInstructionsPerLine);
     memory.write(base_ + at, payload);
     tail_ += payload.size();
     if (++pending_ == options_.group_commit)

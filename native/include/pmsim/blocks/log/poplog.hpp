@@ -40,7 +40,7 @@ class PopLog : public LogBase<PopLog> {
       {kClearFlush, "recover: write the zeros over a torn entry back"},
       {kClearFence, "recover: wait for the zeros over a torn entry"},
   }};
-  /// Per word of payload: load, store; popcnt with a memory operand, add.
+  /// Counting bits, per word of payload: popcnt with a memory operand, two additions, compare-and-branch.
   static constexpr std::uint32_t kInstructionsPerWord = 4;
 
   [[nodiscard]] std::uint64_t footprint(std::uint64_t payload) const noexcept {
@@ -70,7 +70,7 @@ class PopLog : public LogBase<PopLog> {
   void write_entry(M& memory, Lsn at, std::span<const std::byte> payload) const {
     EntryHeader header{at, static_cast<std::uint32_t>(payload.size()), 0};
     header.check = bits(header) + bits(payload);
-    memory.compute(0, static_cast<std::uint32_t>(payload.size() / kWord) * kInstructionsPerWord);
+    count_instructions(memory, payload.size(), kInstructionsPerWord, kCopyInstructionsPerLine);
     writer_.put_word(memory, at, header.lsn);
     writer_.put_word(memory, at + kWord, header.second_word());
     writer_.put_padded(memory, at + EntryHeader::kBytes, payload);

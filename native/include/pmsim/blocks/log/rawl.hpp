@@ -32,9 +32,9 @@ class RawlLog : public LogBase<RawlLog> {
       {kClearFence, "recover: wait for the turned bits of a torn entry"},
   }};
   static constexpr unsigned kDataBits = 63;
-  /// Per word of payload, besides the store: load, two shifts, two ors, mask, bit of validity, two counters,
-  /// test and branch of a full carry, compare and branch of the loop.
-  static constexpr std::uint32_t kInstructionsPerWord = 12;
+  /// Per word of payload, besides the store: load, two shifts, two ors, and, subtraction, two moves, two
+  /// increments, an address, and two compare-and-branches.
+  static constexpr std::uint32_t kInstructionsPerWord = 14;
 
   /// Words that `payload` bytes take: ceil(8 n / 63) for whole words of payload.
   [[nodiscard]] static constexpr std::uint64_t payload_words(std::uint64_t payload) noexcept {
@@ -68,10 +68,12 @@ class RawlLog : public LogBase<RawlLog> {
     };
     put(at);
     put(payload.size());
-    memory.compute(0, static_cast<std::uint32_t>(payload.size() / kWord) * kInstructionsPerWord);
     std::uint64_t carry = 0;
     unsigned bits = 0;  // in carry, below 63
     for (std::size_t done = 0; done < payload.size(); done += kWord) {
+      if (done % kLineBytes == 0)
+        count_instructions(memory, std::min<std::uint64_t>(kLineBytes, payload.size() - done),
+                           kInstructionsPerWord, 0);
       std::uint64_t word = 0;
       std::memcpy(&word, payload.data() + done, std::min<std::size_t>(kWord, payload.size() - done));
       put((carry | word << bits) & kData);

@@ -1,0 +1,303 @@
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pmsim/blocks/log/any.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/crash/registry.hpp"
+
+namespace pmsim::crash {
+
+namespace {
+
+using blocks::SiteInfo;
+using blocks::log::AnyLog;
+using blocks::log::Layout;
+using blocks::log::Lsn;
+using blocks::log::Place;
+using memory::SimMemory;
+
+using Payload = std::vector<std::byte>;
+using Payloads = std::vector<Payload>;
+
+/// A word with exactly 32 bits set: an old word in the place of a new one leaves every count of bits as it is.
+void put_balanced(Payload& payload, std::size_t at, std::uint64_t value) {
+  const std::uint64_t half = value & 0xffff'ffff;
+  const std::uint64_t word = half | ~half << 32;
+  std::memcpy(payload.data() + at, &word, sizeof word);
+}
+
+/// What every restart appends before anything else, as storage engines do: so the checker's crashes during
+/// recovery also hit an append over whatever the first crash has left behind the tail.
+Payload restart_record() {
+  Payload payload(72);
+  for (std::size_t at = 0; at < payload.size(); at += 8)
+    put_balanced(payload, at, 0x5245'5354 + at);
+  return payload;
+}
+
+class Found final : public Recovered {
+ public:
+  bool formatted = false;
+  bool restarted = false;  ///< the restart record had room
+  Payloads entries;
+};
+
+/// Appends, truncations and clean restarts of one log.
+///
+/// Promise: the entries found are those appended since the last truncation, in order, none of the committed
+/// ones missing; behind them come restart records only. A truncation in flight leaves all entries or none.
+class LogSubject final : public Subject {
+ public:
+  LogSubject(std::string_view algorithm, Layout layout, std::uint64_t seed, Scale scale)
+      : algorithm_(algorithm), dense_(algorithm == "pmemlog"), random_(mix64(seed)) {
+    const bool small = scale == Scale::kSmall;
+    place_.bytes = small ? 1024 : 2048;
+    place_.buffer_bytes = 1024;
+    options_ = {.layout = layout,
+                .group_commit = 1 + static_cast<std::uint32_t>(random_.below(small ? 2 : 4)),
+                .fields = 3,
+                .key = random_.next()};
+    const std::size_t count = small ? 5 : 60;
+    for (std::size_t i = 0; i < count; ++i)
+      plan_.push_back(next_operation(small));
+  }
+
+  void create(SimMemory& memory) override {
+    allocate(memory);
+    log_ = AnyLog::create(memory, algorithm_, place_, options_);
+    created_ = true;
+  }
+
+  [[nodiscard]] std::uint32_t operations() const override { return static_cast<std::uint32_t>(plan_.size()); }
+
+  void run(SimMemory& memory, std::uint32_t index) override {
+    const Operation& operation = plan_[index];
+    switch (operation.kind) {
+      case Kind::kAppend:
+        if (log_->fits(operation.payload.size()))
+          return append(memory, operation.payload);
+        return truncate(memory);
+      case Kind::kTruncate:
+        return truncate(memory);
+      case Kind::kRestart:
+        commit(memory);
+        log_ = AnyLog::recover(memory, algorithm_, place_, options_);
+        return;
+    }
+  }
+
+  [[nodiscard]] std::unique_ptr<Recovered> recover(SimMemory& memory) const override {
+    auto found = std::make_unique<Found>();
+    std::optional<AnyLog> log = AnyLog::recover(memory, algorithm_, place_, options_);
+    if (!log)
+      return found;
+    found->formatted = true;
+    found->restarted = log->fits(restart_.size());
+    if (found->restarted) {
+      log->append(memory, restart_);
+      log->commit(memory);
+    }
+    log->for_each(memory, [&](Lsn, std::span<const std::byte> payload) {
+      found->entries.emplace_back(payload.begin(), payload.end());
+    });
+    return found;
+  }
+
+  [[nodiscard]] std::string check(const Recovered& recovered, SimMemory&) const override {
+    const auto& found = static_cast<const Found&>(recovered);
+    if (!found.formatted)
+      return created_ ? "the log is gone although it had been created" : "";
+    if (truncating_ && matches(found, 0))
+      return "";
+    for (std::size_t count = truncating_ ? appended_.size() : committed_; count <= appended_.size(); ++count) {
+      if (matches(found, count))
+        return "";
+    }
+    return describe_found(found) + " instead of " + std::to_string(committed_) + " to " +
+           std::to_string(appended_.size()) + " of the appended ones and restart records";
+  }
+
+  [[nodiscard]] std::string describe(std::uint32_t index) const override {
+    const Operation& operation = plan_[index];
+    switch (operation.kind) {
+      case Kind::kAppend:
+        return "append " + std::to_string(operation.payload.size()) +
+               " bytes (or truncate, if full; group of " + std::to_string(options_.group_commit) + ")";
+      case Kind::kTruncate:
+        return "commit and truncate";
+      default:
+        return "commit and restart";
+    }
+  }
+
+ private:
+  enum class Kind : std::uint8_t { kAppend, kTruncate, kRestart };
+  struct Operation {
+    Kind kind;
+    Payload payload;
+  };
+
+  [[nodiscard]] Operation next_operation(bool small) {
+    const std::uint64_t dice = random_.below(small ? 12 : 20);
+    if (dice == 0)
+      return {Kind::kTruncate, {}};
+    if (dice == 1)
+      return {Kind::kRestart, {}};
+    // Often as long as the restart record, so that it ends where a torn entry ended.
+    Payload payload(random_.below(3) == 0 ? restart_.size() : 8 * random_.below(small ? 8 : 28));
+    const bool zeros = random_.below(8) == 0;
+    for (std::size_t at = 0; at < payload.size() && !zeros; at += 8)
+      put_balanced(payload, at, random_.next());
+    return {Kind::kAppend, payload};
+  }
+
+  void allocate(SimMemory& memory) {
+    place_.base = memory.allocate(memory::Medium::kPmem, place_.bytes, {.name = "log"});
+    place_.buffer = memory.allocate(memory::Medium::kDram, place_.buffer_bytes, {.name = "tail buffer"});
+  }
+
+  void append(SimMemory& memory, const Payload& payload) {
+    appended_.push_back(payload);
+    log_->append(memory, payload);
+    if (++pending_ == options_.group_commit) {
+      pending_ = 0;
+      committed_ = appended_.size();
+    }
+  }
+  void commit(SimMemory& memory) {
+    log_->commit(memory);
+    pending_ = 0;
+    committed_ = appended_.size();
+  }
+  void truncate(SimMemory& memory) {
+    commit(memory);
+    truncating_ = true;
+    log_->truncate(memory);
+    truncating_ = false;
+    appended_.clear();
+    committed_ = 0;
+  }
+
+  /// Whether the first `count` entries and restart records, at least one if it had room, are what was found.
+  [[nodiscard]] bool matches(const Found& found, std::size_t count) const {
+    if (dense_)
+      return matches_dense(found, count);
+    const std::size_t size = found.entries.size();
+    if (size < count + (found.restarted ? 1 : 0))
+      return false;
+    for (std::size_t i = 0; i < size; ++i) {
+      if (found.entries[i] != (i < count ? appended_[i] : restart_))
+        return false;
+    }
+    return true;
+  }
+  /// pmemlog has bytes, not entries.
+  [[nodiscard]] bool matches_dense(const Found& found, std::size_t count) const {
+    Payload expected;
+    for (std::size_t i = 0; i < count; ++i)
+      expected.insert(expected.end(), appended_[i].begin(), appended_[i].end());
+    const std::size_t own = expected.size();
+    const Payload bytes = found.entries.empty() ? Payload{} : found.entries.front();
+    while (expected.size() < bytes.size())
+      expected.insert(expected.end(), restart_.begin(), restart_.end());
+    return bytes == expected && bytes.size() >= own + (found.restarted ? restart_.size() : 0);
+  }
+
+  [[nodiscard]] std::string describe_found(const Found& found) const {
+    if (dense_)
+      return "found " + std::to_string(found.entries.empty() ? 0 : found.entries.front().size()) + " bytes";
+    std::string text = "found " + std::to_string(found.entries.size()) + " entries (";
+    for (std::size_t i = 0; i < found.entries.size(); ++i) {
+      if (i == 5)
+        return text + ", ...)";
+      const Payload& entry = found.entries[i];
+      const bool known = i < appended_.size() && entry == appended_[i];
+      text += (i > 0 ? ", " : "") + std::to_string(entry.size()) +
+              (known               ? " as appended"
+               : entry == restart_ ? " restart"
+                                   : " bytes that nobody appended");
+    }
+    return text + ")";
+  }
+
+  std::string_view algorithm_;
+  bool dense_;
+  Random random_;
+  Payload restart_ = restart_record();
+  Place place_;
+  blocks::log::Options options_;
+  std::vector<Operation> plan_;
+  std::optional<AnyLog> log_;
+  Payloads appended_;  ///< since the last truncation
+  std::size_t committed_ = 0;
+  std::uint32_t pending_ = 0;
+  bool created_ = false;
+  bool truncating_ = false;
+};
+
+template <std::size_t kAlgorithm, Layout kLayout>
+std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
+  return std::make_unique<LogSubject>(blocks::log::kAlgorithms[kAlgorithm], kLayout, seed, scale);
+}
+
+/// The points that a layout executes: with a tail in DRAM, entries are streamed, not flushed.
+std::vector<SiteInfo> sites_of(std::span<const SiteInfo> own, Layout layout) {
+  using blocks::log::FileHeader;
+  std::vector<SiteInfo> sites(FileHeader::kSites.begin(), FileHeader::kSites.end());
+  const std::array streamed{blocks::log::ClassicLog::kEntryFlush, blocks::log::ClassicLog::kFooterFlush,
+                            blocks::log::HeaderLog::kEntryFlush,  blocks::log::HeaderLog::kSizeFlush,
+                            blocks::log::RawlLog::kEntryFlush,    blocks::log::PopLog::kEntryFlush};
+  for (const SiteInfo& site : own) {
+    if (layout != Layout::kDramTail || std::ranges::find(streamed, site.id) == streamed.end())
+      sites.push_back(site);
+  }
+  return sites;
+}
+
+/// pmemlog has a rewind of its own, and neither key nor head.
+std::vector<SiteInfo> pmemlog_sites() {
+  using blocks::log::FileHeader;
+  std::vector<SiteInfo> sites(FileHeader::kSites.begin() + 1, FileHeader::kSites.begin() + 3);
+  sites.insert(sites.end(), blocks::log::PmemLog::kSites.begin(), blocks::log::PmemLog::kSites.end());
+  return sites;
+}
+
+template <std::size_t kAlgorithm, Layout kLayout, typename Log>
+const SubjectKind* kind(std::string_view name, std::string_view title) {
+  static const std::vector<SiteInfo> sites = sites_of(Log::kSites, kLayout);
+  static const SubjectKind kind{name, title, sites, make<kAlgorithm, kLayout>};
+  return &kind;
+}
+
+}  // namespace
+
+std::vector<const SubjectKind*> log_subjects() {
+  using namespace blocks::log;
+  constexpr Layout kN = Layout::kNaive, kP = Layout::kPadded, kD = Layout::kDramTail;
+  static const std::vector<SiteInfo> pmemlog = pmemlog_sites();
+  static const SubjectKind pmemlog_kind{"pmemlog", "log as libpmemlog keeps it: dense bytes and a write offset",
+                                        pmemlog, make<5, kN>};
+  return {
+      kind<0, kN, ClassicLog>("classic-naive", "log with footers, dense"),
+      kind<0, kP, ClassicLog>("classic-padded", "log with footers, padded to lines"),
+      kind<0, kD, ClassicLog>("classic-dram-tail", "log with footers, last line in DRAM"),
+      kind<1, kN, HeaderLog>("header-naive", "log with a size field, dense"),
+      kind<1, kP, HeaderLog>("header-padded", "log with a size field, padded to lines"),
+      kind<1, kD, HeaderLog>("header-dram-tail", "log with a size field, last line in DRAM"),
+      kind<2, kN, HeaderLog>("header-dancing-naive", "log with dancing size fields, dense"),
+      kind<2, kP, HeaderLog>("header-dancing-padded", "log with dancing size fields, padded to lines"),
+      kind<2, kD, HeaderLog>("header-dancing-dram-tail", "log with dancing size fields, last line in DRAM"),
+      kind<3, kN, RawlLog>("rawl-naive", "log with a validity bit per word, dense"),
+      kind<3, kP, RawlLog>("rawl-padded", "log with a validity bit per word, padded to lines"),
+      kind<3, kD, RawlLog>("rawl-dram-tail", "log with a validity bit per word, last line in DRAM"),
+      kind<4, kN, PopLog>("poplog-naive", "log with bit counts, dense"),
+      kind<4, kP, PopLog>("poplog-padded", "log with bit counts, padded to lines"),
+      kind<4, kD, PopLog>("poplog-dram-tail", "log with bit counts, last line in DRAM"),
+      &pmemlog_kind,
+  };
+}
+
+}  // namespace pmsim::crash

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <memory>
+
+#include "pmsim/blocks/log/driver.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace pmsim::workloads {
+
+namespace {
+
+using blocks::log::DriverOptions;
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+
+/// Threads that append entries to logs of their own (van Renen et al., Fig. 8). With `timed` each append is
+/// timed on its own: it begins when all before it has retired. Without, they follow each other as fast as they
+/// can.
+class LogAppends final : public Workload {
+ public:
+  LogAppends(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
+      : memory_(capacities_of(platform)),
+        options_(read(parameters, seed)),
+        flags_(parameters.number("timed", 0, 1) != 0 ? std::uint8_t{memory::kSerialising} : std::uint8_t{0}),
+        driver_(memory_, options_) {}
+
+  [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
+  [[nodiscard]] machine::RunLength length() const override {
+    // The modules' buffers are full after some hundred lines; group commits have to be seen many times.
+    const std::int64_t entries = std::max<std::int64_t>(20'000, std::int64_t{200} * options_.group_commit);
+    return {entries / 8, entries};
+  }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override {
+    return options_.medium == memory::Medium::kPmem ? driver_.persistent_bytes() : 0;
+  }
+  [[nodiscard]] std::map<std::string, double> facts() const override {
+    return {{"log_bytes_per_entry", static_cast<double>(driver_.log(0).footprint(options_.entry_size))}};
+  }
+
+  void refill(std::uint32_t thread, memory::Stream& stream) override {
+    memory_.attach(stream, thread);
+    stream.push(memory::OpKind::kOperationBegin, 0, 0, flags_);
+    driver_.operation(memory_, thread);
+    stream.push(memory::OpKind::kOperationEnd, 0, static_cast<std::uint32_t>(options_.entry_size));
+  }
+
+ private:
+  [[nodiscard]] static DriverOptions read(Parameters& parameters, std::uint64_t seed) {
+    DriverOptions options;
+    options.algorithm =
+        parameters.choice("algorithm", {blocks::log::kAlgorithms.begin(), blocks::log::kAlgorithms.end()});
+    options.layout = blocks::log::layout_named(
+        parameters.choice("layout", {blocks::log::kLayouts.begin(), blocks::log::kLayouts.end()}));
+    options.entry_size = static_cast<std::uint64_t>(parameters.number("entry_size", 8, 1 << 28));
+    options.group_commit = static_cast<std::uint32_t>(parameters.number("group_commit", 1, 1 << 20));
+    options.dancing_fields = static_cast<std::uint32_t>(parameters.number("dancing_fields", 1, 4096));
+    options.log_size = static_cast<std::uint64_t>(parameters.number("log_size", 256, kMaxBytes));
+    options.threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
+    options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
+    options.medium =
+        parameters.choice("memory", {"dram", "pmem"}) == "dram" ? memory::Medium::kDram : memory::Medium::kPmem;
+    options.seed = seed;
+    return options;
+  }
+
+  memory::SimMemory memory_;
+  DriverOptions options_;
+  std::uint8_t flags_;  ///< of kOperationBegin
+  blocks::log::LogDriver<memory::SimMemory> driver_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_log(Parameters& parameters, const machine::PlatformParams& platform,
+                                   std::uint64_t seed) {
+  return std::make_unique<LogAppends>(parameters, platform, seed);
+}
+
+}  // namespace pmsim::workloads

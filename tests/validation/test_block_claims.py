@@ -1,0 +1,48 @@
+"""The claims about building blocks: each published one is there once, and says how it is tested or why not."""
+
+from pathlib import Path
+
+import pytest
+
+from pmsim.validation.claims import Suite, load_suite
+
+DATA = Path(__file__).parents[1] / "data"
+FOLDER = Path(__file__).parents[2] / "validation" / "claims" / "blocks"
+FAMILIES = sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+@pytest.fixture(scope="module")
+def blocks() -> Suite:
+    return load_suite("blocks")
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> tuple[str, Suite]:
+    name = str(request.param)
+    return name, load_suite(FOLDER / f"{name}.toml")
+
+
+def test_every_published_claim_is_there_exactly_once(family: tuple[str, Suite]) -> None:
+    name, suite = family
+    published = (DATA / f"{name}_claims.txt").read_text().split()
+    assert [claim.id for claim in suite.claim] == published
+
+
+def test_every_claim_is_tested_or_says_why_not(family: tuple[str, Suite]) -> None:
+    for claim in family[1].claim:
+        assert claim.checks or len(claim.not_simulated) > 40, claim.id
+
+
+def test_every_series_and_measure_is_used(family: tuple[str, Suite]) -> None:
+    suite = family[1]
+    assert {name for claim in suite.claim for name in suite.series_of(claim)} == set(suite.series)
+
+
+def test_blocks_are_predicted(family: tuple[str, Suite]) -> None:
+    calibrated = [claim.id for claim in family[1].claim if claim.checks and claim.use == "calibration"]
+    assert calibrated == []
+
+
+def test_the_families_make_one_suite(blocks: Suite) -> None:
+    assert "log" in FAMILIES
+    assert len(blocks.claim) == sum(len(load_suite(FOLDER / f"{name}.toml").claim) for name in FAMILIES)
