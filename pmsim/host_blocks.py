@@ -76,7 +76,11 @@ def _log(machine: HostMachine, effort: Effort, memory: str) -> list[Subject]:
 
 
 def _in_place(machine: HostMachine, effort: Effort, memory: str) -> list[Subject]:
-    """Updates of 16 and 64 bytes and reads of what they maintain, as in Fig. 10."""
+    """Updates of 16 and 64 bytes and reads of what they maintain, as in Fig. 10.
+
+    Not the reads of copy-on-write: to give a record its state the driver touches it just before the read, which
+    costs nothing in a simulation and hides most of the read here.
+    """
     setups = [
         (algorithm, "write", pattern, size, 1)
         for algorithm in ("cow", "log", "fam", "fam-scalar")
@@ -85,7 +89,7 @@ def _in_place(machine: HostMachine, effort: Effort, memory: str) -> list[Subject
     ]
     setups += [
         (algorithm, operation, "random", 16, 1)
-        for algorithm in ("cow", "log", "fam")
+        for algorithm in ("log", "fam")
         for operation in ("read", "dependent-read")
     ]
     if machine.cores > 1:

@@ -114,8 +114,10 @@ class InPlaceDriver {
     } else {
       const Reads reads =
           options_.operation == Operation::kDependentRead ? Reads::kDependent : Reads::kIndependent;
-      // Adds nothing, which the compiler cannot know: the address waits for the value.
-      read(memory, thread, state.record + (state.chain & zero_), value, reads);
+      // Adds nothing, which neither compiler nor core can know: the address waits for the value. Independent
+      // reads must not do it: on real memory they would wait for each other as well.
+      const std::uint64_t waits = reads == Reads::kDependent ? state.chain & zero_ : 0;
+      read(memory, thread, state.record + waits, value, reads);
       std::uint64_t sum = 0;
       for (std::size_t at = 0; at < value.size(); at += sizeof(std::uint64_t)) {
         std::uint64_t word;
