@@ -16,7 +16,7 @@ _ROUND_TRIP = (
     "until it is acknowledged"
 )
 #: What a machine need not show at all.
-_OPTIONAL = ("core.stream_delay", "core.fence_recovery", "dram.reread_delay")
+_OPTIONAL = ("core.stream_delay", "core.store_miss_interval", "core.flush_interval", "dram.reread_delay")
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,12 @@ def dram_steps(
             },
         ),
         Step(
+            "plain stores that miss",
+            ("core.store_miss_interval",),
+            ("write, store random, 1 thread",),
+            {},
+        ),
+        Step(
             "flushing without fences",
             ("core.flush_interval",),
             (f"write, {flush} sequential, 1 thread",),
@@ -68,12 +74,6 @@ def dram_steps(
                 "core.fence_latency": max(1000, picoseconds(timings["persist flush"].ns) // 2),
                 "core.stream_delay": 5_000,
             },
-        ),
-        Step(
-            "persists one after the other",
-            ("core.fence_recovery",),
-            ("persists, ntstore sequential, 1 thread", f"persists, {flush} sequential, 1 thread"),
-            {"core.fence_recovery": 10_000},
         ),
     ]
     if "persist same line, clflushopt" in subjects:

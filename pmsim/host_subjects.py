@@ -41,6 +41,7 @@ class DeviceSubjects:
                 self._bandwidth("write", flush, "sequential", threads),
                 self._bandwidth("write", flush, "random", threads),
                 self._bandwidth("write", "store", "sequential", threads),
+                self._bandwidth("write", "store", "random", threads),
                 self._bandwidth("persists", "ntstore", "sequential", threads, fence=64),
                 self._bandwidth("persists", flush, "sequential", threads, fence=64),
                 self._bandwidth("persists", flush, "random", threads, fence=64),
