@@ -26,10 +26,14 @@ TEST(Tournament, NamesTheEarliestAgentAndTheSmallerIndexOnATie) {
       }
       ASSERT_EQ(tournament.earliest(), expected) << agents << " agents, step " << step;
 
-      std::vector<Picoseconds> others = keys;
-      others.erase(others.begin() + static_cast<std::ptrdiff_t>(expected));
-      const Picoseconds second = others.empty() ? kNever : *std::min_element(others.begin(), others.end());
-      ASSERT_EQ(tournament.runner_up(expected), second) << agents << " agents, step " << step;
+      // It stays the earliest up to the key of the next one, and at that key only if its index is smaller.
+      const auto before = std::min_element(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(expected));
+      const auto after = std::min_element(keys.begin() + static_cast<std::ptrdiff_t>(expected) + 1, keys.end());
+      Picoseconds horizon = expected == 0 ? kNever : *before - 1;
+      horizon = std::min(horizon, expected + 1 == agents ? kNever : *after);
+      const bool unbounded = horizon >= kNever - 1;  // nobody else is ever going to act
+      ASSERT_EQ(std::min(tournament.horizon(expected), unbounded ? horizon : kNever), horizon)
+          << agents << " agents, step " << step;
     }
   }
 }

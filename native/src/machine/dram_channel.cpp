@@ -28,7 +28,7 @@ Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now) {
   drain_idle(now);
   const Picoseconds start = std::max({now, bus_free_, recent_writes_.readable_at(line)});
   bus_free_ = std::max(now, bus_free_) + dram_.read_burst;
-  const std::uint64_t row = line / row_lines_;
+  const std::uint64_t row = row_lines_.quotient(line);
   Bank& bank = banks_[mix64(row) % banks_.size()];
   if (bank.row == row) {
     return start + dram_.row_hit_latency;
@@ -47,7 +47,8 @@ Picoseconds DramChannel::write(std::uint64_t line, Picoseconds now) {
   if (waiting_writes_ >= queue_capacity_) {
     ++counters_->dram_forced_drains;
     accepted = std::max(now, bus_free_) + dram_.write_burst;
-    bus_free_ = std::max(now, bus_free_) + dram_.turnaround + (waiting_writes_ - queue_low_) * dram_.write_burst;
+    bus_free_ =
+        std::max(now, bus_free_) + dram_.turnaround + (waiting_writes_ - queue_low_) * dram_.write_burst;
     waiting_writes_ = queue_low_;
   }
   ++waiting_writes_;

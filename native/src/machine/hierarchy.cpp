@@ -10,6 +10,8 @@ using memory::OpKind;
 
 namespace {
 
+constexpr std::size_t kLookAhead = 32;             ///< operations whose tags are asked for together
+constexpr std::size_t kLookAheadWorth = 2;         ///< fewer lines have nothing to overlap with
 constexpr std::uint32_t kMergedInstructions = 64;  ///< keeps the window's granularity when L1 hits are merged
 
 void push(std::vector<TimedOp>& out, OpKind kind, std::uint64_t line, std::uint32_t instructions, Level level,
@@ -51,10 +53,18 @@ Hierarchy::Hierarchy(const PlatformParams& params, std::uint32_t threads)
 
 void Hierarchy::count(Level level) noexcept {
   switch (level) {
-    case kL1: ++counters_.l1_hits; break;
-    case kL2: ++counters_.l2_hits; break;
-    case kLlc: ++counters_.llc_hits; break;
-    case kFromMemory: ++counters_.memory_reads; break;
+    case kL1:
+      ++counters_.l1_hits;
+      break;
+    case kL2:
+      ++counters_.l2_hits;
+      break;
+    case kLlc:
+      ++counters_.llc_hits;
+      break;
+    case kFromMemory:
+      ++counters_.memory_reads;
+      break;
   }
 }
 
@@ -63,8 +73,8 @@ void Hierarchy::fill_l2(Core& core, std::uint64_t word, std::vector<TimedOp>& ou
   if ((victim & ~Cache::kFlags) == Cache::kEmpty) {
     return;
   }
-  const std::uint64_t evicted = llc_.insert(victim & ~Cache::kPrefetched);
-  if ((evicted & ~Cache::kFlags) != Cache::kEmpty && (evicted & Cache::kDirty) != 0) {
+  const std::uint64_t evicted = llc_.insert_over(victim & ~Cache::kPrefetched);
+  if (evicted != Cache::kEmpty) {
     ++counters_.writebacks;
     out.push_back(TimedOp{evicted & ~Cache::kFlags, 0, kWriteback, kL1, kTlbFirst, 0});
   }
@@ -83,7 +93,8 @@ void Hierarchy::fill_l1(Core& core, std::uint64_t word, std::vector<TimedOp>& ou
   }
 }
 
-Level Hierarchy::fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t extra_flags, std::vector<TimedOp>& out) {
+Level Hierarchy::fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t extra_flags,
+                               std::vector<TimedOp>& out) {
   const std::uint64_t shared = llc_.remove(line);
   if (shared != Cache::kEmpty) {
     fill_l2(core, shared, out);
@@ -93,8 +104,8 @@ Level Hierarchy::fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t ext
   return kFromMemory;
 }
 
-Level Hierarchy::access(Core& core, const Unfenced& unfenced, std::uint64_t line, bool write, std::uint8_t& flags,
-                        std::vector<TimedOp>& out) {
+Level Hierarchy::access(Core& core, const Unfenced& unfenced, std::uint64_t line, bool write,
+                        std::uint8_t& flags, std::vector<TimedOp>& out) {
   const std::uint64_t dirty = write ? Cache::kDirty : 0;
   if (std::uint64_t* word = core.l1.touch(line); word != nullptr) {
     if ((*word & Cache::kPrefetched) != 0) {
@@ -114,12 +125,14 @@ Level Hierarchy::access(Core& core, const Unfenced& unfenced, std::uint64_t line
     level = fetch_into_l2(core, line, 0, out);
     const Flushed& flushed = core.recently_flushed[line % core.recently_flushed.size()];
     if (level == kFromMemory && flushed.line == line) {
-      flags |= flushed.thread == &unfenced && flushed.fences < unfenced.fences ? kTimedAfterFence : kTimedAfterFlush;
+      flags |=
+          flushed.thread == &unfenced && flushed.fences < unfenced.fences ? kTimedAfterFence : kTimedAfterFlush;
     }
   }
   fill_l1(core, line | dirty, out);
   core.prefetcher.observe(line, [&](std::uint64_t wanted) {
-    if (core.l2.touch(wanted) == nullptr && fetch_into_l2(core, wanted, Cache::kPrefetched, out) == kFromMemory) {
+    if (core.l2.touch(wanted) == nullptr &&
+        fetch_into_l2(core, wanted, Cache::kPrefetched, out) == kFromMemory) {
       ++counters_.prefetches;
       out.push_back(TimedOp{wanted, 0, kHwPrefetch, kFromMemory, kTlbFirst, 0});
     }
@@ -166,102 +179,143 @@ bool Hierarchy::flush(Core& core, const Unfenced& unfenced, std::uint64_t line, 
   return (words & Cache::kDirty) != 0;
 }
 
+/// The tag arrays of a big machine do not fit into the host's own caches. A look ahead over a few dozen
+/// operations, in rounds of which each needs what the one before has asked for, makes their misses overlap.
+void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
+                              const memory::MicroOp* last) const {
+  std::array<std::uint64_t, kLookAhead> lines;  // that may push another one out of L2
+  std::size_t count = 0;
+  std::uint64_t last_line = ~std::uint64_t{0};
+  std::uint64_t last_page = ~std::uint64_t{0};
+  for (const memory::MicroOp* op = first; op != last; ++op) {
+    const bool access = op->kind <= OpKind::kStreamStore || op->kind == OpKind::kPrefetch;
+    const std::uint64_t line = op->address / memory::kLineBytes;
+    if (!access || line == last_line) {
+      continue;
+    }
+    last_line = line;
+    if (const std::uint64_t page = core.tlb.page_of(op->address); page != last_page) {
+      last_page = page;
+      core.tlb.prefetch(page);
+    }
+    if (core.l1.may_hold(line)) {
+      continue;
+    }
+    core.l2.prefetch_set(line);
+    llc_.prefetch_set(line);
+    if (op->kind != OpKind::kStreamStore) {
+      lines[count++] = line;
+    }
+  }
+  if (count < kLookAheadWorth) {
+    return;
+  }
+  for (std::size_t index = 0; index < count; ++index) {
+    core.l2.prefetch_victim(lines[index]);
+  }
+  for (std::size_t index = 0; index < count; ++index) {
+    const std::uint64_t victim = core.l2.victim(lines[index]) & ~Cache::kFlags;
+    if (victim != Cache::kEmpty) {
+      llc_.prefetch_set(victim);
+    }
+  }
+}
+
 void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out) {
   Core& core = cores_[thread % cores_used_];
-  Unfenced& unfenced = unfenced_[thread];
-  constexpr std::size_t kAhead = 12;  // host-cache misses of the tag arrays overlap this far ahead
-  const memory::MicroOp* ops = stream.data();
-  const std::size_t size = stream.size();
-  for (std::size_t index = 0; index < size; ++index) {
-    if (index + kAhead < size) {
-      const std::uint64_t coming = ops[index + kAhead].address / memory::kLineBytes;
-      core.l2.prefetch_set(coming);
-      llc_.prefetch_set(coming);
+  const memory::MicroOp* const end = stream.data() + stream.size();
+  for (const memory::MicroOp* first = stream.data(); first != end;) {
+    const memory::MicroOp* last = first + std::min<std::ptrdiff_t>(end - first, kLookAhead);
+    prefetch_tags(core, first, last);
+    for (; first != last; ++first) {
+      classify(core, unfenced_[thread], *first, out);
     }
-    const memory::MicroOp& op = ops[index];
-    const std::uint64_t line = op.address / memory::kLineBytes;
-    std::uint8_t flags = op.flags & kTimedDependent;
-    switch (op.kind) {
-      case OpKind::kLoad:
-      case OpKind::kPrefetch: {
-        const bool prefetch = op.kind == OpKind::kPrefetch;
-        const Translation translation = translate(core, op.address, out);
-        const Level level = access(core, unfenced, line, false, flags, out);
-        if (!prefetch) {
-          ++counters_.loads;
-          count(level);
-          if (level == kL1 && flags == 0 && translation == kTlbFirst) {
-            push_hit(out);
-            break;
-          }
-        } else if (level == kL1) {
-          push_hit(out);
-          break;
-        } else {
-          core.l1.touch(line)[0] |= Cache::kPrefetched;
-        }
-        push(out, op.kind, line, 1, level, translation, flags);
-        break;
-      }
-      case OpKind::kStore: {
-        ++counters_.stores;
-        const Translation translation = translate(core, op.address, out);
-        const Level level = access(core, unfenced, line, true, flags, out);
+  }
+}
+
+void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& op, std::vector<TimedOp>& out) {
+  const std::uint64_t line = op.address / memory::kLineBytes;
+  std::uint8_t flags = op.flags & kTimedDependent;
+  switch (op.kind) {
+    case OpKind::kLoad:
+    case OpKind::kPrefetch: {
+      const bool prefetch = op.kind == OpKind::kPrefetch;
+      const Translation translation = translate(core, op.address, out);
+      const Level level = access(core, unfenced, line, false, flags, out);
+      if (!prefetch) {
+        ++counters_.loads;
         count(level);
-        push(out, op.kind, line, 1, level, translation, flags);
-        break;
-      }
-      case OpKind::kStreamStore: {
-        ++counters_.stream_stores;
-        persist(unfenced, line);
-        const Translation translation = translate(core, op.address, out);
-        // A cached copy is dropped; where only part of the line is written, what was dirty goes to memory first.
-        if (flush(core, unfenced, line, false) && op.bytes < memory::kLineBytes) {
-          ++counters_.writebacks;
-          out.push_back(TimedOp{line, 0, kWriteback, kL1, kTlbFirst, 0});
-        }
-        out.push_back(TimedOp{line, 1, static_cast<std::uint8_t>(op.kind), static_cast<std::uint8_t>(op.bytes),
-                              translation, flags});
-        break;
-      }
-      case OpKind::kClwb:
-      case OpKind::kClflushOpt:
-      case OpKind::kClflush: {
-        ++counters_.flushes;
-        persist(unfenced, line);
-        if (params_.controller.eadr != 0) {
+        if (level == kL1 && flags == 0 && translation == kTlbFirst) {
           push_hit(out);
           break;
         }
-        const bool keep = op.kind == OpKind::kClwb && params_.core.flush_keeps_line != 0;
-        if (flush(core, unfenced, line, keep)) {
-          flags |= kTimedDirty;
-        }
-        push(out, op.kind, line, 1, kL1, kTlbFirst, flags);
+      } else if (level == kL1) {
+        push_hit(out);
+        break;
+      } else {
+        core.l1.touch(line)[0] |= Cache::kPrefetched;
+      }
+      push(out, op.kind, line, 1, level, translation, flags);
+      break;
+    }
+    case OpKind::kStore: {
+      ++counters_.stores;
+      const Translation translation = translate(core, op.address, out);
+      const Level level = access(core, unfenced, line, true, flags, out);
+      count(level);
+      push(out, op.kind, line, 1, level, translation, flags);
+      break;
+    }
+    case OpKind::kStreamStore: {
+      ++counters_.stream_stores;
+      persist(unfenced, line);
+      const Translation translation = translate(core, op.address, out);
+      // A cached copy is dropped; where only part of the line is written, what was dirty goes to memory first.
+      if (flush(core, unfenced, line, false) && op.bytes < memory::kLineBytes) {
+        ++counters_.writebacks;
+        out.push_back(TimedOp{line, 0, kWriteback, kL1, kTlbFirst, 0});
+      }
+      out.push_back(TimedOp{line, 1, static_cast<std::uint8_t>(op.kind), static_cast<std::uint8_t>(op.bytes),
+                            translation, flags});
+      break;
+    }
+    case OpKind::kClwb:
+    case OpKind::kClflushOpt:
+    case OpKind::kClflush: {
+      ++counters_.flushes;
+      persist(unfenced, line);
+      if (params_.controller.eadr != 0) {
+        push_hit(out);
         break;
       }
-      case OpKind::kSfence:
-      case OpKind::kMfence:
-        fence(unfenced);
-        push(out, op.kind, 0, 1, kL1, kTlbFirst, 0);
-        break;
-      case OpKind::kCompute:
-        push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, flags);
-        break;
-      case OpKind::kBlockRead:
-      case OpKind::kBlockWrite:
-      case OpKind::kBlockFlush:
-        push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, 0);
-        break;
-      case OpKind::kOperationBegin:
-        push(out, op.kind, 0, 0, kL1, kTlbFirst, op.flags & (kTimedSerialising | kTimedDependent));
-        break;
-      case OpKind::kOperationEnd:
-        push(out, op.kind, op.bytes, 0, kL1, kTlbFirst, 0);
-        break;
-      default:
-        throw SimulationError("pmsim bug: unknown micro-operation kind");
+      const bool keep = op.kind == OpKind::kClwb && params_.core.flush_keeps_line != 0;
+      if (flush(core, unfenced, line, keep)) {
+        flags |= kTimedDirty;
+      }
+      push(out, op.kind, line, 1, kL1, kTlbFirst, flags);
+      break;
     }
+    case OpKind::kSfence:
+    case OpKind::kMfence:
+      fence(unfenced);
+      push(out, op.kind, 0, 1, kL1, kTlbFirst, 0);
+      break;
+    case OpKind::kCompute:
+      push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, flags);
+      break;
+    case OpKind::kBlockRead:
+    case OpKind::kBlockWrite:
+    case OpKind::kBlockFlush:
+      push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, 0);
+      break;
+    case OpKind::kOperationBegin:
+      push(out, op.kind, 0, 0, kL1, kTlbFirst, op.flags & (kTimedSerialising | kTimedDependent));
+      break;
+    case OpKind::kOperationEnd:
+      push(out, op.kind, op.bytes, 0, kL1, kTlbFirst, 0);
+      break;
+    default:
+      throw SimulationError("pmsim bug: unknown micro-operation kind");
   }
 }
 

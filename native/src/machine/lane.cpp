@@ -1,6 +1,8 @@
 #include "pmsim/machine/lane.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "pmsim/core/error.hpp"
 
@@ -10,33 +12,36 @@ Lane::Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std:
            std::uint64_t pmem_footprint)
     : params_(params),
       counters_(std::make_unique<Counters>()),
+      progress_(std::make_unique<Progress>()),
+      times_(std::make_unique<CoreTimes>(params)),
       memory_(params, *counters_, seed, pmem_footprint),
+      core_count_(std::min(threads, static_cast<std::uint32_t>(params.core.cores))),
       agents_(threads + static_cast<std::size_t>(params.pmem.dimms)) {
-  const auto core_count = static_cast<std::uint32_t>(params.core.cores);
-  const std::uint32_t cores = std::min(threads, core_count);
-  for (std::uint32_t core = 0; core < cores; ++core) {
+  cores_.reserve(core_count_);
+  for (std::uint32_t core = 0; core < core_count_; ++core) {
     cores_.emplace_back(params);
   }
   threads_.reserve(threads);
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
-    const std::uint32_t core = thread % cores;
-    const std::int64_t sharing = (threads - core + cores - 1) / cores;
-    threads_.emplace_back(thread, params, sharing, cores_[core], memory_, *counters_, feed);
+    const std::uint32_t core = thread % core_count_;
+    const std::int64_t sharing = (threads - core + core_count_ - 1) / core_count_;
+    threads_.emplace_back(thread, params, sharing, *times_, cores_[core], memory_, *counters_, *progress_,
+                          feed);
     agents_.set(thread, threads_.back().next_action());
   }
 }
 
 bool Lane::finished() const noexcept {
-  return std::all_of(threads_.begin(), threads_.end(), [](const VirtualThread& thread) { return thread.finished(); });
+  return std::all_of(threads_.begin(), threads_.end(),
+                     [](const VirtualThread& thread) { return thread.finished(); });
 }
 
 void Lane::settle_thread(std::size_t thread) { agents_.set(thread, threads_[thread].next_action()); }
 
-void Lane::settle_module(std::size_t module) {
-  const std::size_t agent = threads_.size() + module;
-  const Picoseconds next = memory_.modules()[module].next_drain();
-  if (agents_.key(agent) != next) {
-    agents_.set(agent, next);
+void Lane::settle_modules() {
+  for (std::uint32_t changed = memory_.take_changed(); changed != 0; changed &= changed - 1) {
+    const auto module = static_cast<std::size_t>(std::countr_zero(changed));
+    agents_.set(threads_.size() + module, memory_.next_drain(module));
   }
 }
 
@@ -45,16 +50,13 @@ void Lane::step(Picoseconds until) {
   now_ = std::max(now_, agents_.key(agent));
   if (agent < threads_.size()) {
     VirtualThread& thread = threads_[agent];
-    const std::int64_t before = thread.operations();
-    const Picoseconds limit = std::min(until, agents_.runner_up(agent));
-    agents_.set(agent, thread.advance(limit));
-    operations_ += thread.operations() - before;
-    if (!memory_.modules().empty()) {
-      settle_module(memory_.last_module());
-    }
-    if (cores_.size() < threads_.size()) {  // siblings share buffers: this one may have freed what the other waits for
-      for (std::size_t sibling = agent % cores_.size(); sibling < threads_.size(); sibling += cores_.size()) {
-        if (sibling != agent && threads_[sibling].waits_for_buffer() && !cores_[agent % cores_.size()].all_buffers_wait()) {
+    agents_.set(agent, thread.advance(std::min(until, agents_.horizon(agent))));
+    settle_modules();
+    if (core_count_ <
+        threads_.size()) {  // siblings share buffers: this one may have freed what the other waits for
+      for (std::size_t sibling = agent % core_count_; sibling < threads_.size(); sibling += core_count_) {
+        if (sibling != agent && threads_[sibling].waits_for_buffer() &&
+            !cores_[agent % core_count_].fill_buffers.all_wait()) {
           threads_[sibling].buffers_changed();
           settle_thread(sibling);
         }
@@ -65,41 +67,49 @@ void Lane::step(Picoseconds until) {
   const std::size_t module = agent - threads_.size();
   grants_.clear();
   memory_.drain(module, grants_);
-  settle_module(module);
+  settle_modules();
   for (const Grant& grant : grants_) {
-    settle_module(grant.module);
     if (grant.token.controller) {
       continue;
     }
     threads_[grant.token.thread].granted(grant);
-    for (std::size_t sibling = grant.token.thread % cores_.size(); sibling < threads_.size(); sibling += cores_.size()) {
+    // The thread itself and its siblings: those that are dealt to the same core.
+    for (std::size_t sibling = grant.token.thread % core_count_; sibling < threads_.size();
+         sibling += core_count_) {
       threads_[sibling].buffers_changed();
       settle_thread(sibling);
     }
   }
 }
 
-bool Lane::run(std::int64_t operations, std::int64_t max_steps) {
-  for (std::int64_t steps = 0; operations_ < operations; ++steps) {
-    if (agents_.key(agents_.earliest()) == kNever) {
+bool Lane::run(std::int64_t operations, std::int64_t timed_operations) {
+  progress_->goal = operations;
+  progress_->may_take = progress_->taken + timed_operations;
+  while (progress_->operations < operations) {
+    if (agents_.earliest_key() == kNever) {
       if (!finished()) {
         throw SimulationError("pmsim bug: all threads wait and nobody can act");
       }
+      now_ = std::max(now_, memory_.catch_up_all(kNever));
       return false;
     }
-    if (steps == max_steps) {
+    if (progress_->taken >= progress_->may_take) {
       return true;
     }
     step(kNever - 1);
   }
+  now_ = std::max(now_, progress_->reached_at);
+  memory_.catch_up_all(now_);
   return false;
 }
 
 Picoseconds Lane::run_until(Picoseconds until) {
-  while (agents_.key(agents_.earliest()) <= until && agents_.key(agents_.earliest()) != kNever) {
+  progress_->goal = progress_->may_take = std::numeric_limits<std::int64_t>::max();
+  while (agents_.earliest_key() <= until && agents_.earliest_key() != kNever) {
     step(until);
   }
-  return agents_.key(agents_.earliest());
+  memory_.catch_up_all(until + 1);
+  return agents_.earliest_key();
 }
 
 }  // namespace pmsim::machine

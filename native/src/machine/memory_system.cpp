@@ -20,8 +20,10 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
       counters_(&counters),
       block_device_(params.block, counters),
       interleave_lines_(static_cast<std::uint64_t>(params.pmem.interleave) / memory::kLineBytes),
-      dram_interleave_lines_(
-          std::max<std::uint64_t>(1, static_cast<std::uint64_t>(params.controller.dram_interleave) / memory::kLineBytes)),
+      dram_interleave_lines_(std::max<std::uint64_t>(
+          1, static_cast<std::uint64_t>(params.controller.dram_interleave) / memory::kLineBytes)),
+      module_count_(static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.pmem.dimms))),
+      channel_count_(static_cast<std::uint64_t>(params.controller.channels)),
       footprint_lines_(pmem_footprint / memory::kLineBytes),
       ingress_(static_cast<std::size_t>(params.controller.controllers)),
       ingress_capacity_(static_cast<std::size_t>(params.controller.pmem_ingress)) {
@@ -33,50 +35,80 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
   for (std::int64_t module = 0; module < params.pmem.dimms; ++module) {
     modules_.emplace_back(params.pmem, params.controller, channels_[static_cast<std::size_t>(module)], counters,
                           mix64(seed) + static_cast<std::uint64_t>(module));
+    ingress_of_.push_back(
+        static_cast<std::uint32_t>(module * params.controller.controllers / params.controller.channels));
   }
 }
 
 MemorySystem::Place MemorySystem::place_in_pmem(std::uint64_t line) const noexcept {
   const std::uint64_t offset = line - memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
-  const std::uint64_t stripe = offset / interleave_lines_;
-  return Place{static_cast<std::size_t>(stripe % modules_.size()),
-               stripe / modules_.size() * interleave_lines_ + offset % interleave_lines_};
+  const std::uint64_t stripe = interleave_lines_.quotient(offset);
+  const std::uint64_t row = module_count_.quotient(stripe);
+  return Place{static_cast<std::size_t>(stripe - row * module_count_.divisor()),
+               offset - (stripe - row) * interleave_lines_.divisor()};
 }
 
-DramChannel& MemorySystem::channel_of(std::uint64_t line) noexcept {
-  return channels_[line / dram_interleave_lines_ % channels_.size()];
+void MemorySystem::catch_up(std::size_t module, Picoseconds time) {
+  PmemModule& behind = modules_[module];
+  while (behind.next_drain() < time) {
+    last_drain_ = std::max(last_drain_, behind.next_drain());
+    behind.drain();
+    behind.schedule_drain();
+  }
 }
 
-Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now) {
+Picoseconds MemorySystem::catch_up_all(Picoseconds time) {
+  for (std::size_t module = 0; module < modules_.size(); ++module) {
+    catch_up(module, time);
+  }
+  return last_drain_;
+}
+
+DramChannel& MemorySystem::channel_of(std::uint64_t line, Picoseconds acts_at) {
+  const std::uint64_t piece = dram_interleave_lines_.quotient(line);
+  const std::size_t channel = piece - channel_count_.quotient(piece) * channel_count_.divisor();
+  if (channel < modules_.size()) {
+    catch_up(channel, acts_at);
+  }
+  return channels_[channel];
+}
+
+Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
+  acts_at = clock_ = std::max(clock_, acts_at);
   if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kDram) {
-    return channel_of(line).read(line, now);
+    return channel_of(line, acts_at).read(line, now);
   }
   ensure(!modules_.empty(), "a PMem access on a machine without PMem");
   if (params_.controller.memory_mode != 0) {
-    return read_memory_mode(line, now);
+    return read_memory_mode(line, now, acts_at);
   }
   const Place place = place_in_pmem(line);
+  catch_up(place.module, acts_at);
   return modules_[place.module].read(place.local_line, now);
 }
 
-Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, const WriteToken& token) {
+Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
+                                const WriteToken& token) {
+  acts_at = clock_ = std::max(clock_, acts_at);
   if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kDram) {
-    return channel_of(line).write(line, now);
+    return channel_of(line, acts_at).write(line, now);
   }
   ensure(!modules_.empty(), "a PMem access on a machine without PMem");
   if (params_.controller.memory_mode != 0) {
-    return write_memory_mode(line, now, token);
+    return write_memory_mode(line, now, acts_at);  // DRAM accepts at once
   }
   const Place place = place_in_pmem(line);
-  return write_pmem(place, now, token);
+  return write_pmem(place, now, acts_at, token);
 }
 
-MemorySystem::Ingress& MemorySystem::ingress_of(std::size_t module) noexcept {
-  return ingress_[module * ingress_.size() / channels_.size()];
+void MemorySystem::wait(const WaitingLine& waiting) {
+  modules_[waiting.module].wait(waiting);
+  changed_ |= std::uint32_t{1} << waiting.module;
 }
 
-Picoseconds MemorySystem::write_pmem(const Place& place, Picoseconds now, const WriteToken& token) {
-  last_module_ = place.module;
+Picoseconds MemorySystem::write_pmem(const Place& place, Picoseconds now, Picoseconds acts_at,
+                                     const WriteToken& token) {
+  catch_up(place.module, acts_at);
   Ingress& ingress = ingress_of(place.module);
   PmemModule& module = modules_[place.module];
   if (ingress.admitted < ingress_capacity_ && ingress.behind.empty()) {
@@ -84,7 +116,7 @@ Picoseconds MemorySystem::write_pmem(const Place& place, Picoseconds now, const 
       module.accept(place.local_line, now);
       return now;
     }
-    module.wait(WaitingLine{place.local_line, place.module, now, token});
+    wait(WaitingLine{place.local_line, place.module, now, token});
     ++ingress.admitted;
   } else {
     ingress.behind.push_back(WaitingLine{place.local_line, place.module, now, token});
@@ -94,6 +126,14 @@ Picoseconds MemorySystem::write_pmem(const Place& place, Picoseconds now, const 
 
 void MemorySystem::drain(std::size_t module, std::vector<Grant>& grants) {
   const Picoseconds now = modules_[module].next_drain();
+  clock_ = std::max(clock_, now);
+  Ingress& ingress = ingress_of(module);
+  if (!ingress.behind.empty()) {
+    // Some of them may find room in other modules: what these did before now, or now if their index is smaller.
+    for (std::size_t other = 0; other < modules_.size(); ++other) {
+      catch_up(other, now + (other < module ? 1 : 0));
+    }
+  }
   const Picoseconds freed = modules_[module].drain();
   const auto grant = [&](const WaitingLine& waiting, Picoseconds at) {
     const Picoseconds accepted = std::max(at, waiting.arrived);
@@ -101,7 +141,6 @@ void MemorySystem::drain(std::size_t module, std::vector<Grant>& grants) {
     counters_->write_queue_wait_ps += accepted - waiting.arrived;
     grants.push_back(Grant{waiting.token, waiting.module, accepted});
   };
-  Ingress& ingress = ingress_of(module);
   if (modules_[module].has_waiting()) {
     grant(modules_[module].take_waiting(), freed);
     --ingress.admitted;
@@ -112,11 +151,12 @@ void MemorySystem::drain(std::size_t module, std::vector<Grant>& grants) {
     if (modules_[next.module].has_room()) {
       grant(next, now);
     } else {
-      modules_[next.module].wait(next);
+      wait(next);
       ++ingress.admitted;
     }
   }
   modules_[module].schedule_drain();
+  changed_ |= std::uint32_t{1} << module;
 }
 
 std::uint64_t MemorySystem::cached_in(std::uint64_t set) const {
@@ -129,10 +169,10 @@ std::uint64_t MemorySystem::cached_in(std::uint64_t set) const {
   return set + mix64(set) % aliases * sets;
 }
 
-Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now) {
+Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
   const std::uint64_t offset = line - memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
   const std::uint64_t set = offset % (static_cast<std::uint64_t>(params_.dram.capacity) / memory::kLineBytes);
-  DramChannel& channel = channel_of(set);
+  DramChannel& channel = channel_of(set, acts_at);
   const Picoseconds checked = channel.read(set, now) + params_.controller.memory_mode_tag_latency;
   const std::uint64_t cached = cached_in(set);
   if ((cached & ~kDirtyBit) == offset) {
@@ -141,29 +181,31 @@ Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now) 
   }
   ++counters_->memory_mode_misses;
   if ((cached & kDirtyBit) != 0) {
-    const Place victim = place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
+    const Place victim =
+        place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
     // The controller writes the victim back on its own account: no core waits for it.
     ++counters_->out_of_range_count;
-    write_pmem(victim, checked, WriteToken{.writeback = true, .controller = true});
+    write_pmem(victim, checked, acts_at, WriteToken{.writeback = true, .controller = true});
   }
   memory_mode_sets_[set] = offset;
   channel.write(set, checked);
   const Place place = place_in_pmem(line);
+  catch_up(place.module, acts_at);
   return modules_[place.module].read(place.local_line, checked);
 }
 
-Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now, const WriteToken& token) {
-  (void)token;  // DRAM accepts at once
+Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
   const std::uint64_t offset = line - memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
   const std::uint64_t set = offset % (static_cast<std::uint64_t>(params_.dram.capacity) / memory::kLineBytes);
   const std::uint64_t cached = cached_in(set);
   if ((cached & ~kDirtyBit) != offset && (cached & kDirtyBit) != 0) {
     ++counters_->out_of_range_count;  // only reads have been measured in memory mode
-    const Place victim = place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
-    write_pmem(victim, now, WriteToken{.writeback = true, .controller = true});
+    const Place victim =
+        place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
+    write_pmem(victim, now, acts_at, WriteToken{.writeback = true, .controller = true});
   }
   memory_mode_sets_[set] = offset | kDirtyBit;
-  return channel_of(set).write(set, now);
+  return channel_of(set, acts_at).write(set, now);
 }
 
 }  // namespace pmsim::machine

@@ -16,19 +16,24 @@ PmemModule::PmemModule(const PmemParams& pmem, const ControllerParams& controlle
     : params_(pmem),
       block_shift_(std::countr_zero(static_cast<std::uint64_t>(pmem.block_size) / memory::kLineBytes)),
       full_mask_(block_shift_ == 6 ? ~std::uint64_t{0} : (std::uint64_t{1} << (1 << block_shift_)) - 1),
+      page_shift_(std::has_single_bit(static_cast<std::uint64_t>(pmem.translation_page))
+                      ? std::countr_zero(static_cast<std::uint64_t>(pmem.translation_page))
+                      : -1),
       queue_capacity_(static_cast<std::size_t>(controller.pmem_write_queue)),
       queue_(queue_capacity_),
       open_(static_cast<std::size_t>(pmem.write_buffer_blocks)),
       open_lines_(static_cast<std::size_t>(pmem.write_buffer_blocks), OpenBlock{kNoBlock, 0}),
-      read_buffer_(static_cast<std::size_t>(pmem.read_buffer_blocks), BufferedRead{kNoBlock, 0}),
+      read_buffer_(static_cast<std::size_t>(pmem.read_buffer_blocks)),
       translations_(pmem.translation_entries, pmem.translation_entries < 8 ? 1 : 8, 1),
       channel_(&channel),
       counters_(&counters),
       random_(seed) {
   if (params_.wear_stall_writes > 0) {
     wear_shift_ =
-        static_cast<int>(std::bit_width(static_cast<std::uint64_t>(params_.wear_region / params_.block_size))) - 1;
-    wear_regions_ = static_cast<std::uint64_t>(params_.capacity / std::max<std::int64_t>(1, params_.wear_region)) + 1;
+        static_cast<int>(std::bit_width(static_cast<std::uint64_t>(params_.wear_region / params_.block_size))) -
+        1;
+    wear_regions_ =
+        static_cast<std::uint64_t>(params_.capacity / std::max<std::int64_t>(1, params_.wear_region)) + 1;
     // calloc: the pages of a table for terabytes stay untouched until a region is written
     wear_.reset(static_cast<std::uint32_t*>(std::calloc(wear_regions_, sizeof(std::uint32_t))));
     if (!wear_) {
@@ -38,8 +43,9 @@ PmemModule::PmemModule(const PmemParams& pmem, const ControllerParams& controlle
 }
 
 Picoseconds PmemModule::translate(std::uint64_t block) {
-  const std::uint64_t page =
-      (block << block_shift_) * memory::kLineBytes / static_cast<std::uint64_t>(params_.translation_page);
+  const std::uint64_t address = (block << block_shift_) * memory::kLineBytes;
+  const std::uint64_t page = page_shift_ >= 0 ? address >> page_shift_
+                                              : address / static_cast<std::uint64_t>(params_.translation_page);
   if (translations_.touch(page) != nullptr) {
     return 0;
   }
@@ -61,11 +67,9 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
       return arrived + params_.buffer_latency;
     }
   }
-  for (const BufferedRead& buffered : read_buffer_) {
-    if (buffered.block == block) {
-      ++counters_->pmem_buffer_read_hits;
-      return std::max(arrived, buffered.available) + params_.buffer_latency;
-    }
+  if (const std::size_t place = read_buffer_.find(block); place != ReadBuffer::kNotFound) {
+    ++counters_->pmem_buffer_read_hits;
+    return std::max(arrived, read_buffer_.available(place)) + params_.buffer_latency;
   }
   ++counters_->pmem_media_read_blocks;
   const Picoseconds start = std::max(arrived, media_free_);
@@ -76,8 +80,8 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   // The older of two blocks chosen at random leaves: cheap hardware's stand-in for least recently used.
   const auto one = static_cast<std::size_t>(random_.below(read_buffer_.size()));
   const auto other = static_cast<std::size_t>(random_.below(read_buffer_.size()));
-  read_buffer_[read_buffer_[one].available <= read_buffer_[other].available ? one : other] =
-      BufferedRead{block, available};
+  read_buffer_.put(read_buffer_.available(one) <= read_buffer_.available(other) ? one : other, block,
+                   available);
   return available + params_.buffer_latency;
 }
 
@@ -114,7 +118,8 @@ Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseco
   }
   Picoseconds service = params_.media_write_service;
   if (params_.wear_stall_writes > 0) {
-    std::uint32_t& writes = wear_[(block >> wear_shift_) % wear_regions_];
+    const std::uint64_t region = block >> wear_shift_;
+    std::uint32_t& writes = wear_[region < wear_regions_ ? region : region % wear_regions_];
     if (++writes >= static_cast<std::uint32_t>(params_.wear_stall_writes)) {
       writes = 0;
       ++counters_->wear_stalls;
@@ -161,8 +166,8 @@ Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {
     open.lines |= bit;
     return now;
   }
-  // Places are used in a circle, so the next one holds the block that has been there longest; idle write-outs leave
-  // holes, which are used up first.
+  // Places are used in a circle, so the next one holds the block that has been there longest; idle write-outs
+  // leave holes, which are used up first.
   Picoseconds start = now;
   if (open_count_ == open_lines_.size()) {
     const OpenBlock victim = open_lines_[next_place_];

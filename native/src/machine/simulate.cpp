@@ -36,7 +36,9 @@ void require_same_hierarchy(std::span<const PlatformParams> platforms) {
   }
 }
 
-constexpr std::int64_t kStepsPerSlice = 1 << 15;
+/// Lanes take turns: long ones leave the host's caches to a lane and its tags, short ones keep the log between
+/// lanes short (16 bytes each).
+constexpr std::int64_t kTimedOpsPerSlice = 1 << 18;
 
 /// One lane between the start of its measurement and its end.
 struct Measurement {
@@ -110,7 +112,8 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
     const std::int64_t hardware_threads = platform.core.cores * platform.core.threads_per_core;
     if (static_cast<std::int64_t>(threads) > hardware_threads) {
       throw ConfigError("threads = " + std::to_string(threads) + ": the platform has " +
-                        std::to_string(hardware_threads) + " hardware threads (core.cores x core.threads_per_core)");
+                        std::to_string(hardware_threads) +
+                        " hardware threads (core.cores x core.threads_per_core)");
     }
   }
   require_same_hierarchy(platforms);
@@ -118,8 +121,8 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
   SharedFeed feed(source, hierarchy, threads, platforms.size());
   std::vector<Measurement> lanes(platforms.size());
   for (std::size_t index = 0; index < platforms.size(); ++index) {
-    lanes[index].lane =
-        std::make_unique<Lane>(platforms[index], threads, feed.lane(index), options.seed, options.pmem_footprint);
+    lanes[index].lane = std::make_unique<Lane>(platforms[index], threads, feed.lane(index), options.seed,
+                                               options.pmem_footprint);
     if (options.length.warmup_operations == 0) {
       lanes[index].start(feed, hierarchy);
     }
@@ -132,7 +135,7 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
         continue;
       }
       const std::int64_t goal = measured.measuring ? total : options.length.warmup_operations;
-      const bool more = measured.lane->run(goal, kStepsPerSlice);
+      const bool more = measured.lane->run(goal, kTimedOpsPerSlice);
       if (!more && !measured.measuring && measured.lane->operations() >= goal) {
         measured.start(feed, hierarchy);
       } else if (!more) {

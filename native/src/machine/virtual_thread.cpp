@@ -13,25 +13,19 @@ namespace {
 
 constexpr std::uint8_t code(OpKind kind) { return static_cast<std::uint8_t>(kind); }
 
-bool on_pmem(std::uint64_t line) {
-  return memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem;
-}
-
 }  // namespace
 
 VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core,
-                             CoreTiming& core, MemorySystem& memory, Counters& counters, Feed& feed)
+                             const CoreTimes& times, CoreTiming& core, MemorySystem& memory, Counters& counters,
+                             Progress& progress, Feed& feed)
     : id_(id),
-      params_(params),
+      times_(&times),
       core_(&core),
       memory_(&memory),
       counters_(&counters),
+      progress_(&progress),
       feed_(&feed),
-      cycle_(kSecond / params.core.frequency),
       instruction_time_(kSecond * threads_on_core / (params.core.frequency * params.core.dispatch_width)),
-      half_read_(params.core.shared_read_latency / 2),
-      half_write_(params.core.shared_write_latency / 2),
-      page_line_shift_(std::countr_zero(static_cast<std::uint64_t>(params.tlb.page_size) / memory::kLineBytes)),
       window_limit_(
           static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.window / threads_on_core))),
       window_(std::bit_ceil(2 * window_limit_ + 16)),
@@ -56,7 +50,7 @@ Picoseconds VirtualThread::advance(Picoseconds limit) {
     } else if (store_key_ == next) {
       process_store_queue(next);
     } else {
-      dispatch(std::min({limit, store_key_, pending_key_}));
+      dispatch(limit);
     }
     if (interrupted_) {
       interrupted_ = false;
@@ -122,11 +116,17 @@ bool VirtualThread::drain_window(Picoseconds limit) {
   return now_ <= limit;
 }
 
-void VirtualThread::dispatch(Picoseconds limit) {
-  while (now_ <= limit) {
+void VirtualThread::dispatch(Picoseconds last) {
+  for (;;) {
+    // The other two agents win ties; their keys may have moved with the operation before.
+    const Picoseconds limit = std::min({last, store_key_ - 1, pending_key_ - 1});
+    if (now_ > limit) {
+      return;
+    }
     if (next_ == end_) {
-      interrupted_ = true;  // between batches the lane looks at its goal
       feed_->next(id_, next_, end_);
+      progress_->taken += end_ - next_;
+      interrupted_ = progress_->taken >= progress_->may_take;
       if (next_ == end_) {
         finished_ = true;
         front_key_ = kNever;
@@ -147,7 +147,8 @@ void VirtualThread::dispatch(Picoseconds limit) {
         consumed =
             make_room(op.instructions, limit) && ((op.flags & kTimedDependent) == 0 || resolve_branch(limit));
         if (consumed) {
-          now_ += std::max(static_cast<Picoseconds>(op.line) * cycle_, instruction_time_ * op.instructions);
+          now_ +=
+              std::max(static_cast<Picoseconds>(op.line) * times_->cycle, instruction_time_ * op.instructions);
           position_ += op.instructions;
         }
         break;
@@ -196,6 +197,8 @@ void VirtualThread::dispatch(Picoseconds limit) {
           push_slot(now_, begin_);
           begin_ = -1;
           ++operations_;
+          progress_->reached_at = now_;
+          interrupted_ = ++progress_->operations >= progress_->goal;
           user_bytes_ += static_cast<std::int64_t>(op.line);
         }
         break;
@@ -212,7 +215,7 @@ void VirtualThread::dispatch(Picoseconds limit) {
     } else {
       return;  // an mfence has stopped the front end
     }
-    if (interrupted_ || store_key_ < now_ || pending_key_ < now_) {
+    if (interrupted_) {
       return;
     }
   }
@@ -223,14 +226,15 @@ Picoseconds VirtualThread::translation_time(std::uint64_t line, std::uint8_t tra
     case kTlbFirst:
       return 0;
     case kTlbSecond:
-      return params_.tlb.second_level_latency;
+      return times_->tlb_second;
     case kWalkL2:
-      return params_.tlb.walk_latency + params_.l2.latency;
+      return times_->walk + times_->l2;
     case kWalkLlc:
-      return params_.tlb.walk_latency + params_.llc.latency;
+      return times_->walk + times_->llc;
     default: {
-      const Picoseconds walked = at + params_.tlb.walk_latency;
-      return memory_->read(page_table_line(line >> page_line_shift_), walked + half_read_) + half_read_ - at;
+      const Picoseconds walked = at + times_->walk;
+      return memory_->read(page_table_line(line >> times_->page_line_shift), walked + times_->half_read, at) +
+             times_->half_read - at;
     }
   }
 }
@@ -238,13 +242,13 @@ Picoseconds VirtualThread::translation_time(std::uint64_t line, std::uint8_t tra
 Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picoseconds at) {
   switch (level) {
     case kL1:
-      return std::max(at + params_.l1.latency, core_->arrival(line));
+      return std::max(at + times_->l1, core_->arrival(line));
     case kL2:
-      return std::max(at + params_.l2.latency, core_->arrival(line));
+      return std::max(at + times_->l2, core_->arrival(line));
     case kLlc:
-      return at + params_.llc.latency;
+      return at + times_->llc;
     default: {
-      const Picoseconds arrives = memory_->read(line, at + half_read_) + half_read_;
+      const Picoseconds arrives = memory_->read(line, at + times_->half_read, at) + times_->half_read;
       core_->note_fill(line, arrives);
       return arrives;
     }
@@ -267,15 +271,16 @@ bool VirtualThread::resolve_branch(Picoseconds limit) {
   if (now_ > limit) {
     return false;
   }
-  now_ += params_.core.mispredict_latency;
+  now_ += times_->mispredict;
   return true;
 }
 
 int VirtualThread::pending_prefetch(std::uint64_t line) const noexcept {
-  for (std::size_t index = 0; unresolved_ > 0 && index < pending_.size(); ++index) {
-    const PendingLoad& load = pending_[index];
-    if (load.used && load.op.line == line && load.op.kind == code(OpKind::kPrefetch)) {
-      return static_cast<int>(index);
+  for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
+    const int index = std::countr_zero(left);
+    const TimedOp& op = pending_[static_cast<std::size_t>(index)].op;
+    if (op.line == line && op.kind == code(OpKind::kPrefetch)) {
+      return index;
     }
   }
   return -1;
@@ -291,13 +296,12 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
     return defer_load(op, dependent, prefetch);
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
-  std::size_t buffer = 0;
-  if (needs_buffer(level) && !take_buffer(buffer)) {
+  if (needs_buffer(level) && wait_for_buffer()) {
     return false;
   }
   const Picoseconds done = fetch(op.line, level, now_);
   if (needs_buffer(level)) {
-    core_->fill_buffers()[buffer] = done;
+    core_->fill_buffers.take(done);
   }
   push_slot(done, -1);
   last_load_done_ = done;
@@ -308,16 +312,13 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
 }
 
 bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) {
-  if (static_cast<std::size_t>(unresolved_) == kPendingLoads) {
+  if (unresolved_ == kAllPending) {
     front_key_ = kNever;
     return false;
   }
-  int index = 0;
-  while (pending_[static_cast<std::size_t>(index)].used) {
-    ++index;
-  }
+  const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
-  load = PendingLoad{op, push_slot(kNever, -1), now_, -1, true};
+  load = PendingLoad{op, push_slot(kNever, -1), now_, -1};
   if (dependent) {
     load.ready = last_pending_ >= 0 ? kNever : last_load_done_;
     load.producer = last_pending_;
@@ -330,22 +331,21 @@ bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) 
   } else {
     slot_at(load.slot).done = now_;  // a prefetch retires at once
   }
-  ++unresolved_;
+  unresolved_ |= std::uint32_t{1} << index;
   pending_key_ = std::min(pending_key_, load.ready);
   step(1);
   return true;
 }
 
-bool VirtualThread::take_buffer(std::size_t& buffer) {
-  buffer = CoreTiming::earliest(core_->fill_buffers());
-  const Picoseconds free = core_->fill_buffers()[buffer];
+bool VirtualThread::wait_for_buffer() {
+  const Picoseconds free = core_->fill_buffers.earliest();
   if (free <= now_) {
-    return true;
+    return false;
   }
   now_ = free == kNever ? now_ : free;
   front_key_ = free;
   waits_for_buffer_ = free == kNever;
-  return false;
+  return true;
 }
 
 bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
@@ -356,13 +356,12 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
     return defer_load(op, false, -1);
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
-  std::size_t buffer = 0;
-  if (needs_buffer(level) && !take_buffer(buffer)) {
+  if (needs_buffer(level) && wait_for_buffer()) {
     return false;
   }
   const Picoseconds done = fetch(op.line, level, now_);
   if (needs_buffer(level)) {
-    core_->fill_buffers()[buffer] = done;
+    core_->fill_buffers.take(done);
   }
   core_->note_fill(op.line, done);
   step(1);
@@ -370,33 +369,32 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
 }
 
 void VirtualThread::dispatch_hardware_prefetch(const TimedOp& op) {
-  std::vector<Picoseconds>& slots = core_->prefetch_slots();
-  const std::size_t slot = CoreTiming::earliest(slots);
-  if (slots[slot] > now_) {
+  if (core_->prefetch_slots.earliest() > now_) {
     core_->note_fill(op.line, kNever);  // no place in the queue: dropped, the line will be fetched on demand
     return;
   }
-  const Picoseconds done = memory_->read(op.line, now_ + half_read_) + half_read_;
-  slots[slot] = done;
+  const Picoseconds done = memory_->read(op.line, now_ + times_->half_read, now_) + times_->half_read;
+  core_->prefetch_slots.take(done);
   core_->note_fill(op.line, done);
 }
 
 bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
-  std::vector<Picoseconds>& slots = core_->writeback_slots();
-  const std::size_t slot = CoreTiming::earliest(slots);
-  if (slots[slot] > now_) {
+  if (const Picoseconds free = core_->writeback_slots.earliest(); free > now_) {
     // The miss that evicts this line waits until the line has a place to go.
-    front_key_ = slots[slot];  // kNever: a grant wakes it, never a sibling's fill buffer
+    front_key_ = free;  // kNever: a grant wakes it, never a sibling's fill buffer
     now_ = front_key_ == kNever ? now_ : front_key_;
     if (front_key_ > limit) {
       return false;
     }
   }
-  const WriteToken token{
-      .thread = id_, .buffer = static_cast<std::uint16_t>(slot), .writeback = true, .issued = now_};
-  const Picoseconds accepted = memory_->write(op.line, now_ + half_write_, token);
-  slots[slot] = accepted;
-  interrupted_ = on_pmem(op.line);
+  const WriteToken token{.thread = id_, .writeback = true, .issued = now_};
+  const Picoseconds accepted = memory_->write(op.line, now_ + times_->half_write, now_, token);
+  if (accepted == kNever) {
+    core_->writeback_slots.take_waiting();
+  } else {
+    core_->writeback_slots.take(accepted);
+  }
+  interrupted_ = memory_->has_changed();
   return true;
 }
 
@@ -474,35 +472,30 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
     return false;
   }
   entry.level = level_now(entry.line, entry.level, entry.flags);
-  std::vector<Picoseconds>& buffers = core_->fill_buffers();
-  const std::size_t buffer = CoreTiming::earliest(buffers);
-  if (needs_buffer(entry.level) && buffers[buffer] > at) {
+  if (needs_buffer(entry.level) && core_->fill_buffers.earliest() > at) {
     return false;
   }
   entry.owned = fetch(entry.line, entry.level, at);
   if (needs_buffer(entry.level)) {
     core_->note_fill(entry.line, entry.owned);
-    buffers[buffer] = entry.owned;
+    core_->fill_buffers.take(entry.owned);
   }
   return true;
 }
 
 void VirtualThread::update_pending_key() noexcept {
   pending_key_ = kNever;
-  if (unresolved_ > 0) {
-    for (const PendingLoad& load : pending_) {
-      if (load.used) {
-        pending_key_ = std::min(pending_key_, load.ready);
-      }
-    }
+  for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
+    pending_key_ = std::min(pending_key_, pending_[static_cast<std::size_t>(std::countr_zero(left))].ready);
   }
 }
 
 void VirtualThread::issue_pending(Picoseconds at) {
-  std::size_t index = 0;
-  while (!pending_[index].used || pending_[index].ready != at) {
-    ++index;
+  std::uint32_t candidates = unresolved_;
+  while (pending_[static_cast<std::size_t>(std::countr_zero(candidates))].ready != at) {
+    candidates &= candidates - 1;
   }
+  const auto index = static_cast<std::size_t>(std::countr_zero(candidates));
   PendingLoad& load = pending_[index];
   if (load.op.translation != kTlbFirst) {
     load.ready = at + translation_time(load.op.line, load.op.translation, at);
@@ -511,16 +504,15 @@ void VirtualThread::issue_pending(Picoseconds at) {
     return;
   }
   const std::uint8_t level = level_now(load.op.line, load.op.level, load.op.flags);
-  const std::size_t buffer = CoreTiming::earliest(core_->fill_buffers());
-  if (needs_buffer(level) && core_->fill_buffers()[buffer] > at) {
-    load.ready = core_->fill_buffers()[buffer];
+  if (const Picoseconds free = core_->fill_buffers.earliest(); needs_buffer(level) && free > at) {
+    load.ready = free;
     waits_for_buffer_ = waits_for_buffer_ || load.ready == kNever;
     update_pending_key();
     return;
   }
   const Picoseconds done = fetch(load.op.line, level, at);
   if (needs_buffer(level)) {
-    core_->fill_buffers()[buffer] = done;
+    core_->fill_buffers.take(done);
   }
   if (load.op.kind == code(OpKind::kLoad)) {
     slot_at(load.slot).done = done;
@@ -528,14 +520,14 @@ void VirtualThread::issue_pending(Picoseconds at) {
   } else {
     core_->note_fill(load.op.line, done);
   }
-  load.used = false;
-  --unresolved_;
+  unresolved_ &= ~(std::uint32_t{1} << index);
   if (last_pending_ == static_cast<int>(index)) {
     last_pending_ = -1;
     last_load_done_ = done;
   }
-  for (PendingLoad& other : pending_) {
-    if (other.used && other.producer == static_cast<int>(index)) {
+  for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
+    PendingLoad& other = pending_[static_cast<std::size_t>(std::countr_zero(left))];
+    if (other.producer == static_cast<int>(index)) {
       other.producer = -1;
       // A load of the line that a prefetch brings waits in the same fill buffer; a dependent one needs the
       // value.
@@ -555,22 +547,28 @@ void VirtualThread::issue_pending(Picoseconds at) {
   wake_front();
 }
 
-void VirtualThread::send(std::uint64_t line, std::size_t buffer, Picoseconds at, bool streaming) {
-  const Picoseconds hold = streaming ? params_.core.stream_hold : 0;
-  const Picoseconds delay = streaming ? params_.core.stream_delay : 0;
-  const WriteToken token{
-      .thread = id_, .buffer = static_cast<std::uint16_t>(buffer), .issued = at, .hold = hold};
-  const Picoseconds accepted = memory_->write(line, at + delay + half_write_, token);
+void VirtualThread::send(std::uint64_t line, Picoseconds at, bool streaming, bool combined) {
+  const Picoseconds hold = streaming ? times_->stream_hold : 0;
+  const Picoseconds delay = streaming ? times_->stream_delay : 0;
+  const WriteToken token{.thread = id_, .issued = at, .hold = hold};
+  const Picoseconds accepted = memory_->write(line, at + delay + times_->half_write, at, token);
   if (accepted == kNever) {
-    core_->fill_buffers()[buffer] = kNever;
+    if (!combined) {
+      core_->fill_buffers.take_waiting();
+    }
     ++outstanding_writes_;
   } else {
-    const Picoseconds done = accepted + half_write_;
-    core_->fill_buffers()[buffer] = std::max(done, at + hold);
-    combining_free_ = streaming ? std::max(combining_free_, core_->fill_buffers()[buffer]) : combining_free_;
+    const Picoseconds done = accepted + times_->half_write;
+    const Picoseconds free = std::max(done, at + hold);
+    if (combined) {
+      core_->fill_buffers.release(free);
+    } else {
+      core_->fill_buffers.take(free);
+    }
+    combining_free_ = streaming ? std::max(combining_free_, free) : combining_free_;
     writes_done_ = std::max(writes_done_, done);
   }
-  interrupted_ = interrupted_ || on_pmem(line);
+  interrupted_ = interrupted_ || memory_->has_changed();
 }
 
 void VirtualThread::close_write_combining(Picoseconds at) {
@@ -579,7 +577,7 @@ void VirtualThread::close_write_combining(Picoseconds at) {
           ->out_of_range_count;  // measurements are of whole lines; a core has more than this one open buffer
   }
   combining_bytes_ = 0;
-  send(combining_line_, combining_buffer_, at, true);
+  send(combining_line_, at, true, true);
   combining_line_ = ~std::uint64_t{0};
 }
 
@@ -595,22 +593,21 @@ Picoseconds VirtualThread::head_time() {
     }
     at = std::max(at, writes_done_);
   }
-  const std::vector<Picoseconds>& buffers = core_->fill_buffers();
   if (head.kind != code(OpKind::kSfence) && head.kind != code(OpKind::kMfence)) {
     at = std::max(at, queue_free_);
   }
   switch (head.kind) {
     case code(OpKind::kStore):
       return head.owned != kNever ? std::max(at, head.owned)
-                                  : std::max({at, head.dispatched, buffers[CoreTiming::earliest(buffers)]});
+                                  : std::max({at, head.dispatched, core_->fill_buffers.earliest()});
     case code(OpKind::kStreamStore):
       return combining_bytes_ > 0 && combining_line_ == head.line
                  ? at
-                 : std::max(std::max(at, streams_again_), buffers[CoreTiming::earliest(buffers)]);
+                 : std::max(std::max(at, streams_again_), core_->fill_buffers.earliest());
     case code(OpKind::kClwb):
     case code(OpKind::kClflushOpt):
     case code(OpKind::kClflush):
-      return (head.flags & kTimedDirty) != 0 ? std::max(at, buffers[CoreTiming::earliest(buffers)]) : at;
+      return (head.flags & kTimedDirty) != 0 ? std::max(at, core_->fill_buffers.earliest()) : at;
     default:  // fences
       if (combining_bytes_ > 0) {
         return at;
@@ -621,7 +618,8 @@ Picoseconds VirtualThread::head_time() {
 
 void VirtualThread::update_store_key() {
   store_key_ = queued() == 0 ? kNever : head_time();
-  waits_for_buffer_ = waits_for_buffer_ || (store_key_ == kNever && queued() > 0 && core_->all_buffers_wait());
+  waits_for_buffer_ =
+      waits_for_buffer_ || (store_key_ == kNever && queued() > 0 && core_->fill_buffers.all_wait());
   while (ownership_next_ != queue_tail_ &&
          (ownership_next_ < queue_head_ || queue_at(ownership_next_).kind != code(OpKind::kStore) ||
           queue_at(ownership_next_).owned != kNever)) {
@@ -630,9 +628,8 @@ void VirtualThread::update_store_key() {
   if (ownership_next_ != queue_tail_) {
     const QueuedStore& entry = queue_at(ownership_next_);
     if (may_ask_early(entry)) {
-      const std::vector<Picoseconds>& buffers = core_->fill_buffers();
       store_key_ = std::min(store_key_, needs_buffer(entry.level)
-                                            ? std::max(asks_from(entry), buffers[CoreTiming::earliest(buffers)])
+                                            ? std::max(asks_from(entry), core_->fill_buffers.earliest())
                                             : asks_from(entry));
     }
   }
@@ -654,10 +651,10 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           leaves = false;
         } else {
           if (head.level >= kLlc && head.line - streak_line_ > 1) {
-            queue_free_ = at + params_.core.store_miss_interval;
+            queue_free_ = at + times_->store_miss_interval;
           }
           streak_line_ = head.line;
-          last_commit_ = at + cycle_;
+          last_commit_ = at + times_->cycle;
         }
         break;
       case code(OpKind::kStreamStore):
@@ -669,7 +666,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           if (combining_bytes_ >= memory::kLineBytes) {
             close_write_combining(at);
           }
-          last_commit_ = at + cycle_;
+          last_commit_ = at + times_->cycle;
         } else {
           if (head.translation != kTlbFirst) {
             head.senior = at + translation_time(head.line, head.translation, at);
@@ -677,16 +674,14 @@ void VirtualThread::process_store_queue(Picoseconds at) {
             leaves = false;
             break;
           }
-          const std::size_t buffer = CoreTiming::earliest(core_->fill_buffers());
           if (head.bytes >= memory::kLineBytes) {
-            send(head.line, buffer, at, true);
+            send(head.line, at, true);
           } else {
-            core_->fill_buffers()[buffer] = kNever;
+            core_->fill_buffers.take_waiting();
             combining_line_ = head.line;
-            combining_buffer_ = buffer;
             combining_bytes_ = head.bytes;
           }
-          last_commit_ = at + cycle_;
+          last_commit_ = at + times_->cycle;
         }
         break;
       case code(OpKind::kClwb):
@@ -694,10 +689,10 @@ void VirtualThread::process_store_queue(Picoseconds at) {
       case code(OpKind::kClflush):
         ordered_flush_ = false;
         if ((head.flags & kTimedDirty) != 0) {
-          send(head.line, CoreTiming::earliest(core_->fill_buffers()), at, false);
+          send(head.line, at, false);
           ordered_flush_ = head.kind == code(OpKind::kClflush);
         }
-        queue_free_ = at + params_.core.flush_interval;
+        queue_free_ = at + times_->flush_interval;
         streak_line_ = ~std::uint64_t{0};
         last_commit_ = at;
         break;
@@ -709,7 +704,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           break;
         }
         const Picoseconds reached = std::max(head.senior, last_commit_);
-        Picoseconds complete = at + params_.core.fence_latency;
+        Picoseconds complete = at + times_->fence;
         if (head.kind == code(OpKind::kMfence)) {
           complete = std::max(complete, loads_done_);
         }
@@ -739,12 +734,12 @@ void VirtualThread::process_store_queue(Picoseconds at) {
 }
 
 void VirtualThread::granted(const Grant& grant) {
-  const Picoseconds done = grant.accepted + half_write_;
+  const Picoseconds done = grant.accepted + times_->half_write;
   if (grant.token.writeback) {
-    core_->writeback_slots()[grant.token.buffer] = grant.accepted;
+    core_->writeback_slots.release(grant.accepted);
   } else {
     const Picoseconds free = std::max(done, grant.token.issued + grant.token.hold);
-    core_->fill_buffers()[grant.token.buffer] = free;
+    core_->fill_buffers.release(free);
     combining_free_ = grant.token.hold > 0 ? std::max(combining_free_, free) : combining_free_;
     --outstanding_writes_;
     writes_done_ = std::max(writes_done_, done);
@@ -753,11 +748,11 @@ void VirtualThread::granted(const Grant& grant) {
 
 void VirtualThread::buffers_changed() {
   waits_for_buffer_ = false;
-  if (unresolved_ > 0) {
-    const Picoseconds free = core_->fill_buffers()[CoreTiming::earliest(core_->fill_buffers())];
-    for (PendingLoad& load : pending_) {
-      if (load.used && load.producer == -1 && load.ready == kNever) {
-        load.ready = free;
+  if (unresolved_ != 0) {
+    for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
+      PendingLoad& load = pending_[static_cast<std::size_t>(std::countr_zero(left))];
+      if (load.producer == -1 && load.ready == kNever) {
+        load.ready = core_->fill_buffers.earliest();
       }
     }
     update_pending_key();

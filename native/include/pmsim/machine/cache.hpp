@@ -1,9 +1,14 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
-#include "pmsim/core/random.hpp"
+#include "pmsim/machine/recency_set.hpp"
 
 namespace pmsim::machine {
 
@@ -22,66 +27,121 @@ class Cache {
 
   Cache(std::int64_t size_bytes, std::int64_t ways, std::int64_t line_bytes = 64);
 
-  [[nodiscard]] std::uint64_t* set_of(std::uint64_t line) noexcept {
-    const std::uint64_t hash = (line * 0x9e3779b97f4a7c15ULL) ^ (line >> 17);
-    const auto index = static_cast<std::uint64_t>(((hash >> 32) * sets_) >> 32);
-    return &tags_[index * ways_];
+  /// Asks the host for the set of a line that will be looked up soon.
+  void prefetch_set(std::uint64_t line) const noexcept {
+    if (const std::size_t set = place_of(line).set; used(set)) {
+      __builtin_prefetch(&sets_[set]);
+    }
   }
 
-  void prefetch_set(std::uint64_t line) noexcept { __builtin_prefetch(set_of(line)); }
-
-  /// Finds the line and makes it most recently used. Returns its tag word (now in the first way) or nullptr.
-  [[nodiscard]] std::uint64_t* touch(std::uint64_t line) noexcept {
-    std::uint64_t* set = set_of(line);
-    if ((set[0] & ~kFlags) == line) {
-      return set;
+  /// Asks the host for the tag word that inserting this line will push out; its set should have arrived.
+  void prefetch_victim(std::uint64_t line) const noexcept {
+    if (const std::size_t set = place_of(line).set; used(set)) {
+      __builtin_prefetch(&words_[set * ways_ + sets_[set].way[ways_ - 1]]);
     }
-    for (std::uint64_t way = 1; way < ways_; ++way) {
-      if ((set[way] & ~kFlags) == line) {
-        const std::uint64_t word = set[way];
-        for (std::uint64_t moved = way; moved > 0; --moved) {
-          set[moved] = set[moved - 1];
+  }
+  /// The tag word that inserting this line would push out now.
+  [[nodiscard]] std::uint64_t victim(std::uint64_t line) const noexcept {
+    const std::size_t set = place_of(line).set;
+    return used(set) ? words_[set * ways_ + sets_[set].way[ways_ - 1]] : kEmpty;
+  }
+  /// False: the line is not cached. True: it may be.
+  [[nodiscard]] bool may_hold(std::uint64_t line) const noexcept {
+    const Place place = place_of(line);
+    return matches(place) != 0;
+  }
+
+  /// Finds the line and makes it most recently used. Returns its tag word or nullptr.
+  [[nodiscard]] std::uint64_t* touch(std::uint64_t line) noexcept {
+    const Place place = place_of(line);
+    RecencySet& set = sets_[place.set];
+    for (std::uint32_t found = matches(place); found != 0; found &= found - 1) {
+      const auto at = static_cast<std::uint32_t>(std::countr_zero(found));
+      std::uint64_t& word = words_[place.set * ways_ + set.way[at]];
+      if ((word & ~kFlags) == line) [[likely]] {
+        if (at != 0) {
+          set.to_front(at, place.partial);
         }
-        set[0] = word;
-        return set;
+        return &word;
       }
     }
     return nullptr;
   }
 
-  /// Puts a line that is not cached in the first way. Returns the tag word that fell out, or kEmpty.
+  /// Puts a line that is not cached in the first place. Returns the tag word that fell out, or kEmpty.
   std::uint64_t insert(std::uint64_t word) noexcept {
-    std::uint64_t* set = set_of(word & ~kFlags);
-    const std::uint64_t victim = set[ways_ - 1];
-    for (std::uint64_t moved = ways_ - 1; moved > 0; --moved) {
-      set[moved] = set[moved - 1];
-    }
-    set[0] = word;
+    const Place place = place_of(word & ~kFlags);
+    RecencySet& set = set_to_fill(place.set);
+    std::uint64_t& slot = words_[place.set * ways_ + set.way[ways_ - 1]];
+    set.to_front(static_cast<std::uint32_t>(ways_ - 1), place.partial);
+    return std::exchange(slot, word);
+  }
+
+  /// As insert() for a cache whose clean victims interest nobody: returns kEmpty for them without reading their
+  /// tag words, which the host would have to fetch. Its lines must not be made dirty through touch().
+  std::uint64_t insert_over(std::uint64_t word) noexcept {
+    const Place place = place_of(word & ~kFlags);
+    RecencySet& set = set_to_fill(place.set);
+    const std::uint8_t way = set.way[ways_ - 1];
+    std::uint64_t& slot = words_[place.set * ways_ + way];
+    std::uint16_t& dirty = dirty_[place.set];
+    const std::uint64_t victim = ((dirty >> way) & 1) != 0 && (slot & kDirty) != 0 ? slot : kEmpty;
+    const auto bit = static_cast<std::uint16_t>(std::uint32_t{1} << way);
+    dirty = static_cast<std::uint16_t>((word & kDirty) != 0 ? dirty | bit : dirty & ~bit);
+    set.to_front(static_cast<std::uint32_t>(ways_ - 1), place.partial);
+    slot = word;
     return victim;
   }
 
   /// Removes the line; returns its tag word or kEmpty where it was not cached.
   std::uint64_t remove(std::uint64_t line) noexcept {
-    std::uint64_t* set = set_of(line);
-    for (std::uint64_t way = 0; way < ways_; ++way) {
-      if ((set[way] & ~kFlags) == line) {
-        const std::uint64_t word = set[way];
-        for (std::uint64_t moved = way; moved + 1 < ways_; ++moved) {
-          set[moved] = set[moved + 1];
-        }
-        set[ways_ - 1] = kEmpty;
-        return word;
+    const Place place = place_of(line);
+    RecencySet& set = sets_[place.set];
+    for (std::uint32_t found = matches(place); found != 0; found &= found - 1) {
+      const auto at = static_cast<std::uint32_t>(std::countr_zero(found));
+      std::uint64_t& word = words_[place.set * ways_ + set.way[at]];
+      if ((word & ~kFlags) == line) [[likely]] {
+        set.to_back(at, ways_);
+        return std::exchange(word, kEmpty);
       }
     }
     return kEmpty;
   }
 
-  [[nodiscard]] std::uint64_t lines() const noexcept { return sets_ * ways_; }
+  [[nodiscard]] std::uint64_t lines() const noexcept { return set_count_ * ways_; }
 
  private:
+  struct Place {
+    std::size_t set;
+    std::uint8_t partial;
+  };
+  [[nodiscard]] Place place_of(std::uint64_t line) const noexcept {
+    const std::uint64_t hash = line * 0x9e3779b97f4a7c15ULL;
+    return Place{static_cast<std::size_t>(((hash >> 32) * set_count_) >> 32),
+                 static_cast<std::uint8_t>(hash >> 24)};
+  }
+
+  /// Nothing has been put into a set that is not used: its memory has no content yet.
+  [[nodiscard]] bool used(std::size_t set) const noexcept { return ((used_[set / 64] >> (set % 64)) & 1) != 0; }
+  [[nodiscard]] std::uint32_t matches(const Place& place) const noexcept {
+    return used(place.set) ? sets_[place.set].matches(place.partial) & ways_mask_ : 0;
+  }
+  [[nodiscard]] RecencySet& set_to_fill(std::size_t set) noexcept {
+    if (!used(set)) [[unlikely]] {
+      used_[set / 64] |= std::uint64_t{1} << (set % 64);
+      sets_[set].reset();
+      std::fill_n(&words_[set * ways_], ways_, kEmpty);
+    }
+    return sets_[set];
+  }
+
   std::uint64_t ways_;
-  std::uint64_t sets_;
-  std::vector<std::uint64_t> tags_;
+  std::uint64_t set_count_;
+  std::uint32_t ways_mask_;
+  std::vector<std::uint64_t> used_;  ///< bit per set
+  std::unique_ptr<RecencySet[]> sets_;
+  std::unique_ptr<std::uint64_t[]> words_;  ///< of a set: its ways, in no order
+  std::vector<std::uint16_t> dirty_;        ///< by way: what insert_over() put there was dirty
 };
 
 }  // namespace pmsim::machine

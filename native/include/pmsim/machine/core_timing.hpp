@@ -1,38 +1,64 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
-#include <vector>
 
 #include "pmsim/core/time.hpp"
+#include "pmsim/machine/buffer_pool.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::machine {
 
+/// What each micro-operation needs to know of its platform, in few host cache lines that all threads share.
+struct CoreTimes {
+  explicit CoreTimes(const PlatformParams& params)
+      : cycle(kSecond / params.core.frequency),
+        half_read(params.core.shared_read_latency / 2),
+        half_write(params.core.shared_write_latency / 2),
+        l1(params.l1.latency),
+        l2(params.l2.latency),
+        llc(params.llc.latency),
+        tlb_second(params.tlb.second_level_latency),
+        walk(params.tlb.walk_latency),
+        stream_hold(params.core.stream_hold),
+        stream_delay(params.core.stream_delay),
+        mispredict(params.core.mispredict_latency),
+        store_miss_interval(params.core.store_miss_interval),
+        flush_interval(params.core.flush_interval),
+        fence(params.core.fence_latency),
+        page_line_shift(
+            std::countr_zero(static_cast<std::uint64_t>(params.tlb.page_size) / memory::kLineBytes)) {}
+
+  Picoseconds cycle;
+  Picoseconds half_read;   ///< on-chip part of a read, each way
+  Picoseconds half_write;  ///< on-chip part of a write, each way
+  Picoseconds l1;
+  Picoseconds l2;
+  Picoseconds llc;
+  Picoseconds tlb_second;
+  Picoseconds walk;
+  Picoseconds stream_hold;
+  Picoseconds stream_delay;
+  Picoseconds mispredict;
+  Picoseconds store_miss_interval;
+  Picoseconds flush_interval;
+  Picoseconds fence;
+  int page_line_shift;
+};
+
 /// What the hardware threads of one core share in time: its fill buffers, writeback slots and prefetch queue.
-///
-/// A buffer's entry is the time at which it is free again; kNever while a write in it waits for acceptance.
 class CoreTiming {
  public:
   explicit CoreTiming(const PlatformParams& params)
-      : fill_buffers_(static_cast<std::size_t>(params.core.line_fill_buffers), 0),
-        writeback_slots_(static_cast<std::size_t>(params.core.line_fill_buffers), 0),
-        prefetch_slots_(static_cast<std::size_t>(params.prefetcher.queue), 0) {}
+      : fill_buffers(static_cast<std::size_t>(params.core.line_fill_buffers)),
+        writeback_slots(static_cast<std::size_t>(params.core.line_fill_buffers)),
+        prefetch_slots(static_cast<std::size_t>(params.prefetcher.queue)) {}
 
-  [[nodiscard]] std::vector<Picoseconds>& fill_buffers() noexcept { return fill_buffers_; }
-  [[nodiscard]] std::vector<Picoseconds>& writeback_slots() noexcept { return writeback_slots_; }
-  [[nodiscard]] std::vector<Picoseconds>& prefetch_slots() noexcept { return prefetch_slots_; }
-
-  [[nodiscard]] static std::size_t earliest(const std::vector<Picoseconds>& buffers) noexcept {
-    std::size_t best = 0;
-    for (std::size_t index = 1; index < buffers.size(); ++index) {
-      best = buffers[index] < buffers[best] ? index : best;
-    }
-    return best;
-  }
-
-  /// Each fill buffer holds a write that has still to be accepted.
-  [[nodiscard]] bool all_buffers_wait() const noexcept { return fill_buffers_[earliest(fill_buffers_)] == kNever; }
+  BufferPool fill_buffers;  ///< one that waits holds a write which has still to be accepted
+  BufferPool writeback_slots;
+  BufferPool prefetch_slots;
 
   /// Notes when a line that is being fetched arrives.
   void note_fill(std::uint64_t line, Picoseconds arrives) noexcept {
@@ -49,9 +75,6 @@ class CoreTiming {
     std::uint64_t line = ~std::uint64_t{0};
     Picoseconds arrives = 0;
   };
-  std::vector<Picoseconds> fill_buffers_;
-  std::vector<Picoseconds> writeback_slots_;
-  std::vector<Picoseconds> prefetch_slots_;
   std::array<Fill, 256> in_flight_{};
 };
 

@@ -5,12 +5,14 @@
 
 #include "pmsim/core/time.hpp"
 #include "pmsim/machine/counters.hpp"
+#include "pmsim/machine/divider.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/recent_writes.hpp"
 
 namespace pmsim::machine {
 
-/// One memory channel: its data bus, shared by DRAM and by the PMem module in the other slot, and the DRAM behind it.
+/// One memory channel: its data bus, shared by DRAM and by the PMem module in the other slot, and the DRAM
+/// behind it.
 ///
 /// Reads are served first come, first served. Writes wait in the write pending queue (durable there under ADR),
 /// drain while the bus is idle, and are forced out in one batch when the queue is full: then reads wait.
@@ -24,8 +26,8 @@ class DramChannel {
   /// Write that arrives at `now`; returns when the queue has accepted it.
   Picoseconds write(std::uint64_t line, Picoseconds now);
 
-  /// A line goes to the PMem module. Such writes have priority (Yoshida et al., cited by the building-blocks paper,
-  /// section 2.4): the line does not wait, but reads behind it lose its transfer and a turn of the bus.
+  /// A line goes to the PMem module. Such writes have priority (Yoshida et al., cited by the building-blocks
+  /// paper, section 2.4): the line does not wait, but reads behind it lose its transfer and a turn of the bus.
   void yield_bus_to_write(Picoseconds now, Picoseconds duration);
 
   /// Takes the bus for `duration` on behalf of a read from the PMem module; returns when the transfer starts.
@@ -44,7 +46,7 @@ class DramChannel {
     Picoseconds free = 0;
   };
   std::vector<Bank> banks_;
-  std::uint64_t row_lines_;
+  Divider row_lines_;
   RecentWrites recent_writes_;
   Counters* counters_;
 };

@@ -14,22 +14,25 @@
 
 namespace pmsim::machine {
 
-/// The timing of one platform: its threads, cores and memory system in one virtual time. The agent (thread or PMem
-/// module) that is earliest acts next, until its time passes the runner-up's.
+/// The timing of one platform: its threads, cores and memory system in one virtual time. The agent (thread or
+/// PMem module) that is earliest acts next, until its time passes the runner-up's.
 class Lane {
  public:
-  Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std::uint64_t seed, std::uint64_t pmem_footprint);
+  Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std::uint64_t seed,
+       std::uint64_t pmem_footprint);
 
-  /// Acts until `operations` operations (over all threads) have ended or every thread has finished; at most
-  /// `max_steps` scheduling steps. Returns true while there is work left before that goal.
-  bool run(std::int64_t operations, std::int64_t max_steps);
+  /// Acts until `operations` operations (over all threads) have ended, or every thread has finished, or its
+  /// threads have taken `timed_operations` or a batch more from their feed. Returns true while there is work
+  /// left before that goal.
+  bool run(std::int64_t operations, std::int64_t timed_operations);
 
-  /// Acts up to and including `until`. Returns the time of the next action, kNever where all threads have finished.
+  /// Acts up to and including `until`. Returns the time of the next action, kNever where all threads have
+  /// finished.
   Picoseconds run_until(Picoseconds until);
 
   [[nodiscard]] bool finished() const noexcept;
   [[nodiscard]] Picoseconds now() const noexcept { return now_; }
-  [[nodiscard]] std::int64_t operations() const noexcept { return operations_; }
+  [[nodiscard]] std::int64_t operations() const noexcept { return progress_->operations; }
   [[nodiscard]] const Counters& counters() const noexcept { return *counters_; }
   [[nodiscard]] std::vector<VirtualThread>& threads() noexcept { return threads_; }
   [[nodiscard]] const std::vector<VirtualThread>& threads() const noexcept { return threads_; }
@@ -38,17 +41,19 @@ class Lane {
  private:
   void step(Picoseconds until);
   void settle_thread(std::size_t thread);
-  void settle_module(std::size_t module);
+  void settle_modules();
 
   PlatformParams params_;
   std::unique_ptr<Counters> counters_;  ///< stable address: devices hold it
+  std::unique_ptr<Progress> progress_;  ///< stable address: threads hold it
+  std::unique_ptr<CoreTimes> times_;    ///< stable address, too
   MemorySystem memory_;
   std::vector<CoreTiming> cores_;
+  std::uint32_t core_count_;
   std::vector<VirtualThread> threads_;
   Tournament agents_;
   std::vector<Grant> grants_;
   Picoseconds now_ = 0;
-  std::int64_t operations_ = 0;
 };
 
 }  // namespace pmsim::machine

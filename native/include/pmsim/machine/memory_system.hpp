@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "pmsim/core/time.hpp"
 #include "pmsim/machine/block_device.hpp"
 #include "pmsim/machine/counters.hpp"
+#include "pmsim/machine/divider.hpp"
 #include "pmsim/machine/dram_channel.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/pmem_module.hpp"
@@ -16,26 +18,42 @@ namespace pmsim::machine {
 
 /// Everything behind the last-level cache: channels, DRAM, PMem modules, the DRAM cache of memory mode and the
 /// block device. Maps lines to channels and modules. All times are at the controller.
+///
+/// A caller acts at a time of its own, `acts_at`, and its request arrives at the controller later, at `now`.
+/// What a module does with the lines of its write pending queue shows only when somebody looks: it is made up
+/// for, up to `acts_at`, before the next access to its channel. Only while lines wait for a place in the queue
+/// does each of its steps count at once, because it lets somebody go on: then the module is an agent that acts
+/// by drain().
 class MemorySystem {
  public:
-  /// `pmem_footprint`: bytes of PMem in use. In memory mode the DRAM cache starts with what long use of them leaves.
-  MemorySystem(const PlatformParams& params, Counters& counters, std::uint64_t seed, std::uint64_t pmem_footprint);
+  /// `pmem_footprint`: bytes of PMem in use. In memory mode the DRAM cache starts with what long use of them
+  /// leaves.
+  MemorySystem(const PlatformParams& params, Counters& counters, std::uint64_t seed,
+               std::uint64_t pmem_footprint);
 
-  Picoseconds read(std::uint64_t line, Picoseconds now);
+  Picoseconds read(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
 
-  /// Write that arrives at `now`. Returns when it was accepted (from then on it is durable), or kNever: then a Grant
-  /// for `token` will follow from some drain().
-  Picoseconds write(std::uint64_t line, Picoseconds now, const WriteToken& token);
+  /// Write that arrives at `now`. Returns when it was accepted (from then on it is durable), or kNever: then a
+  /// Grant for `token` will follow from some drain().
+  Picoseconds write(std::uint64_t line, Picoseconds now, Picoseconds acts_at, const WriteToken& token);
 
-  /// Moves one line out of a module's write pending queue, at that module's next_drain(), and lets waiting lines in.
-  /// Appends what was granted to `grants`; the modules named there may now drain too.
+  /// When a module wants to drain() because lines wait for it; kNever where none does.
+  [[nodiscard]] Picoseconds next_drain(std::size_t module) const noexcept {
+    return modules_[module].has_waiting() ? modules_[module].next_drain() : kNever;
+  }
+  /// Moves one line out of a module's write pending queue, at that module's next_drain(), and lets waiting
+  /// lines in. Appends what was granted to `grants`.
   void drain(std::size_t module, std::vector<Grant>& grants);
 
-  [[nodiscard]] std::vector<PmemModule>& modules() noexcept { return modules_; }
-  [[nodiscard]] BlockDevice& block_device() noexcept { return block_device_; }
+  /// The modules whose next_drain() may have changed since the last call: bit i is module i.
+  [[nodiscard]] std::uint32_t take_changed() noexcept { return std::exchange(changed_, 0); }
+  [[nodiscard]] bool has_changed() const noexcept { return changed_ != 0; }
 
-  /// The module that the last write() went to: its drain time may have changed.
-  [[nodiscard]] std::size_t last_module() const noexcept { return last_module_; }
+  /// Makes up for what modules did before `time`. Returns when the last line left a queue that nobody waited
+  /// for.
+  Picoseconds catch_up_all(Picoseconds time);
+
+  [[nodiscard]] BlockDevice& block_device() noexcept { return block_device_; }
 
  private:
   struct Place {
@@ -43,10 +61,13 @@ class MemorySystem {
     std::uint64_t local_line;
   };
   [[nodiscard]] Place place_in_pmem(std::uint64_t line) const noexcept;
-  Picoseconds write_pmem(const Place& place, Picoseconds now, const WriteToken& token);
-  [[nodiscard]] DramChannel& channel_of(std::uint64_t line) noexcept;
-  Picoseconds read_memory_mode(std::uint64_t line, Picoseconds now);
-  Picoseconds write_memory_mode(std::uint64_t line, Picoseconds now, const WriteToken& token);
+  Picoseconds write_pmem(const Place& place, Picoseconds now, Picoseconds acts_at, const WriteToken& token);
+  void catch_up(std::size_t module, Picoseconds time);
+  void wait(const WaitingLine& waiting);
+  /// The channel that a DRAM line lives on, for an access at `acts_at`.
+  [[nodiscard]] DramChannel& channel_of(std::uint64_t line, Picoseconds acts_at);
+  Picoseconds read_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
+  Picoseconds write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
   [[nodiscard]] std::uint64_t cached_in(std::uint64_t set) const;
 
   PlatformParams params_;
@@ -54,21 +75,27 @@ class MemorySystem {
   std::vector<DramChannel> channels_;
   std::vector<PmemModule> modules_;
   BlockDevice block_device_;
-  std::uint64_t interleave_lines_;
-  std::uint64_t dram_interleave_lines_;
+  Divider interleave_lines_;
+  Divider dram_interleave_lines_;
+  Divider module_count_;
+  Divider channel_count_;
   std::uint64_t footprint_lines_;
-  std::size_t last_module_ = 0;
-  /// Lines on their way to full write pending queues of one controller's channels. It looks at `pmem_ingress` of them
-  /// at a time, in order of arrival: behind these, lines wait even if their own channel is idle (head-of-line
-  /// blocking, which is what makes writes in pieces of one stripe, 4 KiB, slow).
+  std::uint32_t changed_ = 0;
+  Picoseconds last_drain_ = 0;
+  Picoseconds clock_ = 0;  ///< somebody has acted then: modules are not looked at as they were before
+  /// Lines on their way to full write pending queues of one controller's channels. It looks at `pmem_ingress`
+  /// of them at a time, in order of arrival: behind these, lines wait even if their own channel is idle
+  /// (head-of-line blocking, which is what makes writes in pieces of one stripe, 4 KiB, slow).
   struct Ingress {
     std::size_t admitted = 0;
     std::deque<WaitingLine> behind;
   };
-  [[nodiscard]] Ingress& ingress_of(std::size_t module) noexcept;
+  [[nodiscard]] Ingress& ingress_of(std::size_t module) noexcept { return ingress_[ingress_of_[module]]; }
   std::vector<Ingress> ingress_;
+  std::vector<std::uint32_t> ingress_of_;  ///< by module
   std::size_t ingress_capacity_;
-  /// Memory mode: which line a set of the direct-mapped DRAM cache holds, where it differs from the initial content.
+  /// Memory mode: which line a set of the direct-mapped DRAM cache holds, where it differs from the initial
+  /// content.
   std::unordered_map<std::uint64_t, std::uint64_t> memory_mode_sets_;
 };
 

@@ -11,15 +11,15 @@
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/dram_channel.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/machine/read_buffer.hpp"
 #include "pmsim/machine/recent_writes.hpp"
 
 namespace pmsim::machine {
 
-/// Who waits for a write to be accepted: a fill buffer or writeback slot of a virtual thread.
+/// Who waits for a write to be accepted: a fill buffer or writeback slot of a virtual thread's core.
 struct WriteToken {
   std::uint32_t thread = 0;
-  std::uint16_t buffer = 0;
-  bool writeback = false;   ///< the buffer is one of the writeback slots
+  bool writeback = false;   ///< a writeback slot waits, not a fill buffer
   bool controller = false;  ///< the memory controller writes for itself (memory mode): nobody waits
   Picoseconds issued = 0;
   Picoseconds hold = 0;  ///< least time that the buffer stays taken after `issued`
@@ -42,19 +42,20 @@ struct Grant {
 
 /// One PMem module (DIMM) with the write pending queue of its channel.
 ///
-/// Reads and writes are 64-byte lines; the medium works on blocks. Arriving lines are combined in a small buffer of
-/// open blocks. Complete ones leave when the medium is idle; when the buffer is full, the block that entered first
-/// leaves. Each leaving block costs the medium a whole block write, complete or not. Lines that find the write pending queue full wait, and freed places go to any of the
-/// waiting lines: cores retry, nobody keeps an order. So with more threads the lines of a block arrive further
-/// apart, more blocks leave incomplete, their late lines enter again, and write bandwidth falls. A line is durable
-/// once the queue has accepted it (ADR).
+/// Reads and writes are 64-byte lines; the medium works on blocks. Arriving lines are combined in a small
+/// buffer of open blocks. Complete ones leave when the medium is idle; when the buffer is full, the block that
+/// entered first leaves. Each leaving block costs the medium a whole block write, complete or not. Lines that
+/// find the write pending queue full wait, and freed places go to any of the waiting lines: cores retry, nobody
+/// keeps an order. So with more threads the lines of a block arrive further apart, more blocks leave
+/// incomplete, their late lines enter again, and write bandwidth falls. A line is durable once the queue has
+/// accepted it (ADR).
 ///
-/// A read fetches its block into a read buffer with nearly random replacement; with many readers a block may be gone before
-/// all of its lines have been read, and is fetched again.
+/// A read fetches its block into a read buffer with nearly random replacement; with many readers a block may be
+/// gone before all of its lines have been read, and is fetched again.
 class PmemModule {
  public:
-  PmemModule(const PmemParams& pmem, const ControllerParams& controller, DramChannel& channel, Counters& counters,
-             std::uint64_t seed);
+  PmemModule(const PmemParams& pmem, const ControllerParams& controller, DramChannel& channel,
+             Counters& counters, std::uint64_t seed);
 
   /// Read of a line that arrives at the controller at `now`; returns when its data leave the controller.
   Picoseconds read(std::uint64_t line, Picoseconds now);
@@ -92,10 +93,6 @@ class PmemModule {
     std::uint64_t block;
     Picoseconds completed;
   };
-  struct BufferedRead {
-    std::uint64_t block;
-    Picoseconds available;
-  };
 
   Picoseconds combine(std::uint64_t line, Picoseconds now);
   Picoseconds write_block(std::uint64_t block, bool complete, Picoseconds now);
@@ -105,6 +102,7 @@ class PmemModule {
   PmemParams params_;
   int block_shift_;          ///< log2 of lines per block
   std::uint64_t full_mask_;  ///< all lines of a block
+  int page_shift_;           ///< log2 of the bytes of a translation entry; -1: not a power of two
   std::size_t queue_capacity_;
 
   std::vector<QueuedLine> queue_;  ///< ring
@@ -121,9 +119,9 @@ class PmemModule {
   std::size_t next_place_ = 0;           ///< victim of the next eviction
   std::vector<CompleteBlock> complete_;  ///< in order; the medium takes them when idle
   std::size_t complete_head_ = 0;
-  std::vector<BufferedRead> read_buffer_;
+  ReadBuffer read_buffer_;
 
-  Picoseconds media_free_ = 0;        ///< the medium has work until then
+  Picoseconds media_free_ = 0;  ///< the medium has work until then
   Picoseconds last_write_end_ = 0;
 
   Cache translations_;

@@ -39,14 +39,15 @@ struct SimulateOptions {
   std::vector<std::uint32_t> group_of_thread;  ///< empty: all threads are one group
   std::uint64_t seed = 0;
   std::uint64_t pmem_footprint = 0;
-  std::function<void()> poll;  ///< called every few milliseconds of real time; may throw to stop
+  std::function<void()> poll;  ///< called several times per second of real time; may throw to stop
 };
 
 /// Executes `source` once and times it on every platform. One LaneResult per platform, in their order.
 ///
-/// All lanes must have the same caches, TLBs and prefetcher as the first one (ConfigError names the field): these
-/// are stepped once. Deterministic: the same arguments give the same results bit by bit.
+/// All lanes must have the same caches, TLBs and prefetcher as the first one (ConfigError names the field):
+/// these are stepped once. Deterministic: the same arguments give the same results bit by bit.
 [[nodiscard]] std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
-                                               std::span<const PlatformParams> platforms, const SimulateOptions& options);
+                                               std::span<const PlatformParams> platforms,
+                                               const SimulateOptions& options);
 
 }  // namespace pmsim::machine

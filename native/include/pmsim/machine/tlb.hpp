@@ -20,6 +20,13 @@ class Tlb {
 
   [[nodiscard]] std::uint64_t page_of(std::uint64_t address) const noexcept { return address >> page_shift_; }
 
+  /// Asks the host for what the translation of a page will look at.
+  void prefetch(std::uint64_t page) const noexcept {
+    first_.prefetch_set(page);
+    second_.prefetch_set(page);
+    second_.prefetch_victim(page);
+  }
+
   Found translate(std::uint64_t page) noexcept {
     if (page == last_page_) {
       return Found::kFirst;

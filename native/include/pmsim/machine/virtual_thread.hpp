@@ -25,6 +25,15 @@ class Feed {
   virtual void next(std::uint32_t thread, const TimedOp*& first, const TimedOp*& last) = 0;
 };
 
+/// How far the threads of a lane have come together, and where they stop to be looked at.
+struct Progress {
+  std::int64_t operations = 0;  ///< ended so far
+  std::int64_t goal = 0;        ///< a thread that ends this many stops at once
+  Picoseconds reached_at = 0;   ///< when the latest operation ended
+  std::int64_t taken = 0;       ///< timed operations handed out so far
+  std::int64_t may_take = 0;    ///< a thread that takes this many stops before its next operation
+};
+
 /// The timing of one hardware thread. Three agents act in its name, each at its own time:
 ///
 /// - the front end dispatches in program order, as far as the window and the fill buffers allow;
@@ -42,12 +51,13 @@ class Feed {
 /// queues see requests in order.
 class VirtualThread {
  public:
-  VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core, CoreTiming& core,
-                MemorySystem& memory, Counters& counters, Feed& feed);
+  VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core,
+                const CoreTimes& times, CoreTiming& core, MemorySystem& memory, Counters& counters,
+                Progress& progress, Feed& feed);
 
   /// Acts up to and including `limit`. Returns when it wants to act next, kNever while it waits for a grant or
-  /// has finished. Returns early after writing to PMem, because the module may now act first, and after each
-  /// batch of operations.
+  /// has finished. Returns early after writing to PMem, because the module may now act first, and where
+  /// Progress says so.
   Picoseconds advance(Picoseconds limit);
 
   /// A write of this thread has been accepted.
@@ -80,7 +90,6 @@ class VirtualThread {
     std::uint64_t slot;
     Picoseconds ready;  ///< when it can try to issue; kNever: its producer is pending too, or all buffers wait
     int producer;       ///< index of that producer, -1: none
-    bool used;
   };
   struct QueuedStore {
     std::uint64_t line;
@@ -96,6 +105,7 @@ class VirtualThread {
     std::uint8_t flags;
   };
   static constexpr std::size_t kPendingLoads = 16;
+  static constexpr std::uint32_t kAllPending = (std::uint32_t{1} << kPendingLoads) - 1;
 
   [[nodiscard]] std::size_t queued() const noexcept {
     return static_cast<std::size_t>(queue_tail_ - queue_head_);
@@ -103,7 +113,7 @@ class VirtualThread {
   [[nodiscard]] QueuedStore& queue_at(std::uint64_t index) noexcept { return queue_[index & queue_mask_]; }
   [[nodiscard]] Slot& slot_at(std::uint64_t index) noexcept { return window_[index & window_mask_]; }
 
-  void dispatch(Picoseconds limit);
+  void dispatch(Picoseconds last);
   bool make_room(std::uint32_t instructions, Picoseconds limit);
   bool drain_window(Picoseconds limit);
   void retire_head();
@@ -120,7 +130,7 @@ class VirtualThread {
   [[nodiscard]] std::uint8_t level_now(std::uint64_t line, std::uint8_t level,
                                        std::uint8_t flags) const noexcept;
   bool defer_load(const TimedOp& op, bool dependent, int prefetch);
-  bool take_buffer(std::size_t& buffer);
+  bool wait_for_buffer();
   [[nodiscard]] static bool needs_buffer(std::uint8_t level) noexcept { return level >= kLlc; }
 
   /// The pending prefetch that will bring the line, -1: none.
@@ -142,21 +152,20 @@ class VirtualThread {
   /// When the line can be asked for, as far as the store itself is concerned.
   [[nodiscard]] Picoseconds asks_from(const QueuedStore& entry) const noexcept;
   bool ask_ownership(QueuedStore& entry, Picoseconds at);
-  void send(std::uint64_t line, std::size_t buffer, Picoseconds at, bool streaming);
+  /// The line goes to its controller. `combined`: it has held its fill buffer since its first bytes were
+  /// written.
+  void send(std::uint64_t line, Picoseconds at, bool streaming, bool combined = false);
   void close_write_combining(Picoseconds at);
   [[nodiscard]] Picoseconds head_time();
 
   std::uint32_t id_;
-  PlatformParams params_;
+  const CoreTimes* times_;
   CoreTiming* core_;
   MemorySystem* memory_;
   Counters* counters_;
+  Progress* progress_;
   Feed* feed_;
-  Picoseconds cycle_;
   Picoseconds instruction_time_;
-  Picoseconds half_read_;
-  Picoseconds half_write_;
-  int page_line_shift_;
   std::uint64_t window_limit_;
 
   const TimedOp* next_ = nullptr;
@@ -180,7 +189,7 @@ class VirtualThread {
   Picoseconds begin_ = -1;
 
   std::array<PendingLoad, kPendingLoads> pending_{};
-  int unresolved_ = 0;
+  std::uint32_t unresolved_ = 0;  ///< bit i: pending_[i] is in use
   int last_pending_ = -1;
   Picoseconds last_load_done_ = 0;
   Picoseconds loads_done_ = 0;
@@ -203,7 +212,6 @@ class VirtualThread {
   int outstanding_writes_ = 0;     ///< not yet accepted
   Picoseconds writes_done_ = 0;
   std::uint64_t combining_line_ = ~std::uint64_t{0};
-  std::size_t combining_buffer_ = 0;
   std::uint32_t combining_bytes_ = 0;
 
   std::int64_t operations_ = 0;

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "pmsim/core/time.hpp"
+
+namespace pmsim::machine {
+
+/// Buffers that are alike: when the next one is free, and nothing about which one it is. A buffer is free at a
+/// time that is known when it is taken, or waits for somebody to release it.
+///
+/// Invariant: the times in the ring ascend from `head_`; `known_` + waiting buffers = all of them.
+class BufferPool {
+ public:
+  explicit BufferPool(std::size_t buffers)
+      : times_(std::bit_ceil(buffers), 0), mask_(times_.size() - 1), known_(buffers) {}
+
+  /// When a buffer is free; kNever where all of them wait to be released.
+  [[nodiscard]] Picoseconds earliest() const noexcept { return known_ == 0 ? kNever : times_[head_ & mask_]; }
+  [[nodiscard]] bool all_wait() const noexcept { return known_ == 0; }
+
+  /// Takes the earliest buffer until `until`. One must not be waiting.
+  void take(Picoseconds until) noexcept {
+    ++head_;
+    insert(known_ - 1, until);
+  }
+  /// Takes the earliest buffer until somebody releases it.
+  void take_waiting() noexcept {
+    ++head_;
+    --known_;
+  }
+  /// One that waited is free at `at`.
+  void release(Picoseconds at) noexcept { insert(known_++, at); }
+
+ private:
+  /// Behind all that are not later. Times come nearly in order, so few have to move.
+  void insert(std::size_t count, Picoseconds time) noexcept {
+    std::size_t place = head_ + count;
+    for (; place != head_ && times_[(place - 1) & mask_] > time; --place) {
+      times_[place & mask_] = times_[(place - 1) & mask_];
+    }
+    times_[place & mask_] = time;
+  }
+
+  std::vector<Picoseconds> times_;  ///< ring
+  std::size_t mask_;
+  std::size_t head_ = 0;  ///< counts up for ever
+  std::size_t known_;
+};
+
+}  // namespace pmsim::machine

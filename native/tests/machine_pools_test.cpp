@@ -1,0 +1,113 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "machine_harness.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/machine/buffer_pool.hpp"
+#include "pmsim/machine/cache.hpp"
+#include "pmsim/machine/divider.hpp"
+#include "pmsim/machine/read_buffer.hpp"
+
+namespace pmsim::machine {
+namespace {
+
+/// Against a sorted list; times come in any order and often twice.
+TEST(BufferPool, IsASortedListOfTimesAndANumberThatWait) {
+  for (const std::size_t buffers : {1U, 2U, 7U, 10U, 16U}) {
+    BufferPool pool(buffers);
+    std::vector<Picoseconds> reference(buffers, 0);
+    std::size_t waiting = 0;
+    Random random(buffers);
+    for (int step = 0; step < 5'000; ++step) {
+      const auto time = static_cast<Picoseconds>(random.below(50));
+      const std::uint64_t choice = random.below(3);
+      if (choice == 0 && waiting > 0) {
+        pool.release(time);
+        reference.push_back(time);
+        --waiting;
+      } else if (!reference.empty()) {
+        reference.erase(reference.begin());
+        if (choice == 1) {
+          pool.take_waiting();
+          ++waiting;
+        } else {
+          pool.take(time);
+          reference.push_back(time);
+        }
+      }
+      std::sort(reference.begin(), reference.end());
+      ASSERT_EQ(pool.earliest(), reference.empty() ? kNever : reference.front())
+          << buffers << " buffers, step " << step;
+      ASSERT_EQ(pool.all_wait(), reference.empty());
+    }
+  }
+}
+
+TEST(Divider, AgreesWithDivisionUpToTheEdgesOfItsRange) {
+  Random random(5);
+  for (const std::uint64_t divisor :
+       {1ULL, 2ULL, 3ULL, 6ULL, 64ULL, 768ULL, 12'345ULL, (1ULL << 24) - 1, 1ULL << 24}) {
+    const Divider divider(divisor);
+    const std::uint64_t largest = (std::uint64_t{1} << 40) / divisor * divisor;
+    for (const std::uint64_t dividend : {std::uint64_t{0}, divisor - 1, divisor, largest - 1, largest}) {
+      ASSERT_EQ(divider.quotient(dividend), dividend / divisor) << dividend << " / " << divisor;
+    }
+    for (int step = 0; step < 1'000; ++step) {
+      const std::uint64_t dividend = random.below(std::uint64_t{1} << 40);
+      ASSERT_EQ(divider.quotient(dividend), dividend / divisor) << dividend << " / " << divisor;
+    }
+  }
+}
+
+/// Blocks whose lower 32 bits agree are told apart, and an empty place holds no block.
+TEST(ReadBuffer, FindsTheWholeBlockNumber) {
+  for (const std::size_t size : {1U, 7U, 8U, 9U, 24U}) {
+    ReadBuffer buffer(size);
+    EXPECT_EQ(buffer.find(0xffff'ffff), ReadBuffer::kNotFound);
+    EXPECT_EQ(buffer.find(5), ReadBuffer::kNotFound);
+    buffer.put(size - 1, 5, 100);
+    EXPECT_EQ(buffer.find(5), size - 1);
+    EXPECT_EQ(buffer.find((std::uint64_t{1} << 32) + 5), ReadBuffer::kNotFound);
+    EXPECT_EQ(buffer.available(size - 1), 100);
+  }
+}
+
+TEST(Cache, InsertedOverSaysOnlyWhichDirtyLineFellOut) {
+  Cache cache(2 * 64, 2);
+  EXPECT_EQ(cache.insert_over(5), Cache::kEmpty);
+  EXPECT_EQ(cache.insert_over(6 | Cache::kDirty), Cache::kEmpty);
+  EXPECT_EQ(cache.insert_over(7), Cache::kEmpty);  // 5 was clean
+  EXPECT_EQ(cache.touch(5), nullptr);
+  EXPECT_EQ(cache.insert_over(8), 6 | Cache::kDirty);
+  EXPECT_EQ(cache.remove(7), 7U);
+  EXPECT_EQ(cache.insert_over(9), Cache::kEmpty);  // into the place of 7
+}
+
+TEST(Cache, InsertedOverALineThatWasWrittenBackIsEmpty) {
+  Cache cache(64, 1);
+  cache.insert_over(6 | Cache::kDirty);
+  *cache.touch(6) &= ~Cache::kDirty;
+  EXPECT_EQ(cache.insert_over(7), Cache::kEmpty);
+}
+
+/// A run ends with the operation that completes its length, and its time is that operation's, however long one
+/// thread may go on undisturbed.
+TEST(Lane, MeasuresExactlyTheOperationsOfItsLength) {
+  Script::Ops ops;
+  for (std::uint64_t line = 0; line < 1'000; ++line) {
+    ops.push_back({100, 1, memory::OpKind::kCompute, 0, 0});
+    ops.push_back(end());
+  }
+  Script script({ops});
+  const PlatformParams params = plain_machine();
+  SimulateOptions options;
+  options.length = {.warmup_operations = 10, .measured_operations = 200};
+  const LaneResult result = simulate(script, 1, std::span(&params, 1), options).front();
+  EXPECT_EQ(result.groups[0].operations, 200);
+  EXPECT_EQ(result.elapsed, 200 * 100 * kNs);
+}
+
+}  // namespace
+}  // namespace pmsim::machine
