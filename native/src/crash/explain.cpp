@@ -17,6 +17,7 @@ using memory::SimMemory;
 
 constexpr std::uint64_t kMostImages = 4096;  ///< looked at where lines depend on each other
 constexpr std::uint64_t kMostNested = 256;
+constexpr std::uint64_t kMostContents = 512;  ///< of one line
 
 /// Words of the image that are not as `memory` has them.
 std::uint64_t lost_words(const SimMemory& memory, const DurableImage& image) {
@@ -55,12 +56,9 @@ DurableImage fewest_lost(const SimMemory& memory, DurableImage image,
       ++cell;
     }
   }
-  const auto cells = tracker.cells(~std::uint64_t{0} >> 1);
-  if (!cells)
-    return image;
   for (CellBytes& cell : image) {
-    const auto found = std::ranges::find(*cells, cell.address, &memory::UncertainCell::address);
-    if (found == cells->end())
+    const auto found = tracker.cell(cell.address, kMostContents);
+    if (!found)
       continue;
     for (const auto& content : found->contents) {
       const CellBytes other{cell.address, content.bytes};

@@ -230,19 +230,70 @@ bool DurabilityTracker::legal(const Choices& choices) const {
   });
 }
 
+void DurabilityTracker::keep_distinct(UncertainCell& cell) const {
+  std::vector<UncertainCell::Content> distinct;
+  for (UncertainCell::Content& content : cell.contents) {
+    const bool seen = std::ranges::any_of(distinct, [&](const UncertainCell::Content& other) {
+      return other.bytes == content.bytes && (clflushes_.empty() || other.choice == content.choice);
+    });
+    if (!seen)
+      distinct.push_back(std::move(content));
+  }
+  cell.contents = std::move(distinct);
+}
+
+std::optional<UncertainCell> DurabilityTracker::cell_of(Address address, const Line& line,
+                                                        std::uint64_t limit) const {
+  const std::size_t ordered = ordered_in(line.pending);
+  const auto free =
+      static_cast<std::size_t>(std::ranges::count_if(line.pending, [](const Store& s) { return s.is_free(); }));
+  if (free > kMostFree || (ordered + 1) > (limit >> free))
+    return std::nullopt;
+  UncertainCell cell{address, true, {}};
+  Choice choice(line.pending.size());
+  for (std::uint64_t subset = 0; subset < (std::uint64_t{1} << free); ++subset) {
+    for (std::size_t prefix = 0; prefix <= ordered; ++prefix) {
+      std::size_t bit = 0;
+      std::size_t left = prefix;
+      for (std::size_t index = 0; index < choice.size(); ++index) {
+        if (line.pending[index].is_free()) {
+          choice[index] = (subset >> bit++ & 1) != 0;
+        } else if (line.pending[index].sure) {
+          choice[index] = true;
+        } else {
+          choice[index] = left > 0;
+          left -= left > 0 ? 1 : 0;
+        }
+      }
+      if (!closed(line, choice))
+        continue;
+      const auto bytes = replay(line, choice);
+      cell.contents.push_back({{bytes.begin(), bytes.end()}, is_coupled() ? choice : Choice()});
+    }
+  }
+  keep_distinct(cell);
+  return cell;
+}
+
+UncertainCell DurabilityTracker::cell_of(Address address, const std::vector<SectorBytes>& versions) {
+  UncertainCell cell{address, false, {}};
+  for (const SectorBytes& version : versions)
+    cell.contents.push_back({{version.begin(), version.end()}, {}});
+  return cell;
+}
+
+std::optional<UncertainCell> DurabilityTracker::cell(Address address, std::uint64_t limit) const {
+  if (const auto line = lines_.find(address); line != lines_.end())
+    return cell_of(address, line->second, limit);
+  if (const auto sector = sectors_.find(address); sector != sectors_.end())
+    return cell_of(address, sector->second);
+  return std::nullopt;
+}
+
 std::optional<std::vector<UncertainCell>> DurabilityTracker::cells(std::uint64_t limit) const {
   std::vector<UncertainCell> result;
   std::uint64_t combinations = 1;
   const auto add = [&](UncertainCell cell) {
-    std::vector<UncertainCell::Content> distinct;
-    for (UncertainCell::Content& content : cell.contents) {
-      const bool seen = std::ranges::any_of(distinct, [&](const UncertainCell::Content& other) {
-        return other.bytes == content.bytes && (clflushes_.empty() || other.choice == content.choice);
-      });
-      if (!seen)
-        distinct.push_back(std::move(content));
-    }
-    cell.contents = std::move(distinct);
     if (combinations > limit / cell.contents.size())
       return false;
     combinations *= cell.contents.size();
@@ -250,40 +301,13 @@ std::optional<std::vector<UncertainCell>> DurabilityTracker::cells(std::uint64_t
     return true;
   };
   for (const auto& [address, line] : lines_) {
-    const std::size_t ordered = ordered_in(line.pending);
-    const auto free = static_cast<std::size_t>(
-        std::ranges::count_if(line.pending, [](const Store& s) { return s.is_free(); }));
-    if (free > kMostFree || (ordered + 1) > (limit >> free))
-      return std::nullopt;
-    UncertainCell cell{address, true, {}};
-    Choice choice(line.pending.size());
-    for (std::uint64_t subset = 0; subset < (std::uint64_t{1} << free); ++subset) {
-      for (std::size_t prefix = 0; prefix <= ordered; ++prefix) {
-        std::size_t bit = 0;
-        std::size_t left = prefix;
-        for (std::size_t index = 0; index < choice.size(); ++index) {
-          if (line.pending[index].is_free()) {
-            choice[index] = (subset >> bit++ & 1) != 0;
-          } else if (line.pending[index].sure) {
-            choice[index] = true;
-          } else {
-            choice[index] = left > 0;
-            left -= left > 0 ? 1 : 0;
-          }
-        }
-        if (!closed(line, choice))
-          continue;
-        const auto bytes = replay(line, choice);
-        cell.contents.push_back({{bytes.begin(), bytes.end()}, is_coupled() ? choice : Choice()});
-      }
-    }
-    if (!add(std::move(cell)))
+    std::optional<UncertainCell> cell = cell_of(address, line, limit);
+    if (!cell || !add(std::move(*cell)))
       return std::nullopt;
   }
   for (const auto& [address, versions] : sectors_) {
-    UncertainCell cell{address, false, {}};
-    for (const SectorBytes& version : versions)
-      cell.contents.push_back({{version.begin(), version.end()}, {}});
+    UncertainCell cell = cell_of(address, versions);
+    keep_distinct(cell);
     if (!add(std::move(cell)))
       return std::nullopt;
   }

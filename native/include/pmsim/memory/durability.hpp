@@ -90,6 +90,8 @@ class DurabilityTracker {
   /// The uncertain cells; one content of each makes a legal image, unless is_coupled(). Nothing when more than
   /// `limit` combinations exist.
   [[nodiscard]] std::optional<std::vector<UncertainCell>> cells(std::uint64_t limit) const;
+  /// One of them, or nothing where it has more than `limit` contents or nothing uncertain.
+  [[nodiscard]] std::optional<UncertainCell> cell(Address address, std::uint64_t limit) const;
   /// Whether a clflush ties lines to each other, so that only enumerate() and sample() know what is legal.
   [[nodiscard]] bool is_coupled() const noexcept { return !clflushes_.empty(); }
 
@@ -145,6 +147,10 @@ class DurabilityTracker {
   void begin_segment();
   /// Whether every durable store of the line has the stores that come first with it.
   [[nodiscard]] static bool closed(const Line& line, const Choice& choice);
+  [[nodiscard]] std::optional<UncertainCell> cell_of(Address address, const Line& line,
+                                                     std::uint64_t limit) const;
+  [[nodiscard]] static UncertainCell cell_of(Address address, const std::vector<SectorBytes>& versions);
+  void keep_distinct(UncertainCell& cell) const;
   static void draw(const Line& line, Random& random, Choice& choice);
   /// Adds those stores.
   static void close(const Line& line, Choice& choice);

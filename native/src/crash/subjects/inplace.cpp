@@ -188,8 +188,8 @@ std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
   return std::make_unique<InPlaceSubject<Block>>(kAll, seed, scale);
 }
 
-/// In-place updates by log have the persistence points of their log, too. Two of these matter to other users of
-/// a log only.
+/// In-place updates by log have the persistence points of their log, too. One of these matters to other users
+/// of a log only.
 constexpr auto kLoggedSites = [] {
   using blocks::log::FileHeader;
   using blocks::log::PopLog;
@@ -199,9 +199,6 @@ constexpr auto kLoggedSites = [] {
   next = std::copy(PopLog::kSites.begin(), PopLog::kSites.end(), next);
   std::copy(FileHeader::kSites.begin(), FileHeader::kSites.end(), next);
   for (blocks::SiteInfo& site : sites) {
-    if (site.id == FileHeader::kFormatOrder)
-      site.redundant =
-          "PopLog has no key, and a log whose head is still 0 is as empty as one that begins elsewhere";
     if (site.id == FileHeader::kFormatFence)
       site.redundant =
           "no record is written before the first append, whose fence waits for the file header, too";
