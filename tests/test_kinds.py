@@ -45,6 +45,13 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
             for name in ("bandwidth_gb_s", "alone_gb_s", "slowdown")
         },
     ),
+    "page-flush": (
+        {"technique", "dirty_lines", "threads", "page_size", "pages", "spare_slots"}
+        | {"order", "write", "barriers", "prefetcher"},
+        {"ops_per_s", "bandwidth_gb_s", "barriers_per_op", "fences_per_op", "lines_written_per_op"}
+        | {"media_blocks_written_per_op"}
+        | LATENCIES,
+    ),
     "block": (
         {"operation", "pattern", "access_size", "threads", "region_size"},
         {"operations_per_s", "bandwidth_gb_s"} | LATENCIES,
@@ -61,6 +68,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
     ),
 }
 QUICK: dict[str, dict[str, Any]] = {
+    "page-flush": {"pages": 64},
     "mixed": {
         "groups": [{"task": "read", "threads": 2}, {"task": "write", "threads": 1}],
         "region_size": "64 MiB",

@@ -12,12 +12,14 @@ from pmsim.kinds.latency import Latency
 from pmsim.kinds.log import Log
 from pmsim.kinds.mixed import Mixed
 from pmsim.kinds.operations import Operations
+from pmsim.kinds.page_flush import PageFlush
 from pmsim.kinds.persist import Persist
 
 _ALL: tuple[Kind[Any], ...] = (
     *(Bandwidth(), Latency(), Persist(), Operations(), Mixed(), Block()),
     InPlace(),
     Log(),
+    PageFlush(),
 )
 
 KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in _ALL}

@@ -97,6 +97,7 @@ LineSizeOrZero = Annotated[int, BeforeValidator(_size(0, LINE_BYTES)), Measures(
 #: A whole number of 512-byte sectors, at most 16 MiB.
 SectorSize = Annotated[int, BeforeValidator(_size(512, 512, 2**24)), Measures(Quantity.SIZE)]
 Dimms = Annotated[int | Literal["all"], PlainValidator(_or_word("all", _count)), Measures(Quantity.COUNT)]
+CountOrAll = Dimms
 PageSize = Annotated[
     int | Literal["platform"], PlainValidator(_or_word("platform", _page_size)), Measures(Quantity.SIZE)
 ]

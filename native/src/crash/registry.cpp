@@ -14,6 +14,18 @@ extern const SubjectKind kInPlaceLog;
 extern const SubjectKind kInPlaceFam;
 std::vector<const SubjectKind*> log_subjects();
 
+// Page propagation.
+extern const SubjectKind kPageCow;
+extern const SubjectKind kPageCowClwb;
+extern const SubjectKind kPageCowLoad;
+extern const SubjectKind kPageCowInvalidate;
+extern const SubjectKind kPageCowInvalidateClwb;
+extern const SubjectKind kPageMicroLog;
+extern const SubjectKind kPageMicroLogClwb;
+extern const SubjectKind kPageHybrid;
+extern const SubjectKind kPageChecksum;
+extern const SubjectKind kPageChecksumClwb;
+
 std::span<const SubjectKind* const> subject_kinds() noexcept {
   static const std::vector<const SubjectKind*> kinds = [] {
     std::vector<const SubjectKind*> all{
@@ -21,6 +33,16 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kInPlaceCow,
         &kInPlaceLog,
         &kInPlaceFam,
+        &kPageCow,
+        &kPageCowClwb,
+        &kPageCowLoad,
+        &kPageCowInvalidate,
+        &kPageCowInvalidateClwb,
+        &kPageMicroLog,
+        &kPageMicroLogClwb,
+        &kPageHybrid,
+        &kPageChecksum,
+        &kPageChecksumClwb,
     };
     for (const SubjectKind* log : log_subjects())
       all.push_back(log);

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "pmsim/core/error.hpp"
-#include "pmsim/trace/crc32c.hpp"
+#include "pmsim/core/crc32c.hpp"
 #include "pmsim/trace/sources.hpp"
 
 namespace pmsim::trace {

@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "pmsim/core/error.hpp"
-#include "pmsim/trace/crc32c.hpp"
+#include "pmsim/core/crc32c.hpp"
 
 namespace pmsim::trace {
 

@@ -17,6 +17,7 @@ constexpr std::array kKinds{
     WorkloadKind{"interleave", make_interleave},
     WorkloadKind{"in-place", make_in_place},
     WorkloadKind{"log", make_log},
+    WorkloadKind{"page-flush", make_page_flush},
 };
 
 }  // namespace

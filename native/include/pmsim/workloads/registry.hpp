@@ -38,6 +38,8 @@ std::unique_ptr<Workload> make_mixed(Parameters& parameters, const machine::Plat
                                      std::uint64_t seed);
 std::unique_ptr<Workload> make_interleave(Parameters& parameters, const machine::PlatformParams& platform,
                                           std::uint64_t seed);
+std::unique_ptr<Workload> make_page_flush(Parameters& parameters, const machine::PlatformParams& platform,
+                                          std::uint64_t seed);
 std::unique_ptr<Workload> make_block(Parameters& parameters, const machine::PlatformParams& platform,
                                      std::uint64_t seed);
 std::unique_ptr<Workload> make_in_place(Parameters& parameters, const machine::PlatformParams& platform,

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "pmsim/blocks/page/layout.hpp"
+#include "pmsim/blocks/page/versioned_slots.hpp"
+#include "pmsim/blocks/site.hpp"
+
+namespace pmsim::blocks::page {
+
+/// The micro logs of a page store, one for each writer (paper, sec. 3.2.3, Listing 1 right): the dirty lines of
+/// a page go to the log and then, in place, to the page's slot. Four persistency barriers; each dirty line is
+/// written twice.
+///
+/// Layout of a log: pid (8 bytes; page + 1, 0: invalid), pvn (8), slot (8), the set of lines as a bit mask (32
+/// bytes for 256 lines: all on one cache line), and from the next 256-byte block on the lines themselves,
+/// ascending.
+///
+/// What is durable when. The log is invalid before its content changes; the content is complete before it is
+/// valid; it is valid before the slot changes; the slot is complete before flush() returns. The log stays valid
+/// until the writer's next flush: recovery applies every valid log, whatever the state of its slot.
+///
+/// Two hazards that the paper does not state, both made impossible here:
+///  - The page moves on by copy on write (hybrid) while its log is still valid: replayed, the log would put old
+///    lines over a newer version. A log therefore names slot and pvn, and is applied only while the slot's
+///    header says the same page and version; a moved page has another.
+///  - Another writer logs the page: two valid logs for one version, and recovery cannot know their order. The
+///  later
+///    writer first invalidates the other log; the fence after the invalidation of its own covers both. While a
+///    page changes its writer, the old one must not be flushing.
+class MicroLogs {
+ public:
+  static constexpr Site kInvalidFlush = 340;
+  static constexpr Site kInvalidFence = 341;
+  static constexpr Site kContentFlush = 342;
+  static constexpr Site kHeadFlush = 343;
+  static constexpr Site kContentFence = 344;
+  static constexpr Site kValidFlush = 345;
+  static constexpr Site kValidFence = 346;
+  static constexpr Site kPageFlush = 347;
+  static constexpr Site kPageFence = 348;
+  static constexpr Site kForeignFlush = 349;
+  static constexpr std::array kSites{
+      SiteInfo{kInvalidFlush, "micro log: write back the invalid pid", {}},
+      SiteInfo{kInvalidFence, "micro log: persist the invalid pid before the content changes", {}},
+      SiteInfo{
+          kHeadFlush, "micro log: write back version, slot and the set of lines",
+          "they share the line of the pid that follows, whose write-back takes them along (pages of up to 320 "
+          "lines); the paper's persist(plog) names them, and timing follows the paper"},
+      SiteInfo{kContentFence, "micro log: persist the content before the log is valid", {}},
+      SiteInfo{kValidFlush, "micro log: write back the valid pid", {}},
+      SiteInfo{kValidFence, "micro log: persist the valid pid before the page changes", {}},
+      SiteInfo{kPageFence, "micro log: persist the page, in recovery too, before the log may be invalid", {}},
+      SiteInfo{kForeignFlush, "micro log: write back the invalid pid of another writer's log of the page", {}},
+  };
+  static constexpr std::array kStoreSites{
+      SiteInfo{kContentFlush, "micro log: write back a line of the content", {}},
+      SiteInfo{kPageFlush, "micro log: write back a line of the page", {}},
+      kSites[0],
+      kSites[1],
+      kSites[2],
+      kSites[3],
+      kSites[4],
+      kSites[5],
+      kSites[6],
+      kSites[7]};
+
+  template <memory::Memory M>
+  MicroLogs(M& memory, const StoreOptions& options)
+      : options_(options), names_(options.writers, 0), logged_by_(options.pages, 0) {
+    base_ = memory.allocate(memory::Medium::kPmem, options.writers * stride(),
+                            {.name = "micro logs", .alignment = 1 << 21});
+  }
+
+  /// Writes the dirty lines of a page that lies in a slot, in place.
+  template <memory::Memory M>
+  void flush(M& memory, std::uint32_t writer, const VersionedSlots& slots, PageId page, const Frame& frame) {
+    const Mapping& mapping = slots.at(page);
+    ensure(mapping.slot != kNoSlot, "micro log: a page that was never written has no slot to change");
+    const std::uint32_t other = logged_by_[page];
+    if (other != 0 && other != writer + 1 && names_[other - 1] == page + 1)
+      invalidate(memory, other - 1, kForeignFlush);
+
+    const Address log = head(writer);
+    invalidate(memory, writer, kInvalidFlush);
+    fence(memory, kInvalidFence);
+
+    memory.template store<std::uint64_t>(log + kPvn, mapping.pvn);
+    memory.template store<std::uint64_t>(log + kSlot, mapping.slot);
+    for (std::uint32_t word = 0; word < mask_words(); ++word)
+      memory.template store<std::uint64_t>(log + kMask + word * 8, frame.dirty.word(word));
+    Address to = log + kContent;
+    frame.dirty.for_each([&](std::uint32_t line) {
+      copy_line(memory, to, frame.data + line * kLineBytes, options_.write, kContentFlush);
+      to += kLineBytes;
+    });
+    memory.flush(log, head_bytes(), memory::FlushKind::kClwb, kHeadFlush);
+    fence(memory, kContentFence);
+
+    memory.template store<std::uint64_t>(log + kPid, page + 1);
+    memory.flush(log, kLineBytes, memory::FlushKind::kClwb, kValidFlush);
+    fence(memory, kValidFence);
+    names_[writer] = page + 1;
+    logged_by_[page] = writer + 1;
+
+    apply(memory, slots.area().payload(mapping.slot), frame.dirty,
+          [&](std::uint32_t line) { return frame.data + line * kLineBytes; });
+  }
+
+  /// Applies every valid log to the slot that it names, unless that holds another page or version by now. When
+  /// it returns, what it applied is durable. The logs stay valid; doing it again changes nothing.
+  template <memory::Memory M>
+  void recover(M& memory, const SlotArea& area) {
+    std::ranges::fill(logged_by_, 0);
+    for (std::uint32_t writer = 0; writer < options_.writers; ++writer) {
+      const Address log = head(writer);
+      const auto pid = memory.template load<std::uint64_t>(log + kPid);
+      names_[writer] = pid;
+      if (pid == 0)
+        continue;
+      const auto slot = memory.template load<std::uint64_t>(log + kSlot);
+      if (pid > options_.pages || slot >= area.slots)
+        throw ConfigError("page store: a micro log names page " + std::to_string(pid - 1) + " in slot " +
+                          std::to_string(slot) + "; recover with the options it was made with");
+      const auto place = static_cast<SlotId>(slot);
+      if (memory.template load<std::uint64_t>(area.pid(place)) != pid ||
+          memory.template load<std::uint64_t>(area.pvn(place)) !=
+              memory.template load<std::uint64_t>(log + kPvn)) {
+        names_[writer] = 0;  // the page has moved on
+        continue;
+      }
+      logged_by_[pid - 1] = writer + 1;
+      LineMask lines;
+      for (std::uint32_t word = 0; word < mask_words(); ++word)
+        lines.set_word(word, memory.template load<std::uint64_t>(log + kMask + word * 8));
+      Address next = log + kContent;
+      apply(memory, area.payload(place), lines,
+            [&](std::uint32_t) { return std::exchange(next, next + kLineBytes); });
+    }
+  }
+
+ private:
+  static constexpr Address kPid = 0;
+  static constexpr Address kPvn = 8;
+  static constexpr Address kSlot = 16;
+  static constexpr Address kMask = 24;
+  static constexpr Address kContent = 256;
+
+  [[nodiscard]] std::uint32_t mask_words() const noexcept {
+    return (options_.lines() + kMaskBits - 1) / kMaskBits;
+  }
+  [[nodiscard]] std::uint64_t head_bytes() const noexcept { return kMask + mask_words() * 8; }
+  [[nodiscard]] std::uint64_t stride() const noexcept {
+    return kContent + (options_.page_bytes + 255) / 256 * 256;
+  }
+  [[nodiscard]] Address head(std::uint32_t writer) const noexcept { return base_ + writer * stride(); }
+
+  /// Copies lines into a page and persists them: the last step of a flush, and of recovery.
+  template <memory::Memory M, typename Source>
+  void apply(M& memory, Address payload, const LineMask& lines, Source&& source) const {
+    lines.for_each([&](std::uint32_t line) {
+      copy_line(memory, payload + line * kLineBytes, source(line), options_.write, kPageFlush);
+    });
+    fence(memory, kPageFence);
+  }
+  template <memory::Memory M>
+  void invalidate(M& memory, std::uint32_t writer, Site flush) {
+    memory.template store<std::uint64_t>(head(writer) + kPid, 0);
+    memory.flush(head(writer), kLineBytes, memory::FlushKind::kClwb, flush);
+    names_[writer] = 0;
+  }
+  template <memory::Memory M>
+  void fence(M& memory, Site site) const {
+    if (options_.barriers)
+      memory.sfence(site);
+  }
+
+  StoreOptions options_;
+  Address base_ = 0;
+  std::vector<std::uint64_t> names_;      ///< pid in each log; 0: invalid or out of date
+  std::vector<std::uint32_t> logged_by_;  ///< 1 + writer whose log named the page last; 0: none
+};
+
+}  // namespace pmsim::blocks::page

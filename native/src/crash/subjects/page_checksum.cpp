@@ -1,0 +1,153 @@
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "page_model.hpp"
+#include "pmsim/blocks/page/checksum.hpp"
+
+namespace pmsim::crash {
+
+namespace {
+
+using blocks::page::ChecksumStore;
+using blocks::page::Line;
+using blocks::page::StoreOptions;
+using blocks::page::Write;
+using page::Frame;
+using page::LineMask;
+using page::PageId;
+using page::PageModel;
+using page::RecoveredPages;
+using page::Shape;
+
+/// Checksummed pages: the promise is that of the log. Flushes, snapshots and truncation must not change a page.
+class ChecksumSubject final : public Subject {
+ public:
+  ChecksumSubject(std::uint64_t seed, const Shape& shape, Write write)
+      : shape_(shape), write_(write), model_(shape.pages, shape.page_bytes) {
+    Random random(seed);
+    LineMask all;
+    all.set_first(shape.page_bytes / blocks::page::kLineBytes);
+    // Every few changes the pages are flushed, get a snapshot each, and the log is cut: its ring is reused.
+    while (steps_.size() < shape.operations) {
+      for (PageId page = 0; page < shape.pages; ++page) {
+        steps_.push_back({Step::kUpdate, page, static_cast<std::uint32_t>(random.below(all.count()))});
+        steps_.push_back({Step::kFlush, page, 0});
+        steps_.push_back({Step::kSnapshot, page, 0});
+      }
+      steps_.push_back({Step::kTruncate, 0, 0});
+    }
+    steps_.push_back({Step::kUpdate, 0, 0});
+    steps_.push_back({Step::kUpdate, 1, 0});
+  }
+
+  void create(memory::SimMemory& memory) override {
+    const StoreOptions options{.page_bytes = shape_.page_bytes, .pages = shape_.pages, .write = write_};
+    const memory::Address data = memory.allocate(memory::Medium::kDram, shape_.pages * shape_.page_bytes);
+    for (PageId page = 0; page < shape_.pages; ++page) {
+      Frame frame{.data = data + page * shape_.page_bytes, .dirty = {}, .resident = {}};
+      frame.resident.set_first(options.lines());
+      frames_.push_back(frame);
+    }
+    store_.emplace(memory, options, 2 * shape_.pages - 1);
+  }
+
+  [[nodiscard]] std::uint32_t operations() const override { return static_cast<std::uint32_t>(steps_.size()); }
+
+  void run(memory::SimMemory& memory, std::uint32_t index) override {
+    const auto [kind, page, number] = steps_[index];
+    Frame& frame = frames_[page];
+    switch (kind) {
+      case Step::kUpdate: {
+        LineMask lines;
+        lines.set(number);
+        model_.change(page, lines, index + 1);
+        Line content;
+        std::memcpy(content.data(), model_.content(page).data() + number * blocks::page::kLineBytes,
+                    content.size());
+        model_.begin(page);
+        store_->update(memory, page, number, content, frame);
+        model_.acknowledge();
+        break;
+      }
+      case Step::kFlush:
+        store_->flush(memory, page, frame);
+        break;
+      case Step::kSnapshot:
+        store_->snapshot(memory, page, frame);
+        break;
+      case Step::kTruncate:
+        store_->truncate(memory);
+        break;
+    }
+  }
+
+  [[nodiscard]] std::unique_ptr<Recovered> recover(memory::SimMemory& memory) const override {
+    ChecksumStore store = *store_;
+    std::vector<Frame> frames = frames_;
+    auto found = std::make_unique<RecoveredPages>();
+    found->pages.resize(shape_.pages);
+    store.recover(memory, frames);
+    for (PageId page = 0; page < shape_.pages; ++page) {
+      take_page(memory, store.home(), static_cast<blocks::page::SlotId>(page), page, *found);
+      page::Bytes frame(shape_.page_bytes);
+      memory.peek(frames[page].data, frame);
+      if (frame != found->pages[page])
+        found->problem = "page " + std::to_string(page) + " in DRAM is not the one in its slot";
+      // A page that nobody has changed yet reads as zeros.
+      if (!model_.exists(page) && found->pages[page] == page::Bytes(shape_.page_bytes))
+        found->pages[page].clear();
+    }
+    return found;
+  }
+
+  [[nodiscard]] std::string check(const Recovered& recovered, memory::SimMemory&) const override {
+    return model_.check(static_cast<const RecoveredPages&>(recovered));
+  }
+
+  [[nodiscard]] std::string describe(std::uint32_t index) const override {
+    const auto [kind, page, number] = steps_[index];
+    const std::string name = "page " + std::to_string(page);
+    switch (kind) {
+      case Step::kUpdate:
+        return "change line " + std::to_string(number) + " of " + name;
+      case Step::kFlush:
+        return "flush " + name;
+      case Step::kSnapshot:
+        return "renew the snapshot of " + name;
+      default:
+        return "truncate the log";
+    }
+  }
+
+ private:
+  struct Step {
+    enum Kind : std::uint8_t { kUpdate, kFlush, kSnapshot, kTruncate } kind;
+    PageId page;
+    std::uint32_t line;
+  };
+
+  Shape shape_;
+  Write write_;
+  PageModel model_;
+  std::vector<Step> steps_;
+  std::vector<Frame> frames_;
+  std::optional<ChecksumStore> store_;
+};
+
+template <Write kWrite, std::uint32_t kSmallBytes>
+std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
+  return std::make_unique<ChecksumSubject>(seed, page::shape_of(scale, kSmallBytes), kWrite);
+}
+
+}  // namespace
+
+extern const SubjectKind kPageChecksum;
+extern const SubjectKind kPageChecksumClwb;
+
+const SubjectKind kPageChecksum{"page-checksum", "pages validated by CRC-32C, repaired from snapshot and log",
+                                ChecksumStore::kSites, make<Write::kStream, 64>};
+const SubjectKind kPageChecksumClwb{"page-checksum-clwb", "checksummed pages with stores and clwb",
+                                    ChecksumStore::kStoreSites, make<Write::kStoreFlush, 128>};
+
+}  // namespace pmsim::crash

@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pmsim/blocks/page/driver.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace pmsim::workloads {
+
+namespace {
+
+using blocks::page::CostModel;
+using blocks::page::DriverOptions;
+using blocks::page::kTechniqueNames;
+using blocks::page::PageFlushDriver;
+using blocks::page::StoreOptions;
+using blocks::page::Technique;
+using blocks::page::Write;
+
+/// The device figures of the hybrid's cost model, from the parameters of the platform alone.
+CostModel costs_of(const machine::PlatformParams& platform) {
+  const machine::CoreParams& core = platform.core;
+  const std::int64_t read = core.shared_read_latency + platform.dram.row_hit_latency +
+                            platform.dram.row_miss_penalty + platform.dram.read_burst;
+  const std::int64_t write = core.stream_delay + core.shared_write_latency;
+  return {.stream_line = std::max(core.stream_hold, write) / core.line_fill_buffers,
+          .read_line = read / core.line_fill_buffers,
+          .persist = write + core.fence_latency,
+          .repeat = platform.pmem.reread_delay + platform.pmem.buffer_latency + core.shared_read_latency,
+          .block_write = platform.pmem.media_write_service / std::max<std::int64_t>(1, platform.pmem.dimms),
+          .lines_per_block = static_cast<std::uint32_t>(
+              std::max<std::int64_t>(1, platform.pmem.block_size / memory::kLineBytes))};
+}
+
+/// Page propagation (Fig. 7 of the building-blocks paper): each thread flushes the pages of its part of the
+/// store, one after the other.
+class PageFlush final : public Workload {
+ public:
+  PageFlush(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
+      : memory_(capacities_of(platform)),
+        options_(options_from(parameters, platform, seed)),
+        driver_(memory_, options_) {
+    const auto threads = static_cast<std::int64_t>(options_.store.writers);
+    length_ = {std::max<std::int64_t>(300, 30 * threads), std::max<std::int64_t>(2'000, 250 * threads)};
+  }
+
+  [[nodiscard]] std::uint32_t threads() const override { return options_.store.writers; }
+  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return driver_.pmem_bytes(); }
+
+  void refill(std::uint32_t thread, memory::Stream& stream) override {
+    memory_.attach(stream, thread);
+    memory_.operation_begin();
+    driver_.operation(memory_, thread);
+    stream.push(memory::OpKind::kOperationEnd, 0, options_.store.page_bytes);
+  }
+
+ private:
+  static DriverOptions options_from(Parameters& parameters, const machine::PlatformParams& platform,
+                                    std::uint64_t seed) {
+    const std::string technique =
+        parameters.choice("technique", {kTechniqueNames.begin(), kTechniqueNames.end()});
+    const auto number = [&](std::string_view name, std::int64_t minimum, std::int64_t maximum) {
+      return parameters.number(name, minimum, maximum);
+    };
+    DriverOptions options{
+        .store = {.page_bytes = static_cast<std::uint32_t>(number("page_size", 64, 65536)),
+                  .pages = static_cast<std::uint64_t>(number("pages", 1, std::int64_t{1} << 24)),
+                  .writers = static_cast<std::uint32_t>(number("threads", 1, 1024)),
+                  .spare_slots = static_cast<std::uint32_t>(number("spare_slots", 1, 1 << 20)),
+                  .write = parameters.choice("write", {"ntstore", "store+clwb"}) == "ntstore"
+                               ? Write::kStream
+                               : Write::kStoreFlush,
+                  .barriers = number("barriers", 0, 1) != 0},
+        .technique =
+            static_cast<Technique>(std::ranges::find(kTechniqueNames, technique) - kTechniqueNames.begin()),
+        .dirty_lines = static_cast<std::uint32_t>(number("dirty_lines", 1, 1024)),
+        .random_order = parameters.choice("order", {"sequential", "random"}) == "random",
+        .costs = costs_of(platform),
+        .seed = seed};
+    return options;
+  }
+
+  memory::SimMemory memory_;
+  DriverOptions options_;
+  PageFlushDriver<memory::SimMemory> driver_;
+  machine::RunLength length_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_page_flush(Parameters& parameters, const machine::PlatformParams& platform,
+                                          std::uint64_t seed) {
+  return std::make_unique<PageFlush>(parameters, platform, seed);
+}
+
+}  // namespace pmsim::workloads
