@@ -52,6 +52,13 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"media_blocks_written_per_op"}
         | LATENCIES,
     ),
+    "interleave": (
+        {"operation", "interleave", "group_size", "fence", "first_flush", "memory", "region_size", "threads"}
+        | {"cpu_cycles"},
+        {"ops_per_s", "speedup", "time_per_op_ns", "suspensions_per_op"}
+        | {"barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"}
+        | LATENCIES,
+    ),
     "block": (
         {"operation", "pattern", "access_size", "threads", "region_size"},
         {"operations_per_s", "bandwidth_gb_s"} | LATENCIES,

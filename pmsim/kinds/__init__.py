@@ -8,6 +8,7 @@ from pmsim.kinds.bandwidth import Bandwidth
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric
 from pmsim.kinds.block import Block
 from pmsim.kinds.in_place import InPlace
+from pmsim.kinds.interleave import Interleave
 from pmsim.kinds.latency import Latency
 from pmsim.kinds.log import Log
 from pmsim.kinds.mixed import Mixed
@@ -20,6 +21,7 @@ _ALL: tuple[Kind[Any], ...] = (
     InPlace(),
     Log(),
     PageFlush(),
+    Interleave(),
 )
 
 KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in _ALL}

@@ -73,7 +73,7 @@ RULES: dict[str, Rule] = {
     "stated": _rule("absolute ratio", "stated", "any other number stated without reservation", 0.10),
     "stated-elsewhere": _rule("absolute", "stated", "stated for a machine that was never fitted", 0.15),
     "stated-above-device": _rule("absolute ratio", "stated", "stated for an unfitted algorithm", 0.15),
-    "approx": _rule("absolute ratio", "approx", "a number given as 'about', 'around' or 'at least'", 0.25),
+    "approx": _rule("absolute ratio crossover", "approx", "given as 'about', 'around' or 'at least'", 0.25),
     "near-one": _rule("ratio", "approx", "an approximate ratio near one", absolute=0.10),
     "count": _rule("exact", "stated qualitative", "a structural count, seen through a sample", 0.02),
     "ordering": _rule("ordering exact", "stated qualitative", "an ordering must hold exactly; ~ within 15 %"),

@@ -38,9 +38,13 @@ def test_every_series_and_measure_is_used(family: tuple[str, Suite]) -> None:
     assert {name for claim in suite.claim for name in suite.series_of(claim)} == set(suite.series)
 
 
+#: At most one CPU cost of a family is calibrated, on one number.
+CALIBRATED = {"coro": ["coro-lookup-speedup-dram"]}
+
+
 def test_blocks_are_predicted(family: tuple[str, Suite]) -> None:
     calibrated = [claim.id for claim in family[1].claim if claim.checks and claim.use == "calibration"]
-    assert calibrated == []
+    assert calibrated == CALIBRATED.get(family[0], [])
 
 
 def test_the_families_make_one_suite(blocks: Suite) -> None:

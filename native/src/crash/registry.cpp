@@ -12,6 +12,8 @@ extern const SubjectKind kInPlaceWord;
 extern const SubjectKind kInPlaceCow;
 extern const SubjectKind kInPlaceLog;
 extern const SubjectKind kInPlaceFam;
+extern const SubjectKind kLeafInsert;
+extern const SubjectKind kLeafGroupInsert;
 std::vector<const SubjectKind*> log_subjects();
 
 // Page propagation.
@@ -29,20 +31,12 @@ extern const SubjectKind kPageChecksumClwb;
 std::span<const SubjectKind* const> subject_kinds() noexcept {
   static const std::vector<const SubjectKind*> kinds = [] {
     std::vector<const SubjectKind*> all{
-        &kInPlaceWord,
-        &kInPlaceCow,
-        &kInPlaceLog,
-        &kInPlaceFam,
-        &kPageCow,
-        &kPageCowClwb,
-        &kPageCowLoad,
-        &kPageCowInvalidate,
-        &kPageCowInvalidateClwb,
-        &kPageMicroLog,
-        &kPageMicroLogClwb,
-        &kPageHybrid,
-        &kPageChecksum,
-        &kPageChecksumClwb,
+        &kInPlaceWord,     &kInPlaceCow,        &kInPlaceLog,
+        &kInPlaceFam,      &kPageCow,           &kPageCowClwb,
+        &kPageCowLoad,     &kPageCowInvalidate, &kPageCowInvalidateClwb,
+        &kPageMicroLog,    &kPageMicroLogClwb,  &kPageHybrid,
+        &kPageChecksum,    &kPageChecksumClwb,  &kLeafInsert,
+        &kLeafGroupInsert,
     };
     for (const SubjectKind* log : log_subjects())
       all.push_back(log);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "pmsim/blocks/index/driver.hpp"
@@ -69,7 +71,7 @@ class InterleaveWorkload final : public Workload {
     const std::int64_t loads = std::clamp<std::int64_t>(
         std::max(3 * entry_lines, cached_lines(platform, options_.threads) / 2), 1'000, kLongestWarmup);
     for (std::uint32_t thread = 0; thread < options_.threads; ++thread) {
-      threads_.push_back({Random(mix64(seed) - thread), loads / options_.threads});
+      threads_.push_back({Random(~mix64(seed) - thread), loads / options_.threads});
     }
     length_ = {loads + kSettling, kMeasured};
   }
@@ -77,6 +79,11 @@ class InterleaveWorkload final : public Workload {
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
   [[nodiscard]] machine::RunLength length() const override { return length_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
+
+  [[nodiscard]] std::map<std::string, double> facts() const override {
+    const auto operations = static_cast<double>(std::max<std::uint64_t>(calls_ * driver_.group(), 1));
+    return {{"suspensions_per_op", static_cast<double>(driver_.suspensions()) / operations}};
+  }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     Thread& state = threads_[thread];
@@ -88,6 +95,7 @@ class InterleaveWorkload final : public Workload {
     memory_.attach(stream, thread);
     memory_.operation_begin();
     driver_.operation(memory_, thread);
+    ++calls_;
     for (std::uint32_t operation = 0; operation < driver_.group(); ++operation) {
       stream.push(memory::OpKind::kOperationEnd, 0, kPairBytes);
     }
@@ -120,6 +128,7 @@ class InterleaveWorkload final : public Workload {
   std::uint64_t footprint_;
   std::vector<Thread> threads_;
   machine::RunLength length_;
+  std::uint64_t calls_ = 0;
 };
 
 }  // namespace

@@ -62,7 +62,11 @@ class InterleaveDriver {
            "a driver needs a thread and a group of 1 to 64");
     leaves_ = options.region_bytes / options.threads / FpTreeLeaf::kBytes;
     ensure(leaves_ > 0, "each thread needs room for a leaf");
-    base_ = memory.allocate(options.medium, options.region_bytes, {.name = "leaves", .alignment = 1 << 21});
+    base_ =
+        memory.allocate(options.medium, options.region_bytes,
+                        {.name = "leaves",
+                         .alignment = 1 << 21,
+                         .backing = options.fill_at_once ? memory::Backing::kBytes : memory::Backing::kSparse});
     for (std::uint32_t thread = 0; thread < options.threads; ++thread) {
       threads_.push_back(std::make_unique<Thread>(options, thread));
     }
