@@ -19,9 +19,13 @@ from pmsim.calibrate_tier import dram_as_second_tier, modules_as_second_tier
 from pmsim.errors import ConfigError
 from pmsim.host_machine import HostMachine, this_machine
 from pmsim.host_subjects import DeviceSubjects
-from pmsim.host_timing import DISTURBED, FULL, QUICK, Effort, Subject, Timing, time_benchmark
+from pmsim.host_timing import DISTURBED, FULL, QUICK, Effort, Subject, Timing, check_file, time_benchmark
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
+
+#: Rounds of each search: the step is x1.25, then halves.
+_ROUNDS = 5
+_QUICK_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,10 @@ def calibrate(
     ------
     ConfigError : not a machine that can be measured, or an unusable file.
     """
+    check_file(on)
     machine = this_machine()
     effort = QUICK if quick else FULL
+    rounds = _QUICK_ROUNDS if quick else _ROUNDS
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     draft = Draft(load_platform(base_of(machine)), machine, name, date)
     read_topology(draft, machine)
@@ -101,14 +107,14 @@ def calibrate(
     timings = _time(dram, effort, None, progress)
     read_last_level(draft, machine, effort, timings["idle read"].ns)
     read_flush(draft, machine, effort)
-    rows = _fit(draft, dram_steps(dram, timings, machine), dram, timings, progress)
+    rows = _fit(draft, dram_steps(dram, timings, machine), dram, timings, progress, rounds)
     dram_as_second_tier(draft)
     if on is not None:
         tier = DeviceSubjects(machine, effort, "pmem").all()
         timings = _time(tier, effort, on, progress)
         if timings["idle read"].is_dax:
             modules_as_second_tier(draft)
-        rows += _fit(draft, tier_steps(machine), tier, timings, progress)
+        rows += _fit(draft, tier_steps(machine), tier, timings, progress, rounds)
     draft.platform.check()
     warnings = _warnings(machine, rows, on)
     notes = f"Written by pmsim calibrate on {date}; flushes with {machine.flush()}. " + " ".join(
@@ -133,10 +139,11 @@ def _fit(
     subjects: Mapping[str, Subject],
     timings: Mapping[str, Timing],
     progress: Callable[[str], None],
+    rounds: int,
 ) -> list[Row]:
     for step in steps:
         progress(f"fitting {step.title}")
-        fit_step(draft, step, subjects, timings)
+        fit_step(draft, step, subjects, timings, rounds)
     seen = {name for step in steps for name in step.subjects}
     rows = []
     for subject in subjects.values():

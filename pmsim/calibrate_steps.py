@@ -10,7 +10,6 @@ from pmsim.host_machine import HostMachine
 from pmsim.host_timing import Subject, Timing
 from pmsim.platforms import Platform, find_field
 
-_ROUNDS = 5
 _ROUND_TRIP = (
     "assumed: a posted write leaves its buffer early; core.fence_latency holds the rest of a persist, "
     "until it is acknowledged"
@@ -103,7 +102,13 @@ def tier_steps(machine: HostMachine) -> list[Step]:
     ]
 
 
-def fit_step(draft: Draft, step: Step, subjects: Mapping[str, Subject], timings: Mapping[str, Timing]) -> None:
+def fit_step(
+    draft: Draft,
+    step: Step,
+    subjects: Mapping[str, Subject],
+    timings: Mapping[str, Timing],
+    rounds: int,
+) -> None:
     start = draft.platform
     for key, value in step.start.items():
         section, _, name = key.partition(".")
@@ -116,7 +121,7 @@ def fit_step(draft: Draft, step: Step, subjects: Mapping[str, Subject], timings:
         return sum(costs) / len(costs)
 
     parameters = [_candidate(key) for key in step.parameters]
-    found = search(start, parameters, cost_of, _ROUNDS)
+    found = search(start, parameters, cost_of, rounds)
     best, cost = found.platform, found.cost
     for parameter in parameters:
         # No factor leads to zero: a mechanism that this machine does not show is switched off.

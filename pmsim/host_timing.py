@@ -77,6 +77,21 @@ class Timing:
         return (self.high - self.low) / self.rate
 
 
+def check_file(on: Path | None) -> None:
+    """Refuse a file that cannot stand for memory, before anything is measured.
+
+    Raises
+    ------
+    ConfigError : a directory, or a file in a directory that does not exist.
+    """
+    if on is None:
+        return
+    if on.is_dir():
+        raise ConfigError(f"--on {on}: is a directory; name a file in it, which is created or overwritten")
+    if not on.absolute().parent.is_dir():
+        raise ConfigError(f"--on {on}: its directory does not exist; name a file in an existing one")
+
+
 def time_benchmark(
     benchmark: str, parameters: Mapping[str, Any], effort: Effort, on: Path | None = None
 ) -> Timing:
@@ -97,8 +112,6 @@ def time_benchmark(
     ------
     ConfigError : what cannot be measured here.
     """
-    if on is not None and on.is_dir():
-        raise ConfigError(f"--on {on}: is a directory; name a file in it, which is created or overwritten")
     measured = _native.host_measure(
         benchmark,
         dict(parameters),

@@ -11,7 +11,7 @@ from typing import Any
 from pmsim.errors import ConfigError, PmsimError
 from pmsim.host_blocks import chosen_blocks
 from pmsim.host_machine import HostMachine, this_machine
-from pmsim.host_timing import DISTURBED, FULL, QUICK, Subject, Timing, time_benchmark
+from pmsim.host_timing import DISTURBED, FULL, QUICK, Subject, Timing, check_file, time_benchmark
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 from pmsim.versions import native_build, native_version, package_version
@@ -171,6 +171,7 @@ def measure(
     ConfigError : unknown block or platform, or a machine or file that cannot be measured.
     """
     chosen = chosen_blocks(blocks)
+    check_file(on)
     machine = this_machine()
     likeness = load_platform(platform)
     effort = QUICK if quick else FULL

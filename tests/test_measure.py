@@ -78,7 +78,7 @@ def test_a_file_that_is_not_dax_is_measured_with_a_warning(profile, tmp_path, ca
         (["--platform", "tum-6212"], "unknown platform 'tum-6212'"),
         (["--out", "{folder}/file.txt/out"], "--out"),
         (["--on", "{folder}"], "is a directory; name a file in it"),
-        (["--on", "{folder}/absent/file"], "cannot be opened"),
+        (["--on", "{folder}/absent/file"], "its directory does not exist"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_status_2(profile, tmp_path, capsys, arguments, message):
