@@ -11,6 +11,7 @@
 
 #include "pmsim/blocks/inplace/atomic_word.hpp"
 #include "pmsim/blocks/inplace/cow.hpp"
+#include "pmsim/blocks/inplace/driver.hpp"
 #include "pmsim/blocks/inplace/fam.hpp"
 #include "pmsim/blocks/inplace/log.hpp"
 #include "pmsim/core/random.hpp"
@@ -178,6 +179,41 @@ TEST(InPlaceHost, TheSameCodeRunsOnRealMemory) {
     }
     memory.write(records, Value(1 << 14));
     memory.write(log, Value(1 << 12));
+  }
+}
+
+/// What a simulated or timed run has done is really there: the last write to each record, over all its
+/// operations.
+TEST(InPlaceDriver, RecordsHoldTheLastValueThatWasWritten) {
+  for (const Algorithm algorithm : {Algorithm::kWord, Algorithm::kCow, Algorithm::kLog, Algorithm::kFam}) {
+    for (const bool random : {false, true}) {
+      SimMemory memory;
+      const std::size_t bytes = algorithm == Algorithm::kWord ? 8 : 48;
+      InPlaceDriver<SimMemory> driver(memory, {.algorithm = algorithm,
+                                               .bytes = bytes,
+                                               .random = random,
+                                               .array_bytes = 1 << 14,
+                                               .log_bytes = 1 << 12,
+                                               .threads = 2});
+      std::map<std::pair<std::uint32_t, Address>, std::uint64_t> last;
+      for (std::uint64_t write = 1; write <= 500; ++write) {
+        for (const std::uint32_t thread : {0U, 1U}) {
+          driver.prepare(memory, thread);
+          driver.operation(memory, thread);
+          last[{thread, driver.record(thread)}] = write;
+        }
+      }
+      EXPECT_GT(last.size(), 50U);
+      std::set<Address> records;
+      for (const auto& [where, write] : last) {
+        Value expected(bytes);
+        Value found(bytes);
+        InPlaceDriver<SimMemory>::fill(expected, write);
+        driver.read(memory, where.first, where.second, found, Reads::kIndependent);
+        ASSERT_EQ(found, expected);
+        EXPECT_TRUE(records.insert(where.second).second) << "two threads share a record";
+      }
+    }
   }
 }
 
