@@ -35,6 +35,22 @@ POINTS: dict[str, dict[str, int | str]] = {
     "24 threads, random 256 B ntstore, PMem": {"threads": 24, "operation": "ntstore"},
 }
 CRASH_STATES = 200_000
+LOG: dict[str, int | str] = {
+    "layout": "padded",
+    "group_commit": 1,
+    "dancing_fields": 64,
+    "threads": 1,
+    "memory": "pmem",
+    "log_size": 1 << 30,
+    "cpu_cycles": 0,
+    "timed": 0,
+}
+LOG_POINTS: dict[str, dict[str, int | str]] = {
+    "poplog, entries of 1 line": {"algorithm": "poplog", "entry_size": 48},
+    "poplog, entries of 2 lines": {"algorithm": "poplog", "entry_size": 112},
+    "rawl, entries of 1 line": {"algorithm": "rawl", "entry_size": 40},
+    "classic, entries of 2 lines": {"algorithm": "classic", "entry_size": 48},
+}
 LANE_LATENCIES_NS = (165, 250, 350, 500, 700, 900, 1300, 1800)
 
 Values = dict[str, dict[str, int]]
@@ -53,6 +69,16 @@ def rate(platform: Values, parameters: dict[str, int | str], runs: int) -> float
     for _ in range(runs):
         seconds, micro_ops = run([platform], parameters)
         samples.append(micro_ops / seconds / 1e6)
+    return statistics.median(samples)
+
+
+def append_rate(platform: Values, parameters: dict[str, int | str], runs: int) -> float:
+    """Millions of measured log appends per second of CPU time."""
+    samples = []
+    for _ in range(runs):
+        begin = time.process_time()
+        rows = _native.simulate("log", [platform], LOG | parameters, SEED)
+        samples.append(rows[0]["operations"] / (time.process_time() - begin) / 1e6)
     return statistics.median(samples)
 
 
@@ -86,6 +112,9 @@ def main() -> None:
     print("million micro-operations per second")
     for name, parameters in POINTS.items():
         print(f"{name:42s} {rate(platform, parameters, options.runs):8.1f}", flush=True)
+    print("\nmillion log appends per second")
+    for name, parameters in LOG_POINTS.items():
+        print(f"{name:42s} {append_rate(platform, parameters, options.runs):8.2f}", flush=True)
     print("\ncost of 8 latency lanes in one pass, one lane = 1")
     for name in list(POINTS)[1:]:
         print(f"{name:42s} {lane_cost(platform, POINTS[name], options.runs):8.2f}", flush=True)

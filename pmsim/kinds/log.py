@@ -84,6 +84,6 @@ class Log(Kind[LogParameters]):
         return (
             block_metrics(back_to_back, parameters.memory)
             | timed.total.latency.metrics()
-            | back_to_back.facts
+            | dict(back_to_back.facts)
             | back_to_back.common()
         )

@@ -26,8 +26,8 @@ class LogAppends final : public Workload {
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
   [[nodiscard]] machine::RunLength length() const override {
     // The modules' buffers are full after some hundred lines; group commits have to be seen many times.
-    const std::int64_t entries = std::max<std::int64_t>(20'000, std::int64_t{200} * options_.group_commit);
-    return {entries / 8, entries};
+    const std::int64_t entries = std::max<std::int64_t>(10'000, std::int64_t{100} * options_.group_commit);
+    return {entries / 5, entries};
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
     return options_.medium == memory::Medium::kPmem ? driver_.persistent_bytes() : 0;
