@@ -155,3 +155,12 @@ def test_an_unknown_block_is_a_config_error_in_the_core_as_well() -> None:
         _native.crash_check("no-such-block", monitor=_native.CrashMonitor())
     with pytest.raises(ConfigError, match="see pmsim list blocks"):
         find_block("no-such-block")
+
+
+def test_ctrl_c_ends_checks_that_would_take_days() -> None:
+    def press(states: int, _: int) -> None:
+        if states > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check_block("inplace-log", states=10**12, jobs=2, on_progress=press)

@@ -30,6 +30,32 @@ TEST(Checker, FindsNothingWrongWithTwoBarriers) {
   EXPECT_EQ(report.reached, (std::vector<memory::Site>{10, 11, 12, 13, 14}));
 }
 
+TEST(Checker, VisitsEveryLegalImageOfEveryStepOfASmallProgramOnce) {
+  using Toy = Append<Bug::kNone>;
+  Toy toy(1, Scale::kSmall);
+  memory::SimMemory memory({.persistence = memory::Persistence::kAdr});
+  std::uint64_t steps = 0;
+  std::uint64_t images = 0;
+  const auto step = [&] {
+    ++steps;
+    images += memory.durability().count(1'000'000).value();
+  };
+  memory.on_persistence_step(step);
+  toy.create(memory);
+  step();  // acknowledged
+  for (std::uint32_t index = 0; index < toy.operations(); ++index) {
+    toy.run(memory, index);
+    step();
+  }
+  CheckOptions options = kQuick;
+  options.small_programs = 1;
+  options.large_programs = 0;
+  const CheckReport report = check(Toy::kind(), options);
+  EXPECT_EQ(report.states, images);
+  EXPECT_EQ(report.steps, steps);
+  EXPECT_EQ(report.exhaustive_steps, steps);
+}
+
 TEST(Checker, FindsAMissingFlush) {
   const Violation violation = violation_of<Bug::kNoFlush>();
   EXPECT_EQ(violation.message, "entry 0 is torn");

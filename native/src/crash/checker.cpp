@@ -155,8 +155,10 @@ class Search {
 void search(Search& search, const CheckOptions& options) {
   for (std::uint32_t index = 0; index < options.small_programs && search.states() < options.states; ++index)
     search.small(options.seed + index);
+  if (options.large_programs == 0)
+    return;
   const std::uint64_t goal = search.states() + options.states;
-  const std::uint64_t share = options.states / std::max(1U, options.large_programs) + 1;
+  const std::uint64_t share = options.states / options.large_programs + 1;
   for (std::uint64_t index = 0; index < kMostPrograms && search.states() < goal; ++index)
     search.large(options.seed + index, std::min(share, goal - search.states()));
 }

@@ -20,8 +20,8 @@ struct CheckOptions {
   memory::Persistence persistence = memory::Persistence::kAdr;
   memory::Site disabled = memory::kNoSite;  ///< mutation: this point does nothing, in the run and in recovery
   std::uint32_t small_programs = 32;        ///< at most; each is visited exhaustively
-  std::uint32_t large_programs = 16;
-  std::uint64_t images_per_step = 2048;  ///< of a small program; a step with more is sampled this often
+  std::uint32_t large_programs = 16;        ///< share the states; more where they are too short; 0: none
+  std::uint64_t images_per_step = 2048;     ///< of a small program; a step with more is sampled this often
   /// Called now and then with the states checked since the last call; true stops the check.
   std::function<bool(std::uint64_t)> poll = {};
 };
