@@ -84,6 +84,12 @@ void VirtualThread::retire_head() {
   ++window_head_;
 }
 
+void VirtualThread::retire_finished() {
+  while (window_head_ != window_tail_ && slot_at(window_head_).done != kNever) {
+    retire_head();
+  }
+}
+
 bool VirtualThread::make_room(std::uint32_t instructions, Picoseconds limit) {
   while (window_head_ != window_tail_) {
     const Slot& head = slot_at(window_head_);
@@ -134,9 +140,7 @@ void VirtualThread::dispatch(Picoseconds last) {
         if (combining_bytes_ > 0) {
           close_write_combining(now_);
         }
-        while (window_head_ != window_tail_ && slot_at(window_head_).done != kNever) {
-          retire_head();
-        }
+        retire_finished();
         return;
       }
     }
@@ -544,6 +548,9 @@ void VirtualThread::issue_pending(Picoseconds at) {
     }
     update_store_key();
   }
+  if (finished_) {
+    retire_finished();
+  }
   wake_front();
 }
 
@@ -711,6 +718,9 @@ void VirtualThread::process_store_queue(Picoseconds at) {
         counters_->fence_wait_ps += complete - reached;
         streams_again_ = combining_free_;
         slot_at(head.slot).done = complete;
+        if (finished_) {
+          retire_finished();
+        }
         last_commit_ = complete;
         fence_done_ = complete;
         ordered_flush_ = false;

@@ -117,6 +117,8 @@ class VirtualThread {
   bool make_room(std::uint32_t instructions, Picoseconds limit);
   bool drain_window(Picoseconds limit);
   void retire_head();
+  /// Of a thread that has finished: operations that end later have to retire all the same.
+  void retire_finished();
   std::uint64_t push_slot(Picoseconds done, Picoseconds begin);
   void step(std::uint32_t instructions);
   void wake_front();
