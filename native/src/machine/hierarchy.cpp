@@ -134,10 +134,18 @@ Level Hierarchy::access(Core& core, const Unfenced& unfenced, std::uint64_t line
     if (core.l2.touch(wanted) == nullptr &&
         fetch_into_l2(core, wanted, Cache::kPrefetched, out) == kFromMemory) {
       ++counters_.prefetches;
-      out.push_back(TimedOp{wanted, 0, kHwPrefetch, kFromMemory, kTlbFirst, 0});
+      prefetches_.push_back(wanted);
     }
   });
   return level;
+}
+
+/// Behind the access that has caused them: they issue when it does.
+void Hierarchy::push_prefetches(std::vector<TimedOp>& out) {
+  for (const std::uint64_t line : prefetches_) {
+    out.push_back(TimedOp{line, 0, kHwPrefetch, kFromMemory, kTlbFirst, 0});
+  }
+  prefetches_.clear();
 }
 
 Translation Hierarchy::translate(Core& core, std::uint64_t address, std::vector<TimedOp>& out) {
@@ -256,6 +264,7 @@ void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& 
         core.l1.touch(line)[0] |= Cache::kPrefetched;
       }
       push(out, op.kind, line, 1, level, translation, flags);
+      push_prefetches(out);
       break;
     }
     case OpKind::kStore: {
@@ -264,6 +273,7 @@ void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& 
       const Level level = access(core, unfenced, line, true, flags, out);
       count(level);
       push(out, op.kind, line, 1, level, translation, flags);
+      push_prefetches(out);
       break;
     }
     case OpKind::kStreamStore: {

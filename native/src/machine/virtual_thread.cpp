@@ -175,7 +175,7 @@ void VirtualThread::dispatch(Picoseconds last) {
         consumed = dispatch_writeback(op, limit);
         break;
       case kHwPrefetch:
-        dispatch_hardware_prefetch(op);
+        dispatch_hardware_prefetch(op.line);
         break;
       case code(OpKind::kBlockRead):
       case code(OpKind::kBlockWrite):
@@ -291,6 +291,7 @@ int VirtualThread::pending_prefetch(std::uint64_t line) const noexcept {
 }
 
 bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
+  trigger_ = -1;
   if (!make_room(1, limit)) {
     return false;
   }
@@ -336,6 +337,7 @@ bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) 
     slot_at(load.slot).done = now_;  // a prefetch retires at once
   }
   unresolved_ |= std::uint32_t{1} << index;
+  trigger_ = index;
   pending_key_ = std::min(pending_key_, load.ready);
   step(1);
   return true;
@@ -353,6 +355,7 @@ bool VirtualThread::wait_for_buffer() {
 }
 
 bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
+  trigger_ = -1;
   if (!make_room(1, limit)) {
     return false;
   }
@@ -372,14 +375,33 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
   return true;
 }
 
-void VirtualThread::dispatch_hardware_prefetch(const TimedOp& op) {
-  if (core_->prefetch_slots.earliest() > now_) {
-    core_->note_fill(op.line, kNever);  // no place in the queue: dropped, the line will be fetched on demand
+void VirtualThread::dispatch_hardware_prefetch(std::uint64_t line) {
+  if (trigger_ < 0) {
+    issue_hardware_prefetch(line, now_);
     return;
   }
-  const Picoseconds done = memory_->read(op.line, now_ + times_->half_read, now_) + times_->half_read;
+  core_->note_fill(line, kNever);  // not on its way: whoever wants it before has to fetch it
+  waiting_prefetches_.push_back({line, trigger_});
+}
+
+void VirtualThread::issue_hardware_prefetch(std::uint64_t line, Picoseconds at) {
+  if (core_->prefetch_slots.earliest() > at) {
+    core_->note_fill(line, kNever);  // no place in the queue: dropped, the line will be fetched on demand
+    return;
+  }
+  const Picoseconds done = memory_->read(line, at + times_->half_read, at) + times_->half_read;
   core_->prefetch_slots.take(done);
-  core_->note_fill(op.line, done);
+  core_->note_fill(line, done);
+}
+
+void VirtualThread::issue_prefetches_of(int load, Picoseconds at) {
+  trigger_ = trigger_ == load ? -1 : trigger_;
+  std::erase_if(waiting_prefetches_, [&](const WaitingPrefetch& waiting) {
+    if (waiting.load == load && core_->arrival(waiting.line) == kNever) {
+      issue_hardware_prefetch(waiting.line, at);
+    }
+    return waiting.load == load;
+  });
 }
 
 bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
@@ -418,6 +440,7 @@ bool VirtualThread::dispatch_block_io(const TimedOp& op, Picoseconds limit) {
 }
 
 bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
+  trigger_ = -1;
   if (!make_room(1, limit)) {
     return false;
   }
@@ -525,6 +548,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
     core_->note_fill(load.op.line, done);
   }
   unresolved_ &= ~(std::uint32_t{1} << index);
+  issue_prefetches_of(static_cast<int>(index), at);
   if (last_pending_ == static_cast<int>(index)) {
     last_pending_ = -1;
     last_load_done_ = done;

@@ -64,6 +64,7 @@ class Hierarchy {
   Translation translate(Core& core, std::uint64_t address, std::vector<TimedOp>& out);
   Level access(Core& core, const Unfenced& unfenced, std::uint64_t line, bool write, std::uint8_t& flags,
                std::vector<TimedOp>& out);
+  void push_prefetches(std::vector<TimedOp>& out);
   Level fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t extra_flags, std::vector<TimedOp>& out);
   void fill_l1(Core& core, std::uint64_t word, std::vector<TimedOp>& out);
   void fill_l2(Core& core, std::uint64_t word, std::vector<TimedOp>& out);
@@ -75,6 +76,7 @@ class Hierarchy {
   std::vector<Core> cores_;
   std::vector<Unfenced> unfenced_;  ///< by thread
   Cache llc_;
+  std::vector<std::uint64_t> prefetches_;  ///< of the access at hand, from memory
   Counters counters_;
 };
 

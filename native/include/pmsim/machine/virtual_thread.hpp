@@ -142,7 +142,10 @@ class VirtualThread {
   bool dispatch_prefetch(const TimedOp& op, Picoseconds limit);
   bool dispatch_store(const TimedOp& op, Picoseconds limit);
   bool dispatch_writeback(const TimedOp& op, Picoseconds limit);
-  void dispatch_hardware_prefetch(const TimedOp& op);
+  /// The prefetcher sees an access when it issues: behind a load that still waits, its prefetches wait too.
+  void dispatch_hardware_prefetch(std::uint64_t line);
+  void issue_hardware_prefetch(std::uint64_t line, Picoseconds at);
+  void issue_prefetches_of(int load, Picoseconds at);
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
 
   void issue_pending(Picoseconds at);
@@ -193,6 +196,12 @@ class VirtualThread {
   std::array<PendingLoad, kPendingLoads> pending_{};
   std::uint32_t unresolved_ = 0;  ///< bit i: pending_[i] is in use
   int last_pending_ = -1;
+  int trigger_ = -1;  ///< the pending load that the next hardware prefetches belong to, -1: its access has issued
+  struct WaitingPrefetch {
+    std::uint64_t line;
+    int load;
+  };
+  std::vector<WaitingPrefetch> waiting_prefetches_;
   Picoseconds last_load_done_ = 0;
   Picoseconds loads_done_ = 0;
 
