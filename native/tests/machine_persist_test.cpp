@@ -223,18 +223,21 @@ TEST(Persist, LinesThatWereFlushedAndFencedAreFetchedAgainSideBySide) {
   EXPECT_LT(twice(9) - twice(1), 8 * read);
 }
 
-/// The stream ends while the fence, or a load, of the last operation is still on its way: its latency counts all the same.
+/// The stream ends while the fence, or a load, of the last operation is still on its way: its latency counts
+/// all the same.
 TEST(Latency, OfTheLastOperationIsRecordedWhenItsStreamHasEnded) {
   const PlatformParams params = plain_machine();
-  const LaneResult persist = run(params, {load(kPmemBase), begin(), stream_store(kPmemBase + 4096), sfence(), end()});
+  const LaneResult persist =
+      run(params, {load(kPmemBase), begin(), stream_store(kPmemBase + 4096), sfence(), end()});
   EXPECT_EQ(persist.groups[0].latency.count(), 1);
   EXPECT_EQ(persist.groups[0].latency.maximum(),
             time_of(params, {load(kPmemBase)}, {stream_store(kPmemBase + 4096), sfence()}));
   const LaneResult chased = run(params, {load(kPmemBase), begin(), load(kPmemBase + (1 << 21)),
                                          dependent_load(kPmemBase + (1 << 22)), end()});
   EXPECT_EQ(chased.groups[0].latency.count(), 1);
-  EXPECT_EQ(chased.groups[0].latency.maximum(),
-            time_of(params, {load(kPmemBase)}, {load(kPmemBase + (1 << 21)), dependent_load(kPmemBase + (1 << 22))}));
+  EXPECT_EQ(
+      chased.groups[0].latency.maximum(),
+      time_of(params, {load(kPmemBase)}, {load(kPmemBase + (1 << 21)), dependent_load(kPmemBase + (1 << 22))}));
 }
 
 }  // namespace

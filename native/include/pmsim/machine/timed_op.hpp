@@ -23,20 +23,26 @@ enum Translation : std::uint8_t {
 enum TimedFlag : std::uint8_t {
   kTimedDependent = 1,
   kTimedSerialising = 2,
-  kTimedDirty = 4,       ///< flush: there is something to write back
-  kTimedInFlight = 8,    ///< hit on a line that a prefetch may still be bringing
-  kTimedAfterFlush = 16,  ///< miss on a line that this core has just flushed: ownership cannot be asked for early
-  kTimedAfterFence = 32   ///< the same, with a fence in between: not before that fence has completed
+  kTimedDirty = 4,     ///< flush: there is something to write back
+  kTimedInFlight = 8,  ///< hit on a line that a prefetch may still be bringing
+  kTimedAfterFlush =
+      16,  ///< miss on a line that this core has just flushed: ownership cannot be asked for early
+  kTimedAfterFence = 32  ///< the same, with a fence in between: not before that fence has completed
 };
 
 /// Kinds beyond memory::OpKind that only the hierarchy produces.
-inline constexpr std::uint8_t kWriteback = 32;     ///< a dirty line leaves the last-level cache
-inline constexpr std::uint8_t kHwPrefetch = 33;    ///< the prefetcher fetches a line from memory into L2
+inline constexpr std::uint8_t kWriteback = 32;   ///< a dirty line leaves the last-level cache
+inline constexpr std::uint8_t kHwPrefetch = 33;  ///< the prefetcher fetches a line from memory into L2
+
+/// A kind of micro-operation as TimedOp::kind has it.
+[[nodiscard]] constexpr std::uint8_t code(memory::OpKind kind) noexcept {
+  return static_cast<std::uint8_t>(kind);
+}
 
 /// A micro-operation after the time-free part of the machine (TLB and cache tags) has seen it: all that timing
 /// needs to know. Runs of independent L1 hits arrive merged into one kCompute.
 struct TimedOp {
-  std::uint64_t line;          ///< address / 64; kCompute: cycles; block I/O: address; operation end: user bytes
+  std::uint64_t line;  ///< address / 64; kCompute: cycles; block I/O: address; operation end: user bytes
   std::uint32_t instructions;  ///< window slots it takes; block I/O: bytes
   std::uint8_t kind;
   std::uint8_t level;

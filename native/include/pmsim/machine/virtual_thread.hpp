@@ -196,7 +196,8 @@ class VirtualThread {
   std::array<PendingLoad, kPendingLoads> pending_{};
   std::uint32_t unresolved_ = 0;  ///< bit i: pending_[i] is in use
   int last_pending_ = -1;
-  int trigger_ = -1;  ///< the pending load that the next hardware prefetches belong to, -1: its access has issued
+  int trigger_ =
+      -1;  ///< the pending load that the next hardware prefetches belong to, -1: its access has issued
   struct WaitingPrefetch {
     std::uint64_t line;
     int load;

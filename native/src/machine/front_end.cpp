@@ -1,0 +1,285 @@
+#include "pmsim/machine/virtual_thread.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "pmsim/core/error.hpp"
+
+/// The front end: dispatches in program order, as far as the window and the fill buffers allow.
+namespace pmsim::machine {
+
+using memory::OpKind;
+
+void VirtualThread::wake_front() {
+  if (front_key_ == kNever && !finished_ && !mfence_blocks_) {
+    front_key_ = now_;
+  }
+}
+
+void VirtualThread::step(std::uint32_t instructions) {
+  now_ += instruction_time_ * instructions;
+  position_ += instructions;
+}
+
+bool VirtualThread::make_room(std::uint32_t instructions, Picoseconds limit) {
+  while (window_head_ != window_tail_) {
+    const Slot& head = slot_at(window_head_);
+    const bool full = window_tail_ - window_head_ >= window_.size() - 1;
+    if (!full && position_ + instructions <= head.position + window_limit_) {
+      break;
+    }
+    if (head.done == kNever) {
+      front_key_ = kNever;
+      return false;
+    }
+    retire_head();
+    now_ = std::max(now_, retired_);
+  }
+  front_key_ = now_;
+  return now_ <= limit;
+}
+
+bool VirtualThread::drain_window(Picoseconds limit) {
+  while (window_head_ != window_tail_) {
+    if (slot_at(window_head_).done == kNever) {
+      front_key_ = kNever;
+      return false;
+    }
+    retire_head();
+    now_ = std::max(now_, retired_);
+  }
+  now_ = std::max({now_, loads_done_, streams_again_});
+  front_key_ = now_;
+  return now_ <= limit;
+}
+
+void VirtualThread::dispatch(Picoseconds last) {
+  for (;;) {
+    // The other two agents win ties; their keys may have moved with the operation before.
+    const Picoseconds limit = std::min({last, store_key_ - 1, pending_key_ - 1});
+    if (now_ > limit) {
+      return;
+    }
+    if (next_ == end_) {
+      feed_->next(id_, next_, end_);
+      progress_->taken += end_ - next_;
+      interrupted_ = progress_->taken >= progress_->may_take;
+      if (next_ == end_) {
+        finished_ = true;
+        front_key_ = kNever;
+        // What still sits in an open write-combining buffer leaves it.
+        if (combining_bytes_ > 0) {
+          close_write_combining(now_);
+        }
+        retire_finished();
+        return;
+      }
+    }
+    const TimedOp& op = *next_;
+    bool consumed = true;
+    switch (op.kind) {
+      case code(OpKind::kCompute):
+        consumed =
+            make_room(op.instructions, limit) && ((op.flags & kTimedDependent) == 0 || resolve_branch(limit));
+        if (consumed) {
+          now_ +=
+              std::max(static_cast<Picoseconds>(op.line) * times_->cycle, instruction_time_ * op.instructions);
+          position_ += op.instructions;
+        }
+        break;
+      case code(OpKind::kLoad):
+        consumed = dispatch_load(op, limit);
+        break;
+      case code(OpKind::kPrefetch):
+        consumed = dispatch_prefetch(op, limit);
+        break;
+      case code(OpKind::kStore):
+      case code(OpKind::kStreamStore):
+      case code(OpKind::kClwb):
+      case code(OpKind::kClflushOpt):
+      case code(OpKind::kClflush):
+      case code(OpKind::kSfence):
+      case code(OpKind::kMfence):
+        consumed = dispatch_store(op, limit);
+        break;
+      case kWriteback:
+        consumed = dispatch_writeback(op, limit);
+        break;
+      case kHwPrefetch:
+        dispatch_hardware_prefetch(op.line);
+        break;
+      case code(OpKind::kBlockRead):
+      case code(OpKind::kBlockWrite):
+      case code(OpKind::kBlockFlush):
+        consumed = dispatch_block_io(op, limit);
+        break;
+      case code(OpKind::kOperationBegin):
+        if ((op.flags & kTimedSerialising) != 0) {
+          consumed = drain_window(limit);
+        } else if ((op.flags & kTimedDependent) != 0) {
+          consumed = unresolved_ == 0;
+          now_ = std::max(now_, loads_done_);
+          front_key_ = consumed ? now_ : kNever;
+          consumed = consumed && now_ <= limit;
+        }
+        if (consumed) {
+          begin_ = now_;
+        }
+        break;
+      case code(OpKind::kOperationEnd):
+        consumed = make_room(0, limit);
+        if (consumed) {
+          push_slot(now_, begin_);
+          begin_ = -1;
+          ++operations_;
+          progress_->reached_at = now_;
+          interrupted_ = ++progress_->operations >= progress_->goal;
+          user_bytes_ += static_cast<std::int64_t>(op.line);
+        }
+        break;
+      default:
+        throw SimulationError("pmsim bug: unknown timed operation");
+    }
+    if (!consumed) {
+      return;
+    }
+    ++next_;
+    ++timed_ops_;
+    if (front_key_ != kNever) {
+      front_key_ = now_;
+    } else {
+      return;  // an mfence has stopped the front end
+    }
+    if (interrupted_) {
+      return;
+    }
+  }
+}
+
+bool VirtualThread::resolve_branch(Picoseconds limit) {
+  if (last_pending_ >= 0) {
+    front_key_ = kNever;  // until that load has issued
+    return false;
+  }
+  now_ = std::max(now_, last_load_done_);
+  front_key_ = now_;
+  if (now_ > limit) {
+    return false;
+  }
+  now_ += times_->mispredict;
+  return true;
+}
+
+bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
+  trigger_ = -1;
+  if (!make_room(1, limit)) {
+    return false;
+  }
+  const bool dependent = (op.flags & kTimedDependent) != 0 && (last_pending_ >= 0 || last_load_done_ > now_);
+  const int prefetch = (op.flags & kTimedInFlight) != 0 ? pending_prefetch(op.line) : -1;
+  if (dependent || prefetch >= 0 || op.translation != kTlbFirst) {
+    return defer_load(op, dependent, prefetch);
+  }
+  const std::uint8_t level = level_now(op.line, op.level, op.flags);
+  if (needs_buffer(level) && wait_for_buffer()) {
+    return false;
+  }
+  const Picoseconds done = fetch(op.line, level, now_);
+  if (needs_buffer(level)) {
+    core_->fill_buffers.take(done);
+  }
+  push_slot(done, -1);
+  last_load_done_ = done;
+  last_pending_ = -1;
+  loads_done_ = std::max(loads_done_, done);
+  step(1);
+  return true;
+}
+
+bool VirtualThread::wait_for_buffer() {
+  const Picoseconds free = core_->fill_buffers.earliest();
+  if (free <= now_) {
+    return false;
+  }
+  now_ = free == kNever ? now_ : free;
+  front_key_ = free;
+  waits_for_buffer_ = free == kNever;
+  return true;
+}
+
+bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
+  trigger_ = -1;
+  if (!make_room(1, limit)) {
+    return false;
+  }
+  if (op.translation != kTlbFirst) {
+    return defer_load(op, false, -1);
+  }
+  const std::uint8_t level = level_now(op.line, op.level, op.flags);
+  if (needs_buffer(level) && wait_for_buffer()) {
+    return false;
+  }
+  const Picoseconds done = fetch(op.line, level, now_);
+  if (needs_buffer(level)) {
+    core_->fill_buffers.take(done);
+  }
+  core_->note_fill(op.line, done);
+  step(1);
+  return true;
+}
+
+void VirtualThread::dispatch_hardware_prefetch(std::uint64_t line) {
+  if (trigger_ < 0) {
+    issue_hardware_prefetch(line, now_);
+    return;
+  }
+  core_->note_fill(line, kNever);  // not on its way: whoever wants it before has to fetch it
+  waiting_prefetches_.push_back({line, trigger_});
+}
+
+void VirtualThread::issue_hardware_prefetch(std::uint64_t line, Picoseconds at) {
+  if (core_->prefetch_slots.earliest() > at) {
+    core_->note_fill(line, kNever);  // no place in the queue: dropped, the line will be fetched on demand
+    return;
+  }
+  const Picoseconds done = memory_->read(line, at + times_->half_read, at) + times_->half_read;
+  core_->prefetch_slots.take(done);
+  core_->note_fill(line, done);
+}
+
+bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
+  if (const Picoseconds free = core_->writeback_slots.earliest(); free > now_) {
+    // The miss that evicts this line waits until the line has a place to go.
+    front_key_ = free;  // kNever: a grant wakes it, never a sibling's fill buffer
+    now_ = front_key_ == kNever ? now_ : front_key_;
+    if (front_key_ > limit) {
+      return false;
+    }
+  }
+  const WriteToken token{.thread = id_, .writeback = true, .issued = now_};
+  const Picoseconds accepted = memory_->write(op.line, now_ + times_->half_write, now_, token);
+  if (accepted == kNever) {
+    core_->writeback_slots.take_waiting();
+  } else {
+    core_->writeback_slots.take(accepted);
+  }
+  interrupted_ = memory_->has_changed();
+  return true;
+}
+
+bool VirtualThread::dispatch_block_io(const TimedOp& op, Picoseconds limit) {
+  if (!drain_window(limit)) {
+    return false;
+  }
+  BlockDevice& device = memory_->block_device();
+  if (op.kind == code(OpKind::kBlockRead)) {
+    now_ = device.read(op.line, op.instructions, now_);
+  } else if (op.kind == code(OpKind::kBlockWrite)) {
+    now_ = device.write(op.line, op.instructions, now_);
+  } else {
+    now_ = device.flush(now_);
+  }
+  return true;
+}
+
+}  // namespace pmsim::machine

@@ -1,0 +1,128 @@
+#include "pmsim/machine/virtual_thread.hpp"
+
+#include <algorithm>
+#include <bit>
+
+/// Loads and prefetches that were dispatched and wait: for the load before them, a translation or a fill
+/// buffer.
+namespace pmsim::machine {
+
+using memory::OpKind;
+
+int VirtualThread::pending_prefetch(std::uint64_t line) const noexcept {
+  for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
+    const int index = std::countr_zero(left);
+    const TimedOp& op = pending_[static_cast<std::size_t>(index)].op;
+    if (op.line == line && op.kind == code(OpKind::kPrefetch)) {
+      return index;
+    }
+  }
+  return -1;
+}
+
+bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) {
+  if (unresolved_ == kAllPending) {
+    front_key_ = kNever;
+    return false;
+  }
+  const int index = std::countr_one(unresolved_);
+  PendingLoad& load = pending_[static_cast<std::size_t>(index)];
+  load = PendingLoad{op, push_slot(kNever, -1), now_, -1};
+  if (dependent) {
+    load.ready = last_pending_ >= 0 ? kNever : last_load_done_;
+    load.producer = last_pending_;
+  } else if (prefetch >= 0) {
+    load.ready = kNever;  // the line is not even on its way
+    load.producer = prefetch;
+  }
+  if (op.kind == code(OpKind::kLoad)) {
+    last_pending_ = index;
+  } else {
+    slot_at(load.slot).done = now_;  // a prefetch retires at once
+  }
+  unresolved_ |= std::uint32_t{1} << index;
+  trigger_ = index;
+  pending_key_ = std::min(pending_key_, load.ready);
+  step(1);
+  return true;
+}
+
+void VirtualThread::issue_prefetches_of(int load, Picoseconds at) {
+  trigger_ = trigger_ == load ? -1 : trigger_;
+  std::erase_if(waiting_prefetches_, [&](const WaitingPrefetch& waiting) {
+    if (waiting.load == load && core_->arrival(waiting.line) == kNever) {
+      issue_hardware_prefetch(waiting.line, at);
+    }
+    return waiting.load == load;
+  });
+}
+
+void VirtualThread::update_pending_key() noexcept {
+  pending_key_ = kNever;
+  for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
+    pending_key_ = std::min(pending_key_, pending_[static_cast<std::size_t>(std::countr_zero(left))].ready);
+  }
+}
+
+void VirtualThread::issue_pending(Picoseconds at) {
+  std::uint32_t candidates = unresolved_;
+  while (pending_[static_cast<std::size_t>(std::countr_zero(candidates))].ready != at) {
+    candidates &= candidates - 1;
+  }
+  const auto index = static_cast<std::size_t>(std::countr_zero(candidates));
+  PendingLoad& load = pending_[index];
+  if (load.op.translation != kTlbFirst) {
+    load.ready = at + translation_time(load.op.line, load.op.translation, at);
+    load.op.translation = kTlbFirst;
+    update_pending_key();
+    return;
+  }
+  const std::uint8_t level = level_now(load.op.line, load.op.level, load.op.flags);
+  if (const Picoseconds free = core_->fill_buffers.earliest(); needs_buffer(level) && free > at) {
+    load.ready = free;
+    waits_for_buffer_ = waits_for_buffer_ || load.ready == kNever;
+    update_pending_key();
+    return;
+  }
+  const Picoseconds done = fetch(load.op.line, level, at);
+  if (needs_buffer(level)) {
+    core_->fill_buffers.take(done);
+  }
+  if (load.op.kind == code(OpKind::kLoad)) {
+    slot_at(load.slot).done = done;
+    loads_done_ = std::max(loads_done_, done);
+  } else {
+    core_->note_fill(load.op.line, done);
+  }
+  unresolved_ &= ~(std::uint32_t{1} << index);
+  issue_prefetches_of(static_cast<int>(index), at);
+  if (last_pending_ == static_cast<int>(index)) {
+    last_pending_ = -1;
+    last_load_done_ = done;
+  }
+  for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
+    PendingLoad& other = pending_[static_cast<std::size_t>(std::countr_zero(left))];
+    if (other.producer == static_cast<int>(index)) {
+      other.producer = -1;
+      // A load of the line that a prefetch brings waits in the same fill buffer; a dependent one needs the
+      // value.
+      other.ready = load.op.kind == code(OpKind::kPrefetch) ? at : done;
+    }
+  }
+  update_pending_key();
+  if (unresolved_ == 0) {
+    for (std::uint64_t entry = queue_head_; entry != queue_tail_; ++entry) {
+      QueuedStore& store = queue_at(entry);
+      if (store.senior == kNever) {
+        store.senior = std::max(store.dispatched, loads_done_);
+      }
+    }
+    update_store_key();
+  }
+  if (finished_) {
+    retire_finished();
+  }
+  wake_front();
+}
+
+}  // namespace pmsim::machine

@@ -1,0 +1,271 @@
+#include "pmsim/machine/virtual_thread.hpp"
+
+#include <algorithm>
+#include <bit>
+
+/// The store queue: works off stores, streaming stores, flushes and fences in program order, after retirement.
+namespace pmsim::machine {
+
+using memory::OpKind;
+
+bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
+  trigger_ = -1;
+  if (!make_room(1, limit)) {
+    return false;
+  }
+  if (queued() == queue_capacity_) {
+    front_key_ = kNever;
+    return false;
+  }
+  const bool fence = op.kind == code(OpKind::kSfence) || op.kind == code(OpKind::kMfence);
+  if (fence && fences_dispatched_ != fences_completed_) {
+    front_key_ = kNever;  // a fence is not dispatched while another one waits
+    return false;
+  }
+  QueuedStore& entry = queue_at(queue_tail_++);
+  entry = QueuedStore{.line = op.line,
+                      .slot = fence ? push_slot(kNever, -1) : 0,
+                      .dispatched = now_,
+                      .senior = unresolved_ == 0 ? std::max(now_, loads_done_) : kNever,
+                      .owned = kNever,
+                      .fences_before = fences_dispatched_,
+                      .kind = op.kind,
+                      .bytes = op.level,
+                      .level = op.level,
+                      .translation = op.translation,
+                      .flags = op.flags};
+  fences_dispatched_ += fence ? 1 : 0;
+  if (op.kind == code(OpKind::kStore) && ownership_next_ == queue_tail_ - 1 && may_ask_early(entry) &&
+      asks_from(entry) <= now_ && (unresolved_ == 0 || (op.flags & kTimedDependent) == 0)) {
+    ask_ownership(entry, now_);
+  }
+  step(1);
+  update_store_key();
+  if (op.kind == code(OpKind::kMfence)) {
+    mfence_blocks_ = true;
+    front_key_ = kNever;
+  }
+  return true;
+}
+
+bool VirtualThread::may_ask_early(const QueuedStore& entry) const noexcept {
+  const bool must_wait = (entry.flags & kTimedAfterFence) != 0 && entry.fences_before != fences_completed_;
+  return (entry.flags & kTimedAfterFlush) == 0 && !must_wait;
+}
+
+Picoseconds VirtualThread::asks_from(const QueuedStore& entry) const noexcept {
+  return (entry.flags & kTimedAfterFence) != 0 ? std::max(entry.dispatched, fence_done_) : entry.dispatched;
+}
+
+bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
+  const bool early = &entry != &queue_at(queue_head_);
+  if (early && !may_ask_early(entry)) {
+    return false;
+  }
+  if (entry.translation != kTlbFirst) {
+    entry.dispatched = at + translation_time(entry.line, entry.translation, at);
+    entry.translation = kTlbFirst;
+    return false;
+  }
+  entry.level = level_now(entry.line, entry.level, entry.flags);
+  if (needs_buffer(entry.level) && core_->fill_buffers.earliest() > at) {
+    return false;
+  }
+  entry.owned = fetch(entry.line, entry.level, at);
+  if (needs_buffer(entry.level)) {
+    core_->note_fill(entry.line, entry.owned);
+    core_->fill_buffers.take(entry.owned);
+  }
+  return true;
+}
+
+void VirtualThread::send(std::uint64_t line, Picoseconds at, bool streaming, bool combined) {
+  const Picoseconds hold = streaming ? times_->stream_hold : 0;
+  const Picoseconds delay = streaming ? times_->stream_delay : 0;
+  const WriteToken token{.thread = id_, .issued = at, .hold = hold};
+  const Picoseconds accepted = memory_->write(line, at + delay + times_->half_write, at, token);
+  if (accepted == kNever) {
+    if (!combined) {
+      core_->fill_buffers.take_waiting();
+    }
+    ++outstanding_writes_;
+  } else {
+    const Picoseconds done = accepted + times_->half_write;
+    const Picoseconds free = std::max(done, at + hold);
+    if (combined) {
+      core_->fill_buffers.release(free);
+    } else {
+      core_->fill_buffers.take(free);
+    }
+    combining_free_ = streaming ? std::max(combining_free_, free) : combining_free_;
+    writes_done_ = std::max(writes_done_, done);
+  }
+  interrupted_ = interrupted_ || memory_->has_changed();
+}
+
+void VirtualThread::close_write_combining(Picoseconds at) {
+  if (combining_bytes_ < memory::kLineBytes) {
+    ++counters_
+          ->out_of_range_count;  // measurements are of whole lines; a core has more than this one open buffer
+  }
+  combining_bytes_ = 0;
+  send(combining_line_, at, true, true);
+  combining_line_ = ~std::uint64_t{0};
+}
+
+Picoseconds VirtualThread::head_time() {
+  const QueuedStore& head = queue_at(queue_head_);
+  if (head.senior == kNever) {
+    return kNever;
+  }
+  Picoseconds at = std::max(head.senior, last_commit_);
+  if (ordered_flush_) {
+    if (outstanding_writes_ > 0) {
+      return kNever;
+    }
+    at = std::max(at, writes_done_);
+  }
+  if (head.kind != code(OpKind::kSfence) && head.kind != code(OpKind::kMfence)) {
+    at = std::max(at, queue_free_);
+  }
+  switch (head.kind) {
+    case code(OpKind::kStore):
+      return head.owned != kNever ? std::max(at, head.owned)
+                                  : std::max({at, head.dispatched, core_->fill_buffers.earliest()});
+    case code(OpKind::kStreamStore):
+      return combining_bytes_ > 0 && combining_line_ == head.line
+                 ? at
+                 : std::max(std::max(at, streams_again_), core_->fill_buffers.earliest());
+    case code(OpKind::kClwb):
+    case code(OpKind::kClflushOpt):
+    case code(OpKind::kClflush):
+      return (head.flags & kTimedDirty) != 0 ? std::max(at, core_->fill_buffers.earliest()) : at;
+    default:  // fences
+      if (combining_bytes_ > 0) {
+        return at;
+      }
+      return outstanding_writes_ > 0 ? kNever : std::max(at, writes_done_);
+  }
+}
+
+void VirtualThread::update_store_key() {
+  store_key_ = queued() == 0 ? kNever : head_time();
+  waits_for_buffer_ =
+      waits_for_buffer_ || (store_key_ == kNever && queued() > 0 && core_->fill_buffers.all_wait());
+  while (ownership_next_ != queue_tail_ &&
+         (ownership_next_ < queue_head_ || queue_at(ownership_next_).kind != code(OpKind::kStore) ||
+          queue_at(ownership_next_).owned != kNever)) {
+    ++ownership_next_;
+  }
+  if (ownership_next_ != queue_tail_) {
+    const QueuedStore& entry = queue_at(ownership_next_);
+    if (may_ask_early(entry)) {
+      store_key_ = std::min(store_key_, needs_buffer(entry.level)
+                                            ? std::max(asks_from(entry), core_->fill_buffers.earliest())
+                                            : asks_from(entry));
+    }
+  }
+}
+
+void VirtualThread::process_store_queue(Picoseconds at) {
+  // The head as well: update_store_key() wakes the thread for it before the cycle of the last commit is over.
+  if (ownership_next_ != queue_tail_ && (queue_at(ownership_next_).flags & kTimedAfterFlush) == 0 &&
+      asks_from(queue_at(ownership_next_)) <= at) {
+    ask_ownership(queue_at(ownership_next_), at);
+  }
+  if (queued() > 0 && head_time() <= at) {
+    QueuedStore& head = queue_at(queue_head_);
+    bool leaves = true;
+    switch (head.kind) {
+      case code(OpKind::kStore):
+        if (head.owned == kNever) {
+          ask_ownership(head, at);
+          leaves = false;
+        } else {
+          if (head.level >= kLlc && head.line - streak_line_ > 1) {
+            queue_free_ = at + times_->store_miss_interval;
+          }
+          streak_line_ = head.line;
+          last_commit_ = at + times_->cycle;
+        }
+        break;
+      case code(OpKind::kStreamStore):
+        if (combining_bytes_ > 0 && combining_line_ != head.line) {
+          close_write_combining(at);
+          leaves = false;  // once more, with a buffer of its own
+        } else if (combining_bytes_ > 0) {
+          combining_bytes_ += head.bytes;
+          if (combining_bytes_ >= memory::kLineBytes) {
+            close_write_combining(at);
+          }
+          last_commit_ = at + times_->cycle;
+        } else {
+          if (head.translation != kTlbFirst) {
+            head.senior = at + translation_time(head.line, head.translation, at);
+            head.translation = kTlbFirst;
+            leaves = false;
+            break;
+          }
+          if (head.bytes >= memory::kLineBytes) {
+            send(head.line, at, true);
+          } else {
+            core_->fill_buffers.take_waiting();
+            combining_line_ = head.line;
+            combining_bytes_ = head.bytes;
+          }
+          last_commit_ = at + times_->cycle;
+        }
+        break;
+      case code(OpKind::kClwb):
+      case code(OpKind::kClflushOpt):
+      case code(OpKind::kClflush):
+        ordered_flush_ = false;
+        if ((head.flags & kTimedDirty) != 0) {
+          send(head.line, at, false);
+          ordered_flush_ = head.kind == code(OpKind::kClflush);
+        }
+        queue_free_ = at + times_->flush_interval;
+        streak_line_ = ~std::uint64_t{0};
+        last_commit_ = at;
+        break;
+      default: {  // fences
+        streak_line_ = ~std::uint64_t{0};
+        if (combining_bytes_ > 0) {
+          close_write_combining(at);
+          leaves = false;
+          break;
+        }
+        const Picoseconds reached = std::max(head.senior, last_commit_);
+        Picoseconds complete = at + times_->fence;
+        if (head.kind == code(OpKind::kMfence)) {
+          complete = std::max(complete, loads_done_);
+        }
+        counters_->fence_wait_ps += complete - reached;
+        streams_again_ = combining_free_;
+        slot_at(head.slot).done = complete;
+        if (finished_) {
+          retire_finished();
+        }
+        last_commit_ = complete;
+        fence_done_ = complete;
+        ordered_flush_ = false;
+        ++fences_completed_;
+        if (head.kind == code(OpKind::kMfence)) {
+          mfence_blocks_ = false;
+          now_ = std::max(now_, complete);
+        }
+        break;
+      }
+    }
+    if (leaves) {
+      ++queue_head_;
+      if (front_key_ == kNever) {
+        now_ = std::max(now_, finished_ ? now_ : std::min(at, last_commit_));
+        wake_front();
+      }
+    }
+  }
+  update_store_key();
+}
+
+}  // namespace pmsim::machine
