@@ -105,6 +105,13 @@ def test_logs_of_threads_are_independent() -> None:
     assert four["barriers_per_op"] == pytest.approx(1, rel=0.001)
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_tail_buffer_holds_groups_of_large_entries(algorithm: str) -> None:
+    result = measure(algorithm=algorithm, layout="dram-tail", entry_size=16384, group_commit=4)
+    assert result["log_bytes_per_entry"] == dense_bytes(algorithm, 16384)
+    assert result["barriers_per_op"] < 1
+
+
 def test_a_log_in_dram_writes_no_persistent_memory() -> None:
     result = measure(entry_size=24, memory="dram")
     assert result["counter.pmem_write_lines"] == result["media_blocks_written_per_op"] == 0

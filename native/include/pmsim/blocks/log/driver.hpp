@@ -35,7 +35,9 @@ class LogDriver {
       const std::uint64_t word = random.next();
       std::memcpy(payloads_.data() + at, &word, sizeof word);
     }
-    const std::uint64_t group_bytes = round_up((options.entry_size + 64) * options.group_commit, kLineBytes);
+    // RAWL adds most: its header, and a word for each 63 of payload.
+    const std::uint64_t entry_bytes = options.entry_size + options.entry_size / 32 + kLineBytes;
+    const std::uint64_t group_bytes = round_up(entry_bytes * options.group_commit, kLineBytes);
     for (std::uint32_t thread = 0; thread < options.threads; ++thread) {
       Place place{.bytes = options.log_size};
       place.base = memory.allocate(options.medium, place.bytes, {.name = "log", .alignment = 1 << 21});
