@@ -11,7 +11,7 @@ from pmsim.host_subjects import DeviceSubjects
 from pmsim.host_timing import Effort, Subject
 from pmsim.kinds import KINDS
 
-MIB = 2**20
+_PAGE = 16 * 2**10
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,30 @@ def _log(machine: HostMachine, effort: Effort, memory: str) -> list[Subject]:
             },
         )
         for algorithm, layout, size, threads in setups
+    ]
+
+
+def _page_flush(machine: HostMachine, effort: Effort, memory: str) -> list[Subject]:
+    """Pages of 16 KiB, all or some of their lines dirty, as in Fig. 7. The slots are in the pmem window."""
+    setups = [("cow", 256, 1), ("cow", 16, 1), ("cow-load", 16, 1), ("cow-invalidate", 256, 1)]
+    setups += [("microlog", dirty, 1) for dirty in (1, 16, 64, 256)]
+    setups += [("checksum", 256, 1)]
+    if machine.cores > 1:
+        setups += [("cow", 256, machine.cores), ("microlog", 16, machine.cores)]
+    return [
+        _block_subject(
+            "page-flush",
+            f"{technique}, {dirty} dirty" + _by(threads),
+            {
+                "technique": technique,
+                "dirty_lines": dirty,
+                "threads": threads,
+                "page_size": _PAGE,
+                "pages": effort.region // 2 // _PAGE,
+                "write": "ntstore",
+            },
+        )
+        for technique, dirty, threads in setups
     ]
 
 
@@ -164,6 +188,7 @@ HOST_BLOCKS: tuple[HostBlock, ...] = (
         "bandwidth", "lines read and written back to back", ("bandwidth",), ("bandwidth",), _device("bandwidth")
     ),
     HostBlock("log", "appends to transaction logs", ("log",), ("log",), _log),
+    HostBlock("page-flush", "pages written from DRAM", ("page-flush",), ("page-flush",), _page_flush),
     HostBlock(
         "in-place", "failure-atomic updates in place, and reads", ("in-place",), ("in-place",), _in_place
     ),

@@ -29,6 +29,7 @@ std::unique_ptr<Benchmark> make_bandwidth(Parameters& parameters, const Place& p
 std::unique_ptr<Benchmark> make_latency(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_compute(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_log(Parameters& parameters, const Place& place);
+std::unique_ptr<Benchmark> make_page_flush(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_in_place(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_interleave(Parameters& parameters, const Place& place);
 
