@@ -130,12 +130,13 @@ class CrashResult:
     def problems(self) -> list[str]:
         """What is wrong, one sentence each.
 
-        With eADR, points that are no longer needed are a result and no problem.
+        With eADR, points that are no longer needed are a result and no problem, and recovery may have nothing
+        to repair.
         """
         problems = []
         if self.check.violation:
             problems.append(self.check.violation.message)
-        for point in self.never_reached:
+        for point in () if self.eadr else self.never_reached:
             problems.append(f"point {point.id} '{point.name}' is never executed")
         for mutant in self.mutants:
             surplus = self.eadr and not mutant.caught
@@ -251,7 +252,7 @@ def _check(
 
 def _mutations(block: Block, states: int, seed: int, eadr: bool) -> Iterable[_Job]:
     for point in block.points:
-        spent = max(1, states // _REDUNDANT_SHARE) if point.redundant or eadr else states
+        spent = max(1, states // _REDUNDANT_SHARE) if point.redundant else states
         yield lambda m, spent=spent, point=point: _check(block, spent, seed, eadr, point.id, m)  # type: ignore[misc]
 
 

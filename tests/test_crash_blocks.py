@@ -4,6 +4,7 @@
 """
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -90,6 +91,18 @@ def test_a_redundant_point_that_is_needed_is_a_problem() -> None:
 
 def test_points_that_eadr_makes_unnecessary_are_no_problem() -> None:
     assert result_of(check_of(), check_of(), eadr=True).ok
+    # Recovery may have nothing left to repair.
+    assert replace(result_of(check_of(), check_of(), eadr=True), never_reached=POINTS[:1]).ok
+
+
+def test_with_eadr_flushes_are_unnecessary_and_ordering_points_are_not() -> None:
+    needed = {m.point.id for m in check_block("page-cow-clwb", states=20_000, eadr=True).needed if m.caught}
+    assert needed == {302}  # cow: pid before pvn
+
+
+def test_with_eadr_streamed_words_still_wait_for_their_fence() -> None:
+    needed = {m.point.id for m in check_block("page-cow", states=20_000, eadr=True).needed if m.caught}
+    assert needed == {301, 302}  # cow: persist the payload before its header
 
 
 @pytest.fixture
