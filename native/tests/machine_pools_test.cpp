@@ -74,24 +74,6 @@ TEST(ReadBuffer, FindsTheWholeBlockNumber) {
   }
 }
 
-TEST(Cache, InsertedOverSaysOnlyWhichDirtyLineFellOut) {
-  Cache cache(2 * 64, 2);
-  EXPECT_EQ(cache.insert_over(5), Cache::kEmpty);
-  EXPECT_EQ(cache.insert_over(6 | Cache::kDirty), Cache::kEmpty);
-  EXPECT_EQ(cache.insert_over(7), Cache::kEmpty);  // 5 was clean
-  EXPECT_EQ(cache.touch(5), nullptr);
-  EXPECT_EQ(cache.insert_over(8), 6 | Cache::kDirty);
-  EXPECT_EQ(cache.remove(7), 7U);
-  EXPECT_EQ(cache.insert_over(9), Cache::kEmpty);  // into the place of 7
-}
-
-TEST(Cache, InsertedOverALineThatWasWrittenBackIsEmpty) {
-  Cache cache(64, 1);
-  cache.insert_over(6 | Cache::kDirty);
-  *cache.touch(6) &= ~Cache::kDirty;
-  EXPECT_EQ(cache.insert_over(7), Cache::kEmpty);
-}
-
 /// A run ends with the operation that completes its length, and its time is that operation's, however long one
 /// thread may go on undisturbed.
 TEST(Lane, MeasuresExactlyTheOperationsOfItsLength) {

@@ -73,8 +73,8 @@ void Hierarchy::fill_l2(Core& core, std::uint64_t word, std::vector<TimedOp>& ou
   if ((victim & ~Cache::kFlags) == Cache::kEmpty) {
     return;
   }
-  const std::uint64_t evicted = llc_.insert_over(victim & ~Cache::kPrefetched);
-  if (evicted != Cache::kEmpty) {
+  const std::uint64_t evicted = llc_.insert(victim & ~Cache::kPrefetched);
+  if ((evicted & Cache::kDirty) != 0) {
     ++counters_.writebacks;
     out.push_back(TimedOp{evicted & ~Cache::kFlags, 0, kWriteback, kL1, kTlbFirst, 0});
   }
@@ -224,7 +224,7 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
   for (std::size_t index = 0; index < count; ++index) {
     const std::uint64_t victim = core.l2.victim(lines[index]) & ~Cache::kFlags;
     if (victim != Cache::kEmpty) {
-      llc_.prefetch_set(victim);
+      llc_.prefetch_fill(victim);
     }
   }
 }

@@ -102,8 +102,9 @@ Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds
 }
 
 void MemorySystem::wait(const WaitingLine& waiting) {
-  modules_[waiting.module].wait(waiting);
-  changed_ |= std::uint32_t{1} << waiting.module;
+  PmemModule& module = modules_[waiting.module];
+  changed_ |= module.has_waiting() ? 0 : std::uint32_t{1} << waiting.module;  // only now it becomes an agent
+  module.wait(waiting);
 }
 
 Picoseconds MemorySystem::write_pmem(const Place& place, Picoseconds now, Picoseconds acts_at,

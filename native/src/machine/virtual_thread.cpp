@@ -137,7 +137,10 @@ void VirtualThread::buffers_changed() {
     update_pending_key();
   }
   update_store_key();
-  wake_front();
+  if (front_waits_for_grant_) {
+    front_waits_for_grant_ = false;
+    wake_front();
+  }
 }
 
 }  // namespace pmsim::machine

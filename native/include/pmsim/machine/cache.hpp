@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -30,20 +31,28 @@ class Cache {
   /// Asks the host for the set of a line that will be looked up soon.
   void prefetch_set(std::uint64_t line) const noexcept {
     if (const std::size_t set = place_of(line).set; used(set)) {
-      __builtin_prefetch(&sets_[set]);
+      __builtin_prefetch(&set_at(set));
+    }
+  }
+  /// The same for a line that will be put in.
+  void prefetch_fill(std::uint64_t line) const noexcept {
+    if (const std::size_t set = place_of(line).set; used(set)) {
+      for (std::size_t at = 0; at < stride_; at += kHostLine) {
+        __builtin_prefetch(memory_.get() + set * stride_ + at);
+      }
     }
   }
 
   /// Asks the host for the tag word that inserting this line will push out; its set should have arrived.
   void prefetch_victim(std::uint64_t line) const noexcept {
     if (const std::size_t set = place_of(line).set; used(set)) {
-      __builtin_prefetch(&words_[set * ways_ + sets_[set].way[ways_ - 1]]);
+      __builtin_prefetch(&words_of(set)[set_at(set).way[ways_ - 1]]);
     }
   }
   /// The tag word that inserting this line would push out now.
   [[nodiscard]] std::uint64_t victim(std::uint64_t line) const noexcept {
     const std::size_t set = place_of(line).set;
-    return used(set) ? words_[set * ways_ + sets_[set].way[ways_ - 1]] : kEmpty;
+    return used(set) ? words_of(set)[set_at(set).way[ways_ - 1]] : kEmpty;
   }
   /// False: the line is not cached. True: it may be.
   [[nodiscard]] bool may_hold(std::uint64_t line) const noexcept {
@@ -54,10 +63,10 @@ class Cache {
   /// Finds the line and makes it most recently used. Returns its tag word or nullptr.
   [[nodiscard]] std::uint64_t* touch(std::uint64_t line) noexcept {
     const Place place = place_of(line);
-    RecencySet& set = sets_[place.set];
+    RecencySet& set = set_at(place.set);
     for (std::uint32_t found = matches(place); found != 0; found &= found - 1) {
       const auto at = static_cast<std::uint32_t>(std::countr_zero(found));
-      std::uint64_t& word = words_[place.set * ways_ + set.way[at]];
+      std::uint64_t& word = words_of(place.set)[set.way[at]];
       if ((word & ~kFlags) == line) [[likely]] {
         if (at != 0) {
           set.to_front(at, place.partial);
@@ -72,34 +81,18 @@ class Cache {
   std::uint64_t insert(std::uint64_t word) noexcept {
     const Place place = place_of(word & ~kFlags);
     RecencySet& set = set_to_fill(place.set);
-    std::uint64_t& slot = words_[place.set * ways_ + set.way[ways_ - 1]];
+    std::uint64_t& slot = words_of(place.set)[set.way[ways_ - 1]];
     set.to_front(static_cast<std::uint32_t>(ways_ - 1), place.partial);
     return std::exchange(slot, word);
-  }
-
-  /// As insert() for a cache whose clean victims interest nobody: returns kEmpty for them without reading their
-  /// tag words, which the host would have to fetch. Its lines must not be made dirty through touch().
-  std::uint64_t insert_over(std::uint64_t word) noexcept {
-    const Place place = place_of(word & ~kFlags);
-    RecencySet& set = set_to_fill(place.set);
-    const std::uint8_t way = set.way[ways_ - 1];
-    std::uint64_t& slot = words_[place.set * ways_ + way];
-    std::uint16_t& dirty = dirty_[place.set];
-    const std::uint64_t victim = ((dirty >> way) & 1) != 0 && (slot & kDirty) != 0 ? slot : kEmpty;
-    const auto bit = static_cast<std::uint16_t>(std::uint32_t{1} << way);
-    dirty = static_cast<std::uint16_t>((word & kDirty) != 0 ? dirty | bit : dirty & ~bit);
-    set.to_front(static_cast<std::uint32_t>(ways_ - 1), place.partial);
-    slot = word;
-    return victim;
   }
 
   /// Removes the line; returns its tag word or kEmpty where it was not cached.
   std::uint64_t remove(std::uint64_t line) noexcept {
     const Place place = place_of(line);
-    RecencySet& set = sets_[place.set];
+    RecencySet& set = set_at(place.set);
     for (std::uint32_t found = matches(place); found != 0; found &= found - 1) {
       const auto at = static_cast<std::uint32_t>(std::countr_zero(found));
-      std::uint64_t& word = words_[place.set * ways_ + set.way[at]];
+      std::uint64_t& word = words_of(place.set)[set.way[at]];
       if ((word & ~kFlags) == line) [[likely]] {
         set.to_back(at, ways_);
         return std::exchange(word, kEmpty);
@@ -111,6 +104,8 @@ class Cache {
   [[nodiscard]] std::uint64_t lines() const noexcept { return set_count_ * ways_; }
 
  private:
+  static constexpr std::size_t kHostLine = 64;
+
   struct Place {
     std::size_t set;
     std::uint8_t partial;
@@ -124,24 +119,34 @@ class Cache {
   /// Nothing has been put into a set that is not used: its memory has no content yet.
   [[nodiscard]] bool used(std::size_t set) const noexcept { return ((used_[set / 64] >> (set % 64)) & 1) != 0; }
   [[nodiscard]] std::uint32_t matches(const Place& place) const noexcept {
-    return used(place.set) ? sets_[place.set].matches(place.partial) & ways_mask_ : 0;
+    return used(place.set) ? set_at(place.set).matches(place.partial) & ways_mask_ : 0;
   }
   [[nodiscard]] RecencySet& set_to_fill(std::size_t set) noexcept {
     if (!used(set)) [[unlikely]] {
       used_[set / 64] |= std::uint64_t{1} << (set % 64);
-      sets_[set].reset();
-      std::fill_n(&words_[set * ways_], ways_, kEmpty);
+      set_at(set).reset();
+      std::fill_n(words_of(set), ways_, kEmpty);
     }
-    return sets_[set];
+    return set_at(set);
   }
+
+  [[nodiscard]] RecencySet& set_at(std::size_t set) const noexcept {
+    return *reinterpret_cast<RecencySet*>(memory_.get() + set * stride_);
+  }
+  [[nodiscard]] std::uint64_t* words_of(std::size_t set) const noexcept {
+    return reinterpret_cast<std::uint64_t*>(memory_.get() + set * stride_ + sizeof(RecencySet));
+  }
+  struct Free {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
 
   std::uint64_t ways_;
   std::uint64_t set_count_;
   std::uint32_t ways_mask_;
+  std::size_t stride_;               ///< bytes of a set: whole lines of the host
   std::vector<std::uint64_t> used_;  ///< bit per set
-  std::unique_ptr<RecencySet[]> sets_;
-  std::unique_ptr<std::uint64_t[]> words_;  ///< of a set: its ways, in no order
-  std::vector<std::uint16_t> dirty_;        ///< by way: what insert_over() put there was dirty
+  /// Per set its RecencySet, and behind it the tag words of its ways, in no order.
+  std::unique_ptr<std::byte[], Free> memory_;
 };
 
 }  // namespace pmsim::machine

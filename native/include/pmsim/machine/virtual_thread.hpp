@@ -179,6 +179,8 @@ class VirtualThread {
   bool interrupted_ = false;
   bool mfence_blocks_ = false;
   bool waits_for_buffer_ = false;
+  bool front_waits_for_grant_ =
+      false;  ///< for a fill buffer or a writeback slot: nothing else of a grant helps it
 
   Picoseconds now_ = 0;  ///< dispatch time of the next operation
   Picoseconds front_key_ = 0;
