@@ -108,7 +108,7 @@ Picoseconds Lane::run_until(Picoseconds until) {
   while (agents_.earliest_key() <= until && agents_.earliest_key() != kNever) {
     step(until);
   }
-  memory_.catch_up_all(until + 1);
+  memory_.catch_up_all(until == kNever ? kNever : until + 1);
   return agents_.earliest_key();
 }
 
