@@ -80,7 +80,9 @@ inline memory::MicroOp dependent_load(std::uint64_t address) {
   return {address, 8, memory::OpKind::kLoad, memory::kDependent, 0};
 }
 inline memory::MicroOp store(std::uint64_t address) { return {address, 64, memory::OpKind::kStore, 0, 0}; }
-inline memory::MicroOp prefetch(std::uint64_t address) { return {address, 64, memory::OpKind::kPrefetch, 0, 0}; }
+inline memory::MicroOp prefetch(std::uint64_t address) {
+  return {address, 64, memory::OpKind::kPrefetch, 0, 0};
+}
 inline memory::MicroOp mispredicted_branch() { return {0, 1, memory::OpKind::kCompute, memory::kDependent, 0}; }
 inline memory::MicroOp stream_store(std::uint64_t address) {
   return {address, 64, memory::OpKind::kStreamStore, 0, 0};

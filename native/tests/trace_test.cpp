@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "pmsim/core/crc32c.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/core/random.hpp"
-#include "pmsim/core/crc32c.hpp"
 #include "pmsim/trace/sources.hpp"
 
 namespace pmsim::trace {

@@ -33,7 +33,8 @@ void SharedFeed::execute(std::uint32_t thread) {
   log.batches.push_back(std::move(batch));
 }
 
-void SharedFeed::take(std::uint32_t thread, std::uint64_t& number, const TimedOp*& first, const TimedOp*& last) {
+void SharedFeed::take(std::uint32_t thread, std::uint64_t& number, const TimedOp*& first,
+                      const TimedOp*& last) {
   ThreadLog& log = logs_[thread];
   // The batch before this one has been worked off by the asking lane.
   if (number > log.first) {

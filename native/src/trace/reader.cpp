@@ -6,8 +6,8 @@
 #include <string>
 #include <system_error>
 
-#include "pmsim/core/error.hpp"
 #include "pmsim/core/crc32c.hpp"
+#include "pmsim/core/error.hpp"
 #include "pmsim/trace/sources.hpp"
 
 namespace pmsim::trace {

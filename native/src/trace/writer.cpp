@@ -5,8 +5,8 @@
 #include <cstring>
 #include <system_error>
 
-#include "pmsim/core/error.hpp"
 #include "pmsim/core/crc32c.hpp"
+#include "pmsim/core/error.hpp"
 
 namespace pmsim::trace {
 

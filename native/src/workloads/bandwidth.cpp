@@ -66,6 +66,7 @@ class Bandwidth final : public Workload {
       threads_.push_back(state);
     }
     const auto lines_in_piece = static_cast<std::int64_t>(std::min(kLinesPerPiece, chunk_bytes_ / kLineBytes));
+    const auto lines_in_chunk = static_cast<std::int64_t>(chunk_bytes_ / kLineBytes);
     const bool cached_writes = access_ == Access::kStore;
     // Plain stores reach memory only when the caches are full of dirty lines; everything else is steady soon.
     std::int64_t warmup_lines = cached_writes ? cached_lines(platform, threads) * 3 / 2 : 24'000;
@@ -73,12 +74,16 @@ class Bandwidth final : public Workload {
       // Page-table entries of a long run are in the shared cache, as far as they fit: each entry's line is met
       // once.
       const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / platform.tlb.page_size / 8;
-      const auto lines_in_chunk = static_cast<std::int64_t>(chunk_bytes_ / kLineBytes);
       warmup_lines =
           std::max(warmup_lines, std::min<std::int64_t>(entry_lines * lines_in_chunk, kLongestWarmupLines));
     }
+    // Long enough for each thread to meet several whole chunks: which modules the chunks of a moment share is
+    // chance.
+    constexpr std::int64_t kChunks = 4;
+    constexpr std::int64_t kMostForChunks = 1'500'000;
+    const std::int64_t several_chunks = std::min(kChunks * threads * lines_in_chunk, kMostForChunks);
     const std::int64_t measured_lines =
-        std::max<std::int64_t>(80'000, 2'500 * static_cast<std::int64_t>(threads));
+        std::max<std::int64_t>({80'000, 2'500 * std::int64_t{threads}, several_chunks});
     length_.warmup_operations = warmup_lines / lines_in_piece;
     length_.measured_operations = measured_lines / lines_in_piece;
   }

@@ -11,9 +11,12 @@ namespace pmsim::workloads {
 namespace {
 
 constexpr std::array kKinds{
-    WorkloadKind{"bandwidth", make_bandwidth}, WorkloadKind{"latency", make_latency},
-    WorkloadKind{"persist", make_persist},     WorkloadKind{"operations", make_operations},
-    WorkloadKind{"mixed", make_mixed},         WorkloadKind{"block", make_block},
+    WorkloadKind{"bandwidth", make_bandwidth},
+    WorkloadKind{"latency", make_latency},
+    WorkloadKind{"persist", make_persist},
+    WorkloadKind{"operations", make_operations},
+    WorkloadKind{"mixed", make_mixed},
+    WorkloadKind{"block", make_block},
     WorkloadKind{"interleave", make_interleave},
     WorkloadKind{"in-place", make_in_place},
     WorkloadKind{"log", make_log},

@@ -10,9 +10,9 @@
 
 namespace pmsim::machine {
 
-/// An SSD or hard disk behind the operating system: parallel units (dies or a head), a command queue, a link with
-/// a bandwidth cap each way, and a volatile write cache. Data in the write cache are lost at a power failure; they
-/// are durable after flush(), or at once where there is no write cache.
+/// An SSD or hard disk behind the operating system: parallel units (dies or a head), a command queue, a link
+/// with a bandwidth cap each way, and a volatile write cache. Data in the write cache are lost at a power
+/// failure; they are durable after flush(), or at once where there is no write cache.
 class BlockDevice {
  public:
   BlockDevice(const BlockDeviceParams& params, Counters& counters);

@@ -9,8 +9,8 @@
 
 namespace pmsim::machine {
 
-/// Finds the place of a block in a small buffer: open addressing with linear probing, a quarter full at most, and
-/// deletion by moving back what follows.
+/// Finds the place of a block in a small buffer: open addressing with linear probing, a quarter full at most,
+/// and deletion by moving back what follows.
 class BlockIndex {
  public:
   static constexpr std::size_t kNotFound = ~std::size_t{0};

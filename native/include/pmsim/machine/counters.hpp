@@ -8,43 +8,43 @@
 namespace pmsim::machine {
 
 /// Everything that a lane counts. One list: the struct, its names and its Python keys follow from it.
-#define PMSIM_COUNTERS(X)                                                                              \
-  X(loads, "load micro-operations")                                                                    \
-  X(stores, "store micro-operations")                                                                  \
-  X(stream_stores, "non-temporal store micro-operations")                                              \
-  X(flushes, "clwb, clflushopt and clflush micro-operations")                                          \
-  X(fences, "sfence and mfence micro-operations")                                                      \
-  X(persist_barriers, "fences that had flushes or streaming stores of their thread to wait for")       \
-  X(lines_persisted, "lines flushed or streamed to; what one thread does to one line in a row counts once")       \
-  X(l1_hits, "loads and stores served by L1")                                                          \
-  X(l2_hits, "served by L2")                                                                           \
-  X(llc_hits, "served by the last-level cache")                                                        \
-  X(memory_reads, "lines that the core fetched from memory")                                           \
-  X(writebacks, "dirty lines evicted from the last-level cache")                                       \
-  X(tlb_second_hits, "translations found in the second-level TLB only")                                \
-  X(tlb_walks, "page walks")                                                                           \
-  X(prefetches, "lines fetched from memory by the hardware prefetcher")                                \
-  X(dram_read_lines, "64-byte lines read from DRAM")                                                   \
-  X(dram_write_lines, "64-byte lines written to DRAM")                                                 \
-  X(dram_row_misses, "DRAM reads that had to open a row")                                              \
-  X(dram_forced_drains, "times that reads had to wait for a full DRAM write queue")                    \
-  X(pmem_read_lines, "64-byte lines read from PMem modules")                                           \
-  X(pmem_write_lines, "64-byte lines written to PMem modules")                                         \
-  X(pmem_media_read_blocks, "internal blocks read from the medium")                                    \
-  X(pmem_media_write_blocks, "internal blocks written to the medium")                                  \
-  X(pmem_partial_writes, "block writes that needed a read-modify-write")                               \
-  X(pmem_buffer_read_hits, "line reads served by a module's buffers")                                  \
-  X(pmem_translation_misses, "misses of the modules' address-translation caches")                      \
-  X(wear_stalls, "wear-levelling stalls")                                                              \
-  X(memory_mode_hits, "memory-mode reads that hit the DRAM cache")                                     \
-  X(memory_mode_misses, "memory-mode reads that missed it")                                            \
-  X(fence_wait_ps, "time that fences waited for flushes and streaming stores")                         \
-  X(write_queue_wait_ps, "time that lines waited to enter a PMem write pending queue")                 \
-  X(read_queue_wait_ps, "time that PMem reads waited for the medium")                                  \
-  X(block_reads, "block-device read commands")                                                         \
-  X(block_writes, "block-device write commands")                                                       \
-  X(block_flushes, "block-device cache flushes")                                                       \
-  X(out_of_range_count,                                                                                \
+#define PMSIM_COUNTERS(X)                                                                                   \
+  X(loads, "load micro-operations")                                                                         \
+  X(stores, "store micro-operations")                                                                       \
+  X(stream_stores, "non-temporal store micro-operations")                                                   \
+  X(flushes, "clwb, clflushopt and clflush micro-operations")                                               \
+  X(fences, "sfence and mfence micro-operations")                                                           \
+  X(persist_barriers, "fences that had flushes or streaming stores of their thread to wait for")            \
+  X(lines_persisted, "lines flushed or streamed to; what one thread does to one line in a row counts once") \
+  X(l1_hits, "loads and stores served by L1")                                                               \
+  X(l2_hits, "served by L2")                                                                                \
+  X(llc_hits, "served by the last-level cache")                                                             \
+  X(memory_reads, "lines that the core fetched from memory")                                                \
+  X(writebacks, "dirty lines evicted from the last-level cache")                                            \
+  X(tlb_second_hits, "translations found in the second-level TLB only")                                     \
+  X(tlb_walks, "page walks")                                                                                \
+  X(prefetches, "lines fetched from memory by the hardware prefetcher")                                     \
+  X(dram_read_lines, "64-byte lines read from DRAM")                                                        \
+  X(dram_write_lines, "64-byte lines written to DRAM")                                                      \
+  X(dram_row_misses, "DRAM reads that had to open a row")                                                   \
+  X(dram_forced_drains, "times that reads had to wait for a full DRAM write queue")                         \
+  X(pmem_read_lines, "64-byte lines read from PMem modules")                                                \
+  X(pmem_write_lines, "64-byte lines written to PMem modules")                                              \
+  X(pmem_media_read_blocks, "internal blocks read from the medium")                                         \
+  X(pmem_media_write_blocks, "internal blocks written to the medium")                                       \
+  X(pmem_partial_writes, "block writes that needed a read-modify-write")                                    \
+  X(pmem_buffer_read_hits, "line reads served by a module's buffers")                                       \
+  X(pmem_translation_misses, "misses of the modules' address-translation caches")                           \
+  X(wear_stalls, "wear-levelling stalls")                                                                   \
+  X(memory_mode_hits, "memory-mode reads that hit the DRAM cache")                                          \
+  X(memory_mode_misses, "memory-mode reads that missed it")                                                 \
+  X(fence_wait_ps, "time that fences waited for flushes and streaming stores")                              \
+  X(write_queue_wait_ps, "time that lines waited to enter a PMem write pending queue")                      \
+  X(read_queue_wait_ps, "time that PMem reads waited for the medium")                                       \
+  X(block_reads, "block-device read commands")                                                              \
+  X(block_writes, "block-device write commands")                                                            \
+  X(block_flushes, "block-device cache flushes")                                                            \
+  X(out_of_range_count,                                                                                     \
     "uses that no measurement covers: streamed lines left incomplete, dirty victims of the memory-mode cache")
 
 struct Counters {

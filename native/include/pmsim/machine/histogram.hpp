@@ -42,7 +42,8 @@ class Histogram {
     if (count_ == 0) {
       return 0;
     }
-    const auto rank = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(quantile * static_cast<double>(count_))));
+    const auto rank =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(quantile * static_cast<double>(count_))));
     std::int64_t seen = 0;
     for (std::size_t index = 0; index < buckets_.size(); ++index) {
       seen += buckets_[index];
@@ -62,7 +63,8 @@ class Histogram {
       return static_cast<std::size_t>(value);
     }
     const int exponent = static_cast<int>(std::bit_width(value)) - 1 - kSubBits;
-    return static_cast<std::size_t>((static_cast<std::uint64_t>(exponent) + 1) * kSub + ((value >> exponent) - kSub));
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(exponent) + 1) * kSub +
+                                    ((value >> exponent) - kSub));
   }
   [[nodiscard]] static Picoseconds upper_edge(std::size_t index) noexcept {
     if (index < kSub) {

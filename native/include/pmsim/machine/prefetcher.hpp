@@ -7,8 +7,8 @@
 
 namespace pmsim::machine {
 
-/// The L2 stream prefetcher of one core: follows ascending accesses to consecutive lines inside a 4 KiB page and
-/// runs ahead of them, never beyond the page (Intel 64 optimisation manual, "L2 hardware prefetchers").
+/// The L2 stream prefetcher of one core: follows ascending accesses to consecutive lines inside a 4 KiB page
+/// and runs ahead of them, never beyond the page (Intel 64 optimisation manual, "L2 hardware prefetchers").
 class Prefetcher {
  public:
   explicit Prefetcher(const PrefetcherParams& params) : params_(params) {}
@@ -40,7 +40,8 @@ class Prefetcher {
     const std::uint64_t page_end = (page + 1) * kPageLines;
     const std::uint64_t horizon = line + static_cast<std::uint64_t>(params_.distance);
     std::uint64_t next = stream->next > line ? stream->next : line + 1;
-    for (std::int64_t fetched = 0; fetched < params_.degree && next <= horizon && next < page_end; ++fetched, ++next) {
+    for (std::int64_t fetched = 0; fetched < params_.degree && next <= horizon && next < page_end;
+         ++fetched, ++next) {
       fetch(next);
     }
     stream->next = next;
@@ -66,7 +67,8 @@ class Prefetcher {
   }
 
   PrefetcherParams params_;
-  std::array<Stream, 32> streams_{};  ///< "one forward or backward stream for each of 32 4-KiB pages" (same manual)
+  std::array<Stream, 32>
+      streams_{};  ///< "one forward or backward stream for each of 32 4-KiB pages" (same manual)
   std::size_t oldest_ = 0;
 };
 

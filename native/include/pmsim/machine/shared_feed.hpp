@@ -11,10 +11,11 @@
 
 namespace pmsim::machine {
 
-/// One execution for many machines: executes each thread's work once, classifies it once, and hands the result to
-/// every lane at that lane's own pace. What all lanes have taken is recycled.
+/// One execution for many machines: executes each thread's work once, classifies it once, and hands the result
+/// to every lane at that lane's own pace. What all lanes have taken is recycled.
 ///
-/// The lane that asks first decides in which order threads touch the shared cache; the others replay the outcome.
+/// The lane that asks first decides in which order threads touch the shared cache; the others replay the
+/// outcome.
 class SharedFeed {
  public:
   SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes);

@@ -65,9 +65,10 @@ inline constexpr std::size_t kSectorBytes = 512;
 ///    Written sectors may be durable, each with any of its versions; block_flush makes the latest one so.
 /// Cost only
 ///  - compute: cycles of work and the instructions that fill the window meanwhile. HostMemory executes nothing.
-///  - mispredict: the branch at this place depends on the value of the load before it, and no predictor can know it
-///    (where a search ends, say): a core runs ahead on the wrong path until the value is there. HostMemory executes
-///    nothing: the branch itself is the algorithm's own code.
+///  - mispredict: the branch at this place depends on the value of the load before it, and no predictor can
+///  know it
+///    (where a search ends, say): a core runs ahead on the wrong path until the value is there. HostMemory
+///    executes nothing: the branch itself is the algorithm's own code.
 ///  - operation_begin, operation_end: frame one operation, for latency.
 /// Persistence points carry a Site; SimMemory can disable one, to prove that the checker misses it.
 template <typename M>
