@@ -58,7 +58,9 @@ def test_recording_does_not_change_the_run(tmp_path: Path) -> None:
     parameters = {"memory": "pmem", "operation": "load", "pattern": "random", "region_size": MIB}
     alone = _native.simulate("latency", [platform], parameters, 7)
     assert _native.trace_record(tmp_path / "a", "latency", [platform], parameters, 7, "{}") == alone
-    assert _native.trace_replay(tmp_path / "a", [platform]) == alone
+    # A stream knows nothing about the data structures behind it.
+    without_facts = [{name: value for name, value in row.items() if name != "facts"} for row in alone]
+    assert _native.trace_replay(tmp_path / "a", [platform]) == without_facts
 
 
 def test_a_trace_can_be_timed_elsewhere(tmp_path: Path) -> None:
