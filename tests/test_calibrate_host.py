@@ -189,7 +189,7 @@ def test_an_interrupted_calibration_writes_nothing(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(3)  # a full calibration takes ten times as long
+    time.sleep(3)  # into the microbenchmarks: nothing is printed before they end, after 10 s or more
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
     assert process.returncode == 130

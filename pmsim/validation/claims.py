@@ -385,9 +385,10 @@ def load_suite(name_or_path: str | Path) -> Suite:
     path = Path(name_or_path)
     if path.suffix == ".toml":
         return _load_file(path)
-    if not path.is_dir():
+    # A name means what comes with pmsim, also where the working directory has a folder of that name.
+    if str(name_or_path) in suites():
         path = validation_dir() / "claims" / str(name_or_path)
-        if path.with_suffix(".toml").is_file():
+        if not path.is_dir():
             return _load_file(path.with_suffix(".toml"))
     files = sorted(path.glob("*.toml")) if path.is_dir() else []
     if not files:

@@ -220,3 +220,12 @@ def test_a_name_of_a_folder_belongs_to_one_file(tmp_path: Path, changes: dict[st
 def test_an_empty_folder_is_no_suite(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"unknown; known: .*device"):
         load_suite(tmp_path)
+
+
+def test_a_name_means_the_shipped_suite_whatever_the_working_directory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "blocks").mkdir()
+    write_parts(tmp_path / "blocks")
+    monkeypatch.chdir(tmp_path)
+    assert "log-classic-barriers" in {claim.id for claim in load_suite("blocks").claim}
