@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pmsim/memory/memory.hpp"
+
+namespace pmsim::engines {
+
+/// What an engine is built of. Bytes are exact: an engine that does not fit into its tiers refuses with a
+/// ConfigError that names the option.
+struct EngineOptions {
+  std::string engine = "three-tier";  ///< a name of engine_names()
+  std::uint64_t dram_bytes = 0;  ///< for pages and their frames' headers; page table and log buffers are extra
+  std::uint64_t pmem_bytes = 0;  ///< for pages (and leaves of fptree); 0: the engine uses no PMem for pages
+  std::uint64_t ssd_bytes = 0;   ///< for pages; 0: there is none
+  std::uint32_t page_bytes = 16384;  ///< power of two, 4 KiB to 64 KiB; mini pages need at most 16 KiB
+
+  // three-tier and its drill-down (van Renen et al. 2018, sections 3.1 to 3.3)
+  bool cache_line_grained = true;
+  bool mini_pages = true;
+  bool pointer_swizzling = true;
+  std::string leaf_layout = "sorted";   ///< "sorted" or "hash" (section 5.5)
+  std::uint64_t admission_entries = 0;  ///< of the admission set; 0: as many as a quarter of the PMem frames
+  /// Spitfire's migration probabilities Dr, Dw, Nr, Nw (dissertation, section 1.3.3).
+  std::array<double, 4> migration{1, 1, 1, 1};
+
+  // write-ahead log
+  std::string log_device = "pmem";       ///< "pmem" or "ssd"
+  std::string log_algorithm = "poplog";  ///< of blocks/log
+  std::string log_layout = "padded";
+  std::uint64_t log_bytes = std::uint64_t{64} << 20;  ///< a checkpoint is taken when it is full
+
+  /// CPU cycles per operation besides those of the instructions simulated; a calibration, per engine family.
+  std::uint32_t cpu_cycles = 0;
+  std::uint64_t seed = 1;
+};
+
+/// One table: a B+-tree from unsigned keys to payloads of one size.
+struct TableSpec {
+  std::string name;
+  std::uint32_t key_bytes = 8;  ///< 4 or 8
+  std::uint32_t payload_bytes = 8;
+};
+using TableId = std::uint16_t;
+
+/// Where the regions of an engine lie: what a restart needs to find its data. Plain values.
+struct EnginePlace {
+  memory::Address dram = 0;
+  memory::Address pmem = 0;
+  memory::Address ssd = 0;
+  memory::Address log = 0;
+  memory::Address meta = 0;  ///< anything else, all in one region per engine
+};
+
+}  // namespace pmsim::engines
