@@ -3,8 +3,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 
+#include "pmsim/engines/options.hpp"
 #include "pmsim/memory/memory.hpp"
 
 namespace pmsim::engines {
@@ -58,6 +61,8 @@ struct UndoRecord {
 /// keeps no reference to it.
 ///  - fix, fix_child: the page that `root` names, or that the swip at [offset, offset + 8) of the fixed inner
 ///    page `parent` names. fix_child may rewrite the swip in place (swizzling).
+///  - fix_page: the page with this id, by way of the page table: what a next-leaf link names. No swip is
+///  rewritten.
 ///  - allocate: a new page, fixed; header filled in, the rest zero. Logged.
 ///  - release: gives a fixed page back for good. Logged.
 ///  - resident(page, offset, bytes): the address at which these bytes of the page can be loaded; contiguous.
@@ -66,22 +71,32 @@ struct UndoRecord {
 ///  - overwrite, move: the only ways to change a page. Both write the log's redo part. move(page, to, from,
 ///    bytes) has the meaning of memmove inside the page.
 ///  - unswizzle_children(page, offset, count): afterwards the `count` swips from `offset` on are PageIds:
-///  called
-///    before a tree moves or copies them.
+///  called before a tree moves or copies them.
 ///  - load(image): bulk loading, not logged, not timed: a page with this content gets a new PageId, at its home
-///    tier; durable when sync() returns.
+///    tier; durable when sync() returns. The first page of an empty store is page 0; consecutive calls give
+///    consecutive PageIds, so that a leaf can name the next one.
 /// Transactions (one at a time per store: the paper's engines are single-threaded; virtual threads interleave
 /// between transactions):
 ///  - begin; note_undo(record), written before the change it can take back; commit: DURABLE on return; abort
 ///    calls undo(record) for the transaction's records, latest first, unless the store undoes physically.
+/// Life, for TreeEngine (tree_engine.hpp)
+///  - S(memory, options): a new, empty store. S(memory, options, place): the same after shutdown() or a crash:
+///    pages contain every logged change (analysis and redo are done). finish_restart(undo) then calls
+///    undo(record) for what unfinished transactions did, latest first; a transaction can begin after it.
+///  - checkpoint, shutdown, place, counters: as those of Engine; counters(into) adds its own to the map.
+///  - check(owned): what is wrong, as one sentence, or nothing. Exactly the pages in `owned` (ascending) are
+///    live: others are lost pages, missing ones have two owners. Nothing is fixed at that moment.
 template <typename S, typename M>
 concept PageStore =
     memory::Memory<M> && requires(S store, const S& constant, M& memory, typename S::Page& page, RootRef& root,
                                   Access access, std::uint32_t offset, std::span<const std::byte> bytes,
-                                  const UndoRecord& record, void (*undo)(const UndoRecord&)) {
+                                  const UndoRecord& record, void (*undo)(const UndoRecord&), PageId id,
+                                  const EngineOptions& options, const EnginePlace& place,
+                                  std::map<std::string, double>& counts, std::span<const PageId> owned) {
       requires std::copyable<typename S::Page>;
       { store.fix(memory, root, access) } -> std::same_as<typename S::Page>;
       { store.fix_child(memory, page, offset, access) } -> std::same_as<typename S::Page>;
+      { store.fix_page(memory, id, access) } -> std::same_as<typename S::Page>;
       { store.unfix(memory, page) } -> std::same_as<void>;
       { store.allocate(memory) } -> std::same_as<typename S::Page>;
       { store.release(memory, page) } -> std::same_as<void>;
@@ -97,6 +112,14 @@ concept PageStore =
       { store.note_undo(memory, record) } -> std::same_as<void>;
       { store.commit(memory) } -> std::same_as<void>;
       { store.abort(memory, undo) } -> std::same_as<void>;
+      S(memory, options);
+      S(memory, options, place);
+      { store.finish_restart(memory, undo) } -> std::same_as<void>;
+      { store.checkpoint(memory) } -> std::same_as<void>;
+      { store.shutdown(memory) } -> std::same_as<void>;
+      { constant.place() } -> std::same_as<const EnginePlace&>;
+      { constant.counters(counts) } -> std::same_as<void>;
+      { store.check(memory, owned) } -> std::same_as<std::string>;
     };
 
 }  // namespace pmsim::engines
