@@ -19,6 +19,10 @@ class ConfigError(PmsimError, ValueError):
     """The user asked for something that cannot be; the command line exits with status 2."""
 
 
+class CapacityError(ConfigError):
+    """Data do not fit into the memories that they were given."""
+
+
 class SimulationError(PmsimError):
     """The simulation broke one of its own rules, for example by a deadlock."""
 

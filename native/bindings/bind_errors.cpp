@@ -19,6 +19,8 @@ void bind_errors(py::module_& module) {
       if (pointer) {
         std::rethrow_exception(pointer);
       }
+    } catch (const CapacityError& error) {
+      raise("CapacityError", error);
     } catch (const ConfigError& error) {
       raise("ConfigError", error);
     } catch (const SimulationError& error) {

@@ -54,7 +54,7 @@ const RegionPlace& RegionTable::allocate(Medium medium, std::uint64_t bytes, con
   const std::uint64_t offset = (used_[index] + options.alignment - 1) & ~(options.alignment - 1);
   const std::uint64_t capacity = capacities_.bytes[index];
   if (offset > capacity || bytes > capacity - offset) {
-    throw ConfigError(who + ": " + std::to_string(bytes) +
+    throw CapacityError(who + ": " + std::to_string(bytes) +
                       " bytes do not fit: " + std::to_string(used_[index]) + " of " + std::to_string(capacity) +
                       " bytes of " + std::string(name_of(medium)) +
                       " are in use; make the region smaller or the platform's capacity larger");

@@ -12,6 +12,13 @@ class ConfigError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The data do not fit into the memories that they were given: a sweep over capacities goes on without the
+/// point. Becomes pmsim.CapacityError in Python.
+class CapacityError : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
+
 /// The simulation broke one of its own rules (a deadlock, an impossible state): a bug of pmsim.
 /// Becomes pmsim.SimulationError in Python.
 class SimulationError : public std::logic_error {

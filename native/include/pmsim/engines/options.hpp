@@ -10,7 +10,8 @@
 namespace pmsim::engines {
 
 /// What an engine is built of. Bytes are exact: an engine that does not fit into its tiers refuses with a
-/// ConfigError that names the option.
+/// CapacityError (a ConfigError, core/error.hpp) that names the option: sweeps over capacities end a curve
+/// there.
 struct EngineOptions {
   std::string engine = "three-tier";  ///< a name of engine_names()
   std::uint64_t dram_bytes = 0;  ///< for pages and their frames' headers; page table and log buffers are extra

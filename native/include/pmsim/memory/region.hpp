@@ -54,7 +54,8 @@ class RegionTable {
  public:
   explicit RegionTable(const Capacities& capacities);
 
-  /// Throws ConfigError for an empty region, a bad alignment, or one that exceeds the capacity of the medium.
+  /// Throws ConfigError for an empty region or a bad alignment, CapacityError for one that exceeds the capacity
+  /// of the medium.
   const RegionPlace& allocate(Medium medium, std::uint64_t bytes, const RegionOptions& options);
 
   [[nodiscard]] const std::vector<RegionPlace>& places(Medium medium) const noexcept {
