@@ -74,7 +74,7 @@ struct UndoRecord {
 ///  called before a tree moves or copies them.
 ///  - load(image): bulk loading, not logged, not timed: a page with this content gets a new PageId, at its home
 ///    tier; durable when sync() returns. The first page of an empty store is page 0; consecutive calls give
-///    consecutive PageIds, so that a leaf can name the next one.
+///    consecutive PageIds, beginning with next_load(), so that a leaf can name the next one.
 /// Transactions (one at a time per store: the paper's engines are single-threaded; virtual threads interleave
 /// between transactions):
 ///  - begin; note_undo(record), written before the change it can take back; commit: DURABLE on return; abort
@@ -107,6 +107,7 @@ concept PageStore =
       { store.move(memory, page, offset, offset, offset) } -> std::same_as<void>;
       { store.unswizzle_children(memory, page, offset, offset) } -> std::same_as<void>;
       { store.load(memory, bytes) } -> std::same_as<PageId>;
+      { constant.next_load() } -> std::same_as<PageId>;
       { store.sync(memory) } -> std::same_as<void>;
       { store.begin(memory) } -> std::same_as<void>;
       { store.note_undo(memory, record) } -> std::same_as<void>;
