@@ -1,0 +1,102 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/engines/options.hpp"
+#include "pmsim/memory/region.hpp"
+
+namespace pmsim::engines::buffer {
+
+/// Where each page has its home: a place that follows from its id alone.
+enum class Home : std::uint8_t { kPmem, kSsd };
+
+/// Which buffer manager: the same class is HyMem's three-tier manager, its two rivals and spitfire.
+struct BufferConfig {
+  Home home = Home::kSsd;
+  bool pmem_cache = true;  ///< PMem as a selective cache between DRAM and an SSD home (section 4)
+  bool direct = false;     ///< pages may be used where they lie on PMem, and migrate by chance (spitfire)
+  bool cache_line_grained = true;
+  bool mini_pages = true;
+  bool pointer_swizzling = true;
+  bool meta_on_ssd = false;  ///< journal, allocation map: on the log's device
+  std::uint32_t page_bytes = 16384;
+  std::uint64_t dram_bytes = 0;
+  std::uint64_t pmem_bytes = 0;
+  std::uint64_t ssd_bytes = 0;
+  std::uint64_t admission_entries = 0;
+  std::array<double, 4> migration{1, 1, 1, 1};  ///< Dr, Dw, Nr, Nw
+  std::uint64_t seed = 1;
+  std::uint64_t spare_dram_bytes =
+      0;  ///< for the caller, at BufferManager::spare_dram(); no part of dram_bytes
+
+  [[nodiscard]] std::uint32_t lines() const noexcept { return page_bytes / memory::kLineBytes; }
+  [[nodiscard]] std::uint64_t pmem_frames() const noexcept { return pmem_bytes / page_bytes; }
+  /// Ids that the home tier has room for.
+  [[nodiscard]] std::uint64_t home_pages() const noexcept {
+    return (home == Home::kPmem ? pmem_bytes : ssd_bytes) / page_bytes;
+  }
+  /// Pages that are loaded whole and have no mini pages: no frame of theirs is ever partly resident.
+  [[nodiscard]] bool whole_pages() const noexcept { return !cache_line_grained; }
+
+  /// Of the engines basic-nvm-bm, ssd-bm, three-tier and spitfire. Throws ConfigError.
+  [[nodiscard]] static BufferConfig from(const EngineOptions& options) {
+    BufferConfig config;
+    const std::string& name = options.engine;
+    config.page_bytes = options.page_bytes;
+    config.dram_bytes = options.dram_bytes;
+    config.pmem_bytes = options.pmem_bytes;
+    config.ssd_bytes = options.ssd_bytes;
+    config.cache_line_grained = options.cache_line_grained;
+    config.mini_pages = options.mini_pages;
+    config.pointer_swizzling = options.pointer_swizzling;
+    config.migration = options.migration;
+    config.seed = options.seed;
+    config.meta_on_ssd = options.log_device == "ssd";
+    if (name == "basic-nvm-bm" || name == "ssd-bm") {
+      config.home = name == "ssd-bm" ? Home::kSsd : Home::kPmem;
+      config.pmem_cache = false;
+      config.cache_line_grained = config.mini_pages = config.pointer_swizzling = false;
+      (name == "ssd-bm" ? config.pmem_bytes : config.ssd_bytes) = 0;
+    } else if (name == "spitfire") {
+      config.direct = true;
+    } else if (name != "three-tier") {
+      throw ConfigError("engine: " + name + " has no buffer manager");
+    }
+    config.admission_entries = options.admission_entries != 0
+                                   ? options.admission_entries
+                                   : std::max<std::uint64_t>(config.pmem_frames() / 4, 1);
+    config.check();
+    return config;
+  }
+
+  /// Throws ConfigError.
+  void check() const {
+    if (page_bytes < 4096 || page_bytes > 65536 || (page_bytes & (page_bytes - 1)) != 0)
+      throw ConfigError("page_bytes: must be a power of two from 4 KiB to 64 KiB");
+    if (mini_pages && page_bytes > 16384)
+      throw ConfigError(
+          "mini_pages: their slots name lines by one byte, so page_bytes can be 16 KiB at most; make "
+          "page_bytes "
+          "smaller or set mini_pages = false");
+    if (mini_pages && !cache_line_grained)
+      throw ConfigError(
+          "mini_pages: need cache_line_grained = true, since they hold a part of the lines of a page");
+    if (home == Home::kPmem && pmem_cache)
+      throw ConfigError("pmem_cache: a PMem that is home to all pages caches none");
+    if (home_pages() == 0)
+      throw ConfigError(home == Home::kPmem ? "pmem_bytes: the engine keeps its pages on PMem; give it some"
+                                            : "ssd_bytes: the engine keeps its pages on the SSD; give it some");
+    if (pmem_cache && pmem_frames() == 0)
+      throw ConfigError("pmem_bytes: the engine caches pages on PMem; give it room for at least one page");
+    for (const double chance : migration) {
+      if (!(chance >= 0 && chance <= 1))
+        throw ConfigError("migration: Dr, Dw, Nr and Nw are probabilities, from 0 to 1");
+    }
+  }
+};
+
+}  // namespace pmsim::engines::buffer
