@@ -15,6 +15,7 @@ from pmsim.commands.list import list_command
 from pmsim.commands.measure import measure_command
 from pmsim.commands.platform import platform_app
 from pmsim.commands.run import run_command
+from pmsim.commands.tune import tune_command
 from pmsim.errors import ConfigError, PmsimError
 from pmsim.trace import trace_app
 from pmsim.validation.cli import validate
@@ -34,6 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run_command)
+app.command("tune")(tune_command)
 app.command("list")(list_command)
 app.command("validate")(validate)
 app.command("crash")(crash_command)

@@ -1,0 +1,213 @@
+"""Simulated annealing over the points of a sweep: finds a good configuration without running all of them.
+
+Spitfire tunes its four migration probabilities so (Zhou, Arulraj, Pavlo, Cohen: Spitfire, SIGMOD 2021):
+change one setting by one step, keep what is better, and now and then what is worse, ever more seldom as the
+temperature falls.
+"""
+
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pmsim.api import POINTS_FOLDER, load_scenario, origin_of
+from pmsim.errors import ConfigError
+from pmsim.kinds import find_kind
+from pmsim.overrides import with_overrides
+from pmsim.point_cache import Metrics, PointCache
+from pmsim.points import Point, points_of
+from pmsim.runner import evaluate
+from pmsim.scenario import Scenario
+
+Coordinates = tuple[int, ...]
+
+#: A step that loses a tenth of the best value is taken with probability 1/e at the start.
+START_TEMPERATURE = 0.1
+COOLING = 0.93
+
+
+@dataclass(frozen=True)
+class Step:
+    """One visit: where, what it gave, whether the search moved there, and whether it had to be simulated."""
+
+    settings: dict[str, str]
+    value: float
+    accepted: bool
+    simulated: bool
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Result of a search.
+
+    Attributes
+    ----------
+    metric : str
+        What was sought to be high, or low.
+    best : dict
+        Axis to setting, as text.
+    value : float
+        Of the metric there.
+    steps : list of Step
+        In the order of the search; the first is the start.
+    points : int
+        Of the whole sweep.
+    """
+
+    metric: str
+    best: dict[str, str]
+    value: float
+    steps: list[Step]
+    points: int
+
+    @property
+    def simulated(self) -> int:
+        """Points that were simulated, or had been before."""
+        return sum(step.simulated for step in self.steps)
+
+
+def anneal(
+    sizes: list[int],
+    energy: Callable[[Coordinates], float],
+    steps: int,
+    seed: int,
+    temperature: float = START_TEMPERATURE,
+    cooling: float = COOLING,
+) -> Iterator[tuple[Coordinates, float, bool]]:
+    """Walk over a grid towards low energy.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Settings of each axis; the walk starts in the middle.
+    energy : callable
+        Of a place, to be made small; called again for a place that is visited again.
+    steps : int
+        Moves to try.
+    seed : int
+        The walk is a function of it.
+    temperature, cooling : float
+        A move that raises the energy by a share d of the best magnitude is taken with probability
+        exp(-d / temperature); each move multiplies the temperature by `cooling`.
+
+    Yields
+    ------
+    place, its energy, and whether the walk went there.
+    """
+    choose = random.Random(seed)
+    movable = [axis for axis, size in enumerate(sizes) if size > 1]
+    place = tuple(size // 2 for size in sizes)
+    current = best = energy(place)
+    yield place, current, True
+    for _ in range(steps if movable else 0):
+        axis = choose.choice(movable)
+        ways = [way for way in (-1, 1) if 0 <= place[axis] + way < sizes[axis]]
+        moved = place[axis] + choose.choice(ways)
+        there = (*place[:axis], moved, *place[axis + 1 :])
+        found = energy(there)
+        worse = (found - current) / (abs(best) or 1.0)
+        accepted = worse <= 0 or choose.random() < math.exp(-worse / temperature)
+        if accepted:
+            place, current, best = there, found, min(best, found)
+        temperature *= cooling
+        yield there, found, accepted
+
+
+def tune(
+    scenario: str | Path | Scenario,
+    *,
+    metric: str | None = None,
+    minimize: bool = False,
+    steps: int = 60,
+    seed: int = 0,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    out: str | Path | None = None,
+    progress: Callable[[Step], None] | None = None,
+) -> Tuning:
+    """Search the sweep of a scenario for its best point.
+
+    Parameters
+    ----------
+    scenario : str, Path or Scenario
+        Its sweep is the space, each axis in the order in which neighbours should lie.
+    metric : str, optional
+        By default that of the kind.
+    minimize : bool, optional
+        Seek the lowest value in place of the highest.
+    steps : int, optional
+        Moves to try.
+    seed : int, optional
+        Of the walk. That of the simulation is the scenario's.
+    set : optional
+        As for `pmsim.run`.
+    out : str or Path, optional
+        Keeps finished points, shared with `pmsim.run` of the same scenario: a search that was
+        interrupted, or that is repeated with more steps, simulates only what is new.
+    progress : callable, optional
+        Told each step.
+
+    Raises
+    ------
+    ConfigError : the scenario is not usable, has no sweep or a zipped one, or its kind has no such metric.
+    """
+    resolved = with_overrides(load_scenario(scenario), set or [])
+    kind = find_kind(resolved.kind)
+    wanted = metric or kind.default_metric
+    if wanted not in {known.name for known in kind.metrics}:
+        raise ConfigError(f"metric: kind '{kind.name}' has no metric '{wanted}'; `pmsim list kinds` names them")
+    if steps < 1:
+        raise ConfigError(f"steps: {steps} is not a number of moves; give at least 1")
+    try:
+        points = points_of(resolved)
+    except ConfigError as error:
+        raise error.prefixed(origin_of(scenario)) from None
+    axes, grid = _grid(points)
+    cache = PointCache(Path(out) / POINTS_FOLDER) if out is not None else None
+    known: dict[Coordinates, float] = {}
+    fresh: dict[Coordinates, None] = {}
+
+    def energy(place: Coordinates) -> float:
+        if place not in known:
+            fresh[place] = None
+            value = _metrics(grid[place], cache)[wanted]
+            known[place] = math.inf if math.isnan(value) else (value if minimize else -value)
+        return known[place]
+
+    taken: list[Step] = []
+    sign = 1.0 if minimize else -1.0
+    for place, found, accepted in anneal([len(v) for v in axes.values()], energy, steps, seed):
+        step = Step(dict(grid[place].axes), sign * found, accepted, place in fresh)
+        fresh.pop(place, None)
+        taken.append(step)
+        if progress is not None:
+            progress(step)
+    place = min(known, key=lambda where: known[where])
+    return Tuning(wanted, dict(grid[place].axes), sign * known[place], taken, len(points))
+
+
+def _metrics(point: Point, cache: PointCache | None) -> Metrics:
+    kept = cache.load(point) if cache is not None else None
+    if kept is not None:
+        return kept
+    metrics = evaluate(point)
+    if cache is not None:
+        cache.store(point, metrics)
+    return metrics
+
+
+def _grid(points: list[Point]) -> tuple[dict[str, list[str]], dict[Coordinates, Point]]:
+    """Give each point its coordinates: the positions of its settings on their axes."""
+    axes: dict[str, list[str]] = {}
+    for point in points:
+        for name, text in point.axes.items():
+            values = axes.setdefault(name, [])
+            if text not in values:
+                values.append(text)
+    if math.prod(len(values) for values in axes.values()) != len(points) or not axes:
+        raise ConfigError(
+            "sweep: a search needs the cross product of at least one axis; give lists, and no mode = zip"
+        )
+    grid = {tuple(axes[name].index(text) for name, text in point.axes.items()): point for point in points}
+    return axes, grid

@@ -1,0 +1,119 @@
+"""`pmsim tune`: simulated annealing over a sweep."""
+
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pmsim
+from pmsim.cli import main
+from pmsim.errors import ConfigError
+from pmsim.tuning import anneal, tune
+
+SCENARIO = """
+kind = "bandwidth"
+platform = "tum-6212u"
+
+[parameters]
+memory = "pmem"
+operation = "ntstore"
+region_size = "64 MiB"
+
+[sweep]
+threads = [1, 2, 3, 6, 12, 24]
+access_size = ["64 B", "256 B"]
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "space.toml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def bowl(place: tuple[int, ...]) -> float:
+    return 10.0 + sum((x - 2) ** 2 for x in place)
+
+
+@given(st.integers(0, 2**32))
+def test_a_bowl_is_descended_to_its_bottom(seed: int) -> None:
+    visited = list(anneal([5, 5, 5], bowl, 300, seed, temperature=0.05))
+    assert min(found for _, found, _ in visited) == 10.0
+
+
+@given(st.integers(0, 2**32), st.lists(st.integers(1, 4), min_size=1, max_size=3))
+def test_a_walk_moves_one_axis_by_one_step_from_where_it_stands(seed: int, sizes: list[int]) -> None:
+    place: tuple[int, ...] | None = None
+    for there, found, accepted in anneal(sizes, bowl, 40, seed):
+        assert all(0 <= x < size for x, size in zip(there, sizes, strict=True))
+        assert found == bowl(there)
+        if place is not None:
+            assert sum(abs(a - b) for a, b in zip(there, place, strict=True)) == 1
+        if accepted:
+            place = there
+
+
+def test_what_is_worse_is_taken_early_and_seldom_late() -> None:
+    def saw(place: tuple[int, ...]) -> float:
+        return 100.0 + 5 * (place[0] % 2)
+
+    early = late = 0
+    for seed in range(200):
+        taken = [accepted and saw(place) > 100 for place, _, accepted in anneal([9], saw, 80, seed)]
+        early += sum(taken[1:11])
+        late += sum(taken[-10:])
+    assert early > 300
+    assert late < early / 20
+
+
+def test_a_search_finds_the_best_point_of_the_sweep(scenario: Path, tmp_path: Path) -> None:
+    found = tune(scenario, steps=60, seed=1, out=tmp_path / "out")
+    frame = pmsim.run(scenario, out=tmp_path / "out", jobs=1, progress=False).frame
+    best = frame.sort_values(found.metric).iloc[-1].to_dict()
+    assert math.isclose(found.value, best[found.metric])
+    assert found.best["threads"] == str(best["threads"])
+    assert found.simulated <= found.points == 12
+
+
+def test_equal_searches_are_equal(scenario: Path) -> None:
+    first, second = (tune(scenario, steps=6, seed=3) for _ in range(2))
+    assert first == second
+
+
+def test_a_search_for_the_lowest_value(scenario: Path) -> None:
+    found = tune(scenario, steps=30, seed=1, minimize=True, set={"sweep.access_size": ["256 B"]})
+    assert found.value == min(step.value for step in found.steps)
+
+
+def test_the_command_prints_each_step_and_the_best(
+    scenario: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ["tune", str(scenario), "--steps", "4", "--out", str(tmp_path / "out")]
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert lines[-1].startswith("best bandwidth")
+    assert main(arguments) == 0  # from what was kept
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metric": "speed"}, "metric: kind 'bandwidth' has no metric 'speed'"),
+        ({"steps": 0}, "steps: 0 is not a number of moves"),
+        ({"set": {"sweep.threads": [1, 2], "sweep.mode": "zip"}}, "cross product"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(scenario: Path, change: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        tune(scenario, **change)  # type: ignore[arg-type]
+
+
+def test_places_of_a_space_are_all_reachable() -> None:
+    seen = {place for seed in range(50) for place, _, _ in anneal([3, 2], lambda _: 1.0, 40, seed)}
+    assert seen == set(itertools.product(range(3), range(2)))
