@@ -1,0 +1,98 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pmsim/workloads/oltp/tpcc/consistency.hpp"
+#include "pmsim/workloads/oltp/tpcc/delivery.hpp"
+#include "pmsim/workloads/oltp/tpcc/new_order.hpp"
+#include "pmsim/workloads/oltp/tpcc/order_status.hpp"
+#include "pmsim/workloads/oltp/tpcc/payment.hpp"
+#include "pmsim/workloads/oltp/tpcc/population.hpp"
+#include "pmsim/workloads/oltp/tpcc/stock_level.hpp"
+
+namespace pmsim::workloads::oltp::tpcc {
+
+enum class Type : std::uint8_t { kNewOrder, kPayment, kOrderStatus, kDelivery, kStockLevel };
+inline constexpr std::array<std::string_view, 5> kTypeNames{"new_order", "payment", "order_status", "delivery",
+                                                            "stock_level"};
+
+/// The mix of clause 5.2.3: at least 43 % payments and 4 % of each of the three others; new orders are the
+/// rest.
+[[nodiscard]] inline Type any_type(Random& random) {
+  const std::uint64_t dice = random.below(100);
+  if (dice < 45)
+    return Type::kNewOrder;
+  if (dice < 88)
+    return Type::kPayment;
+  return dice < 92 ? Type::kOrderStatus : dice < 96 ? Type::kDelivery : Type::kStockLevel;
+}
+
+/// TPC-C without think times, keying times and terminals (van Renen et al. 2018, section 5.2): each transaction
+/// comes from any warehouse.
+template <memory::Memory M>
+class Tpcc final : public Transactions<M> {
+ public:
+  Tpcc(const Cardinalities& size, std::uint64_t seed) : population_(size, seed) {
+    if (size.warehouses == 0 || size.warehouses > kMaxWarehouses)
+      throw ConfigError("warehouses: " + std::to_string(size.warehouses) + "; choose 1 to 65535");
+    ensure(size.customers >= 30 && size.customers <= 3'000 && size.items >= 100 && size.items <= 100'000,
+           "cardinalities of TPC-C that its keys cannot hold");
+  }
+
+  void load(M& memory, engines::Engine<M>& engine, double fill) override {
+    ids_ = population_.load(memory, engine, fill);
+    next_history_ = population_.history_rows();
+  }
+
+  Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) override {
+    return run(any_type(random), memory, engine, random);
+  }
+  Outcome run(Type type, M& memory, engines::Engine<M>& engine, Random& random) {
+    Tables<M> tables{memory, engine, ids_};
+    const Terminal terminal{population_.size(), population_.constants(), clock_, next_history_, scratch_};
+    engine.begin(memory);
+    switch (type) {
+      case Type::kNewOrder:
+        return new_order(tables, terminal, random);
+      case Type::kPayment:
+        return payment(tables, terminal, random);
+      case Type::kOrderStatus:
+        return order_status(tables, terminal, random);
+      case Type::kDelivery:
+        return delivery(tables, terminal, random);
+      case Type::kStockLevel:
+        return stock_level(tables, terminal, random);
+    }
+    return {};
+  }
+
+  std::string check(M& memory, engines::Engine<M>& engine) override {
+    Tables<M> tables{memory, engine, ids_};
+    engine.begin(memory);
+    std::string broken = broken_condition(tables, population_.size());
+    engine.commit(memory);
+    return broken;
+  }
+
+  [[nodiscard]] std::uint64_t rows() const override {
+    const Cardinalities& size = population_.size();
+    // Warehouses, districts; customers with their history, orders and two index entries; lines 10 on average.
+    return size.warehouses * std::uint64_t{1 + kDistricts} + size.items +
+           std::uint64_t{size.warehouses} * size.items + population_.history_rows() * (1 + 1 + 1 + 2 + 10) +
+           population_.history_rows() * 3 / 10;
+  }
+  [[nodiscard]] const TableIds& ids() const noexcept { return ids_; }
+
+ private:
+  Population population_;
+  TableIds ids_{};
+  std::int64_t clock_ = Population::kLoadDate;
+  std::uint64_t next_history_ = 0;
+  std::vector<std::uint64_t> scratch_;
+};
+
+}  // namespace pmsim::workloads::oltp::tpcc

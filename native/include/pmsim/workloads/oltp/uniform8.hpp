@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/workloads/oltp/scatter.hpp"
+#include "pmsim/workloads/oltp/transactions.hpp"
+#include "pmsim/workloads/oltp/zipf.hpp"
+
+namespace pmsim::workloads::oltp {
+
+struct Uniform8Options {
+  std::uint64_t rows = 1;
+  double zipf = 0;  ///< exponent; 0: uniform, as in the experiment of the FPTree
+  std::uint64_t seed = 1;
+};
+
+/// Point lookups in one table of 8-byte keys and 8-byte values (van Renen et al. 2018, section 5.5).
+template <memory::Memory M>
+class Uniform8 final : public Transactions<M> {
+ public:
+  explicit Uniform8(const Uniform8Options& options)
+      : rows_(options.rows), zipf_(options.rows, options.zipf), scatter_(options.rows, options.seed) {}
+
+  void load(M& memory, engines::Engine<M>& engine, double fill) override {
+    Rows rows(rows_);
+    table_ = engine.load(memory, {"pairs", 8, 8}, rows, fill);
+  }
+
+  Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) override {
+    const std::uint64_t key = scatter_(zipf_(random));
+    std::array<std::byte, 8> bytes{};
+    engine.begin(memory);
+    ensure(engine.read(memory, table_, key, 0, bytes), "an engine has lost a pair");
+    engine.commit(memory);
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    ensure(value == value_of(key), "an engine has returned another pair's value");
+    return {8, true};
+  }
+
+  std::string check(M& memory, engines::Engine<M>& engine) override {
+    std::uint64_t expected = 0;
+    engine.begin(memory);
+    engine.scan(memory, table_, 0, rows_ + 1, 0, 8, engines::ScanMode::kFullPages,
+                [&](std::uint64_t key, std::span<const std::byte>) { return key == expected++; });
+    engine.commit(memory);
+    return expected == rows_ ? ""
+                             : "a scan finds " + std::to_string(expected) + " of " + std::to_string(rows_) +
+                                   " pairs in sequence";
+  }
+
+  [[nodiscard]] std::uint64_t rows() const override { return rows_; }
+
+ private:
+  [[nodiscard]] static std::uint64_t value_of(std::uint64_t key) noexcept { return mix64(key); }
+
+  class Rows final : public engines::RowSource {
+   public:
+    explicit Rows(std::uint64_t rows) : rows_(rows) {}
+    [[nodiscard]] std::uint64_t rows() const override { return rows_; }
+    std::uint64_t next(std::span<std::byte> payload) override {
+      const std::uint64_t value = value_of(next_);
+      std::memcpy(payload.data(), &value, sizeof value);
+      return next_++;
+    }
+
+   private:
+    std::uint64_t rows_;
+    std::uint64_t next_ = 0;
+  };
+
+  std::uint64_t rows_;
+  Zipf zipf_;
+  Scatter scatter_;
+  engines::TableId table_ = 0;
+};
+
+}  // namespace pmsim::workloads::oltp

@@ -1,0 +1,185 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/workloads/oltp/fill_bytes.hpp"
+#include "pmsim/workloads/oltp/scatter.hpp"
+#include "pmsim/workloads/oltp/transactions.hpp"
+#include "pmsim/workloads/oltp/zipf.hpp"
+
+namespace pmsim::workloads::oltp {
+
+inline constexpr std::uint32_t kYcsbFields = 10;
+inline constexpr std::uint32_t kYcsbFieldBytes = 100;
+inline constexpr std::uint32_t kYcsbRowBytes = kYcsbFields * kYcsbFieldBytes;
+
+/// Shares of the operations, in per cent; the rest are point lookups.
+struct YcsbMix {
+  std::uint32_t updates = 0;
+  std::uint32_t inserts = 0;
+  std::uint32_t scans = 0;
+  std::uint32_t read_modify_writes = 0;
+  bool latest = false;  ///< popular are the keys that were inserted last, instead of keys anywhere
+};
+
+/// The standard mixes of Cooper et al., SoCC 2010, table 1, and of the distributed workload files: "a" to "f".
+[[nodiscard]] inline YcsbMix ycsb_mix(std::string_view name) {
+  if (name == "a")
+    return {.updates = 50};
+  if (name == "b")
+    return {.updates = 5};
+  if (name == "c")
+    return {};
+  if (name == "d")
+    return {.inserts = 5, .latest = true};
+  if (name == "e")
+    return {.inserts = 5, .scans = 95};
+  if (name == "f")
+    return {.read_modify_writes = 50};
+  throw ConfigError("YCSB has no workload \"" + std::string(name) + "\"; choose a, b, c, d, e or f");
+}
+
+struct YcsbOptions {
+  std::uint64_t rows = 1;
+  YcsbMix mix;
+  double zipf = 1;                  ///< exponent; 0: uniform
+  std::uint32_t scan_length = 100;  ///< at most; a scan's length is uniform from 1 on
+  bool full_scan = false;           ///< a scan reads the whole table
+  engines::ScanMode scan_mode = engines::ScanMode::kGrained;
+  std::uint64_t seed = 1;
+};
+
+/// YCSB as in van Renen et al. 2018, section 5.2: one table with 4-byte keys and ten fields of 100 bytes; each
+/// operation is a transaction on one field, uniformly chosen, of rows chosen by Zipf's law over scattered keys.
+///
+/// Keys are 0 .. rows-1, inserts append behind them. A field's bytes follow from its key until it is updated.
+template <memory::Memory M>
+class Ycsb final : public Transactions<M> {
+ public:
+  explicit Ycsb(const YcsbOptions& options)
+      : options_(options),
+        rows_(options.rows),
+        zipf_(options.rows, options.zipf),
+        scatter_(options.rows, options.seed) {
+    if (options.rows == 0 || options.rows >= std::uint64_t{1} << 32)
+      throw ConfigError("rows: " + std::to_string(options.rows) +
+                        " rows with 4-byte keys; choose 1 to 2^32 - 1");
+  }
+
+  void load(M& memory, engines::Engine<M>& engine, double fill) override {
+    Rows rows(options_.rows);
+    table_ = engine.load(memory, {"usertable", 4, kYcsbRowBytes}, rows, fill);
+  }
+
+  Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) override {
+    const auto dice = static_cast<std::uint32_t>(random.below(100));
+    const YcsbMix& mix = options_.mix;
+    const auto field = static_cast<std::uint32_t>(random.below(kYcsbFields)) * kYcsbFieldBytes;
+    engine.begin(memory);
+    std::uint32_t bytes = kYcsbFieldBytes;
+    if (dice < mix.updates) {
+      update(memory, engine, key(random), field, random);
+    } else if (dice < mix.updates + mix.inserts) {
+      insert(memory, engine);
+      bytes = kYcsbRowBytes;
+    } else if (dice < mix.updates + mix.inserts + mix.scans) {
+      bytes = scan(memory, engine, field, random);
+    } else if (dice < mix.updates + mix.inserts + mix.scans + mix.read_modify_writes) {
+      const std::uint64_t row = key(random);
+      read(memory, engine, row, field);
+      update(memory, engine, row, field, random);
+      bytes = 2 * kYcsbFieldBytes;
+    } else {
+      read(memory, engine, key(random), field);
+    }
+    engine.commit(memory);
+    return {bytes, true};
+  }
+
+  /// Every row is there, once, in order.
+  std::string check(M& memory, engines::Engine<M>& engine) override {
+    std::uint64_t expected = 0;
+    engine.begin(memory);
+    engine.scan(memory, table_, 0, rows_ + 1, 0, 8, engines::ScanMode::kFullPages,
+                [&](std::uint64_t key, std::span<const std::byte>) { return key == expected++; });
+    engine.commit(memory);
+    if (expected == rows_)
+      return {};
+    return "YCSB: a scan finds " + std::to_string(expected) + " of " + std::to_string(rows_) +
+           " keys in sequence";
+  }
+
+  [[nodiscard]] std::uint64_t rows() const override { return rows_; }
+  [[nodiscard]] engines::TableId table() const noexcept { return table_; }
+
+  /// What a row holds when it is new.
+  static void new_row(std::uint64_t key, std::span<std::byte> payload) noexcept {
+    fill_bytes(payload, mix64(key) << 8);
+  }
+
+ private:
+  class Rows final : public engines::RowSource {
+   public:
+    explicit Rows(std::uint64_t rows) : rows_(rows) {}
+    [[nodiscard]] std::uint64_t rows() const override { return rows_; }
+    std::uint64_t next(std::span<std::byte> payload) override {
+      new_row(next_, payload);
+      return next_++;
+    }
+
+   private:
+    std::uint64_t rows_;
+    std::uint64_t next_ = 0;
+  };
+
+  [[nodiscard]] std::uint64_t key(Random& random) const noexcept {
+    const std::uint64_t rank = zipf_(random);
+    return options_.mix.latest ? rows_ - 1 - rank : scatter_(rank);
+  }
+  void read(M& memory, engines::Engine<M>& engine, std::uint64_t row, std::uint32_t field) {
+    ensure(engine.read(memory, table_, row, field, buffer()), "an engine has lost a row of YCSB");
+  }
+  void update(M& memory, engines::Engine<M>& engine, std::uint64_t row, std::uint32_t field, Random& random) {
+    fill_bytes(buffer(), random.next());
+    ensure(engine.update(memory, table_, row, field, buffer()), "an engine has lost a row of YCSB");
+  }
+  void insert(M& memory, engines::Engine<M>& engine) {
+    if (rows_ >= (std::uint64_t{1} << 32) - 1)
+      throw ConfigError("YCSB has run out of 4-byte keys; choose fewer rows or operations");
+    new_row(rows_, row_);
+    ensure(engine.insert(memory, table_, rows_, row_), "an engine refuses a new key of YCSB");
+    ++rows_;
+  }
+  std::uint32_t scan(M& memory, engines::Engine<M>& engine, std::uint32_t field, Random& random) {
+    const std::uint64_t from = options_.full_scan ? 0 : key(random);
+    const std::uint64_t limit = options_.full_scan ? rows_ : 1 + random.below(options_.scan_length);
+    std::byte sum{};
+    const std::uint64_t visited =
+        engine.scan(memory, table_, from, limit, field, kYcsbFieldBytes, options_.scan_mode,
+                    [&sum](std::uint64_t, std::span<const std::byte> bytes) {
+                      sum ^= bytes.front();
+                      return true;
+                    });
+    ensure(visited == std::min(limit, rows_ - from), "a scan of YCSB has missed rows");
+    scanned_ ^= sum;
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(visited * kYcsbFieldBytes, 0xffff'ffff));
+  }
+  [[nodiscard]] std::span<std::byte> buffer() noexcept { return std::span(row_).first(kYcsbFieldBytes); }
+
+  YcsbOptions options_;
+  std::uint64_t rows_;
+  Zipf zipf_;
+  Scatter scatter_;
+  engines::TableId table_ = 0;
+  std::array<std::byte, kYcsbRowBytes> row_{};
+  std::byte scanned_{};  ///< somebody looks at what a scan reads
+};
+
+}  // namespace pmsim::workloads::oltp

@@ -1,0 +1,304 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+
+#include "pmsim/memory/host_memory.hpp"
+#include "pmsim/memory/sim_memory.hpp"
+#include "pmsim/workloads/oltp/table_size.hpp"
+#include "pmsim/workloads/oltp/tpcc/tpcc.hpp"
+#include "pmsim/workloads/oltp/uniform8.hpp"
+#include "pmsim/workloads/oltp/ycsb.hpp"
+#include "reference_engine.hpp"
+
+namespace pmsim::workloads::oltp {
+namespace {
+
+using memory::SimMemory;
+using testing::ReferenceEngine;
+
+constexpr std::uint64_t kRows = 1'000;
+constexpr std::uint64_t kRuns = 20'000;
+
+/// A mix on the reference engine, after `kRuns` transactions.
+struct Ran {
+  SimMemory memory;
+  ReferenceEngine<SimMemory> engine;
+  Ycsb<SimMemory> ycsb;
+
+  explicit Ran(YcsbOptions options) : ycsb(options) {
+    ycsb.load(memory, engine, 0.66);
+    Random random(5);
+    for (std::uint64_t run = 0; run < kRuns; ++run)
+      ycsb.transaction(memory, engine, random);
+  }
+  /// Within five standard deviations of a share of all transactions.
+  static void expect_share(std::uint64_t count, double share) {
+    const double runs = static_cast<double>(kRuns);
+    EXPECT_NEAR(static_cast<double>(count) / runs, share, 5 * std::sqrt(share * (1 - share) / runs));
+  }
+  [[nodiscard]] std::uint64_t reads() const {
+    std::uint64_t sum = 0;
+    for (const auto& [key, count] : engine.reads)
+      sum += count;
+    return sum;
+  }
+};
+
+TEST(Ycsb, MixesHaveTheSharesOfTheBenchmark) {
+  const Ran a({.rows = kRows, .mix = ycsb_mix("a")});
+  Ran::expect_share(a.engine.updates, 0.5);
+  EXPECT_EQ(a.reads(), kRuns - a.engine.updates);
+  const Ran b({.rows = kRows, .mix = ycsb_mix("b")});
+  Ran::expect_share(b.engine.updates, 0.05);
+  const Ran c({.rows = kRows, .mix = ycsb_mix("c")});
+  EXPECT_EQ(c.reads(), kRuns);
+  Ran d({.rows = kRows, .mix = ycsb_mix("d")});
+  Ran::expect_share(d.ycsb.rows() - kRows, 0.05);
+  const Ran e({.rows = kRows, .mix = ycsb_mix("e")});
+  Ran::expect_share(e.engine.scans.size(), 0.95);
+  EXPECT_EQ(e.ycsb.rows() - kRows, kRuns - e.engine.scans.size());
+  const Ran f({.rows = kRows, .mix = ycsb_mix("f")});
+  Ran::expect_share(f.engine.updates, 0.5);
+  EXPECT_EQ(f.reads(), kRuns);
+  EXPECT_THROW(static_cast<void>(ycsb_mix("g")), ConfigError);
+}
+
+TEST(Ycsb, PopularKeysAreScatteredAndFollowZipfsLaw) {
+  const Ran ran({.rows = kRows, .mix = {}});
+  std::vector<std::uint64_t> counts;
+  std::uint64_t hottest = 0, most = 0;
+  for (const auto& [key, count] : ran.engine.reads) {
+    counts.push_back(count);
+    if (count > most)
+      most = count, hottest = key;
+  }
+  std::ranges::sort(counts, std::greater{});
+  const double first = 1 / zeta(kRows, 1);
+  EXPECT_NEAR(static_cast<double>(counts[0]) / kRuns, first, 5 * std::sqrt(first / kRuns));
+  EXPECT_EQ(hottest, Scatter(kRows, 1)(0));
+}
+
+TEST(Ycsb, TheLatestRowsArePopularInD) {
+  Ran ran({.rows = kRows, .mix = ycsb_mix("d")});
+  std::uint64_t recent = 0;
+  for (const auto& [key, count] : ran.engine.reads)
+    recent += key >= kRows ? count : 0;  // inserted during the run
+  EXPECT_GT(static_cast<double>(recent) / static_cast<double>(ran.reads()), 0.8);
+}
+
+TEST(Ycsb, ScanLengthsAreUniformAndFullScansReadTheTable) {
+  const Ran ran({.rows = 10'000, .mix = {.scans = 100}, .zipf = 0});
+  const double mean =
+      static_cast<double>(std::accumulate(ran.engine.scans.begin(), ran.engine.scans.end(), std::uint64_t{0})) /
+      static_cast<double>(kRuns);
+  EXPECT_NEAR(mean, 50.5, 1.5);  // less than half a row is cut off at the end of the table
+  EXPECT_EQ(std::ranges::max(ran.engine.scans), 100U);
+  EXPECT_EQ(std::ranges::min(ran.engine.scans), 1U);
+
+  SimMemory memory;
+  ReferenceEngine<SimMemory> engine;
+  Ycsb<SimMemory> full({.rows = kRows, .mix = {.scans = 100}, .full_scan = true});
+  full.load(memory, engine, 1);
+  Random random(1);
+  EXPECT_EQ(full.transaction(memory, engine, random).user_bytes, kRows * kYcsbFieldBytes);
+  EXPECT_EQ(engine.scans.back(), kRows);
+}
+
+TEST(Ycsb, RowsHoldRealBytesAndUpdatesChangeOneFieldOnly) {
+  Ran ran({.rows = 10, .mix = {}});
+  ReferenceEngine<SimMemory>::Payload before(kYcsbRowBytes);
+  Ycsb<SimMemory>::new_row(7, before);
+  auto& table = ran.engine.table(ran.ycsb.table());
+  EXPECT_EQ(table[7], before);
+  EXPECT_NE(table[7], table[8]);
+
+  Ycsb<SimMemory> writer({.rows = 10, .mix = {.updates = 100}});
+  ReferenceEngine<SimMemory> engine;
+  writer.load(ran.memory, engine, 1);
+  Random random(2);
+  writer.transaction(ran.memory, engine, random);
+  std::size_t changed_fields = 0;
+  for (std::uint64_t key = 0; key < 10; ++key) {
+    Ycsb<SimMemory>::new_row(key, before);
+    for (std::size_t at = 0; at < kYcsbRowBytes; at += kYcsbFieldBytes)
+      changed_fields += std::equal(before.begin() + static_cast<std::ptrdiff_t>(at),
+                                   before.begin() + static_cast<std::ptrdiff_t>(at + kYcsbFieldBytes),
+                                   engine.table(writer.table())[key].begin() + static_cast<std::ptrdiff_t>(at))
+                            ? 0U
+                            : 1U;
+  }
+  EXPECT_EQ(changed_fields, 1U);
+}
+
+TEST(Ycsb, ItsCheckMissesAMissingRow) {
+  Ran ran({.rows = kRows, .mix = {}});
+  EXPECT_EQ(ran.ycsb.check(ran.memory, ran.engine), "");
+  ran.engine.table(ran.ycsb.table()).erase(500);
+  EXPECT_NE(ran.ycsb.check(ran.memory, ran.engine), "");
+}
+
+// The paper: 6.5 million tuples are "roughly 10 GB" at a load factor of 0.66, 100 million pairs 2.5 GB.
+TEST(TableSize, AgreesWithThePaper) {
+  const std::uint64_t gib = std::uint64_t{1} << 30;
+  EXPECT_EQ(rows_per_leaf(16384, 1004, 0.66), 10U);
+  EXPECT_NEAR(static_cast<double>(rows_of_size(10 * gib, 16384, 4, 1000, 0.66)), 6.5e6, 0.1e6);
+  EXPECT_NEAR(static_cast<double>(rows_of_size(2'500'000'000, 16384, 8, 8, 0.66)), 1e8, 5e6);
+}
+
+TEST(Uniform8, LooksUpEveryPairAndChecksItsValue) {
+  SimMemory memory;
+  ReferenceEngine<SimMemory> engine;
+  Uniform8<SimMemory> pairs({.rows = 100});
+  pairs.load(memory, engine, 0.66);
+  Random random(1);
+  for (int run = 0; run < 5'000; ++run)
+    pairs.transaction(memory, engine, random);
+  EXPECT_EQ(engine.reads.size(), 100U);
+  EXPECT_EQ(pairs.check(memory, engine), "");
+  engine.table(0)[3].assign(8, std::byte{1});
+  EXPECT_THROW(for (int run = 0; run < 5'000; ++run) pairs.transaction(memory, engine, random),
+               SimulationError);
+}
+
+constexpr tpcc::Cardinalities kSmall{.warehouses = 3, .items = 500, .customers = 60};
+
+struct TpccRun {
+  SimMemory memory;
+  ReferenceEngine<SimMemory> engine;
+  tpcc::Tpcc<SimMemory> tpcc{kSmall, 1};
+  Random random{7};
+  TpccRun() { tpcc.load(memory, engine, 0.66); }
+};
+
+TEST(Tpcc, ThePopulationIsThatOfTheSpecification) {
+  SimMemory memory;
+  ReferenceEngine<SimMemory> engine;
+  const tpcc::Cardinalities size{.warehouses = 1, .items = 100'000, .customers = 3'000};
+  tpcc::Tpcc<SimMemory> full(size, 1);
+  full.load(memory, engine, 0.66);
+  EXPECT_TRUE(engine.ascending);
+  const tpcc::TableIds& ids = full.ids();
+  EXPECT_EQ(engine.table(ids.warehouse).size(), 1U);
+  EXPECT_EQ(engine.table(ids.district).size(), 10U);
+  for (const auto table : {ids.customer, ids.history, ids.order, ids.customer_by_name, ids.order_by_customer})
+    EXPECT_EQ(engine.table(table).size(), 30'000U);
+  EXPECT_EQ(engine.table(ids.new_order).size(), 9'000U);
+  EXPECT_EQ(engine.table(ids.item).size(), 100'000U);
+  EXPECT_EQ(engine.table(ids.stock).size(), 100'000U);
+  EXPECT_NEAR(static_cast<double>(engine.table(ids.order_line).size()), 300'000, 3'000);
+  EXPECT_EQ(full.check(memory, engine), "");
+}
+
+TEST(Tpcc, EveryTransactionKeepsTheConsistencyConditions) {
+  TpccRun run;
+  for (const tpcc::Type type : {tpcc::Type::kNewOrder, tpcc::Type::kPayment, tpcc::Type::kOrderStatus,
+                                tpcc::Type::kDelivery, tpcc::Type::kStockLevel}) {
+    for (int count = 0; count < 300; ++count)
+      run.tpcc.run(type, run.memory, run.engine, run.random);
+    EXPECT_EQ(run.tpcc.check(run.memory, run.engine), "") << tpcc::kTypeNames[static_cast<std::size_t>(type)];
+  }
+  for (int count = 0; count < 3'000; ++count)
+    run.tpcc.transaction(run.memory, run.engine, run.random);
+  EXPECT_EQ(run.tpcc.check(run.memory, run.engine), "");
+}
+
+TEST(Tpcc, OneNewOrderInAHundredRollsBackWithoutATrace) {
+  TpccRun run;
+  std::uint64_t rolled_back = 0;
+  const std::uint64_t runs = 20'000;
+  const std::size_t before = run.engine.table(run.tpcc.ids().order).size();
+  for (std::uint64_t count = 0; count < runs; ++count)
+    rolled_back += run.tpcc.run(tpcc::Type::kNewOrder, run.memory, run.engine, run.random).committed ? 0U : 1U;
+  EXPECT_NEAR(static_cast<double>(rolled_back), 200, 5 * std::sqrt(200.0));
+  EXPECT_EQ(rolled_back, run.engine.aborts);
+  EXPECT_EQ(run.engine.table(run.tpcc.ids().order).size(), before + runs - rolled_back);
+  EXPECT_EQ(run.tpcc.check(run.memory, run.engine), "");
+}
+
+TEST(Tpcc, DeliveriesDeliverTheOldestOrdersUntilNoneAreLeft) {
+  TpccRun run;
+  const std::size_t open = run.engine.table(run.tpcc.ids().new_order).size();
+  run.tpcc.run(tpcc::Type::kDelivery, run.memory, run.engine, run.random);
+  EXPECT_EQ(run.engine.table(run.tpcc.ids().new_order).size(), open - tpcc::kDistricts);
+  for (int count = 0; count < 1'000; ++count)
+    run.tpcc.run(tpcc::Type::kDelivery, run.memory, run.engine, run.random);
+  EXPECT_TRUE(run.engine.table(run.tpcc.ids().new_order).empty());
+  EXPECT_EQ(run.tpcc.check(run.memory, run.engine), "");
+}
+
+TEST(Tpcc, TheMixIsTheStandardOne) {
+  Random random(1);
+  std::array<double, 5> counts{};
+  for (int draw = 0; draw < 100'000; ++draw)
+    ++counts[static_cast<std::size_t>(tpcc::any_type(random))];
+  const std::array<double, 5> percent{45, 43, 4, 4, 4};
+  for (std::size_t type = 0; type < counts.size(); ++type)
+    EXPECT_NEAR(counts[type] / 1'000, percent[type], 0.8) << tpcc::kTypeNames[type];
+}
+
+// Each condition, broken by hand: a check that cannot fail is none.
+TEST(Tpcc, TheCheckSeesEachConditionBroken) {
+  const auto broken = [](auto&& damage) {
+    TpccRun run;
+    damage(run);
+    return run.tpcc.check(run.memory, run.engine);
+  };
+  EXPECT_NE(broken([](TpccRun& run) {
+              run.engine.table(run.tpcc.ids().warehouse)[1][0] ^= std::byte{1};
+            }).find("condition 1"),
+            std::string::npos);
+  EXPECT_NE(broken([](TpccRun& run) {
+              auto& orders = run.engine.table(run.tpcc.ids().order);
+              orders.erase(std::prev(orders.end()));
+            }).find("condition 2"),
+            std::string::npos);
+  EXPECT_NE(broken([](TpccRun& run) {
+              auto& open = run.engine.table(run.tpcc.ids().new_order);
+              open.erase(std::next(open.begin(), 3));
+            }).find("condition 3"),
+            std::string::npos);
+  EXPECT_NE(broken([](TpccRun& run) {
+              auto& lines = run.engine.table(run.tpcc.ids().order_line);
+              lines.erase(lines.begin());
+            }).find("condition 4"),
+            std::string::npos);
+}
+
+TEST(Tpcc, NurandIsTheFormulaOfTheSpecification) {
+  Random random(4);
+  std::vector<std::uint64_t> counts(3'000);
+  for (int draw = 0; draw < 300'000; ++draw)
+    ++counts[tpcc::nurand(random, 1023, 259, 1, 3'000) - 1];
+  std::ranges::sort(counts, std::greater{});
+  // 10 random bits or-ed into 12: some customers are far more popular than others.
+  EXPECT_GT(counts[0], 5U * counts[1'500]);
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const tpcc::NurandConstants constants(seed);
+    const std::uint32_t delta = constants.run_name - constants.load_name;
+    EXPECT_TRUE(delta >= 65 && delta <= 119 && delta != 96 && delta != 112) << delta;
+  }
+}
+
+TEST(Tpcc, LastNamesAreThreeSyllables) {
+  std::array<char, 16> name{};
+  tpcc::last_name(371, name);
+  EXPECT_STREQ(name.data(), "PRICALLYOUGHT");
+}
+
+TEST(OltpWorkloads, RunOnTheHostsMemoryAsWell) {
+  memory::HostOptions options;
+  options.capacities = memory::Capacities::of(4096, 4096, 0);
+  memory::HostMemory memory(options);
+  ReferenceEngine<memory::HostMemory> engine;
+  tpcc::Tpcc<memory::HostMemory> tpcc(kSmall, 1);
+  tpcc.load(memory, engine, 0.66);
+  Random random(7);
+  for (int count = 0; count < 500; ++count)
+    tpcc.transaction(memory, engine, random);
+  EXPECT_EQ(tpcc.check(memory, engine), "");
+}
+
+}  // namespace
+}  // namespace pmsim::workloads::oltp
