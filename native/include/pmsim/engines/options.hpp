@@ -32,7 +32,9 @@ struct EngineOptions {
   std::string log_device = "pmem";       ///< "pmem" or "ssd"
   std::string log_algorithm = "poplog";  ///< of blocks/log
   std::string log_layout = "padded";
-  std::uint64_t log_bytes = std::uint64_t{64} << 20;  ///< a checkpoint is taken when it is full
+  std::uint64_t log_bytes = std::uint64_t{64} << 20;  ///< pages are written back as it fills up
+  /// DRAM buffer of the open transaction's log records, at least six pages; 0: 16 pages.
+  std::uint64_t log_buffer_bytes = 0;
 
   /// CPU cycles per operation besides those of the instructions simulated; a calibration, per engine family.
   std::uint32_t cpu_cycles = 0;

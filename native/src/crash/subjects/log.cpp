@@ -48,7 +48,8 @@ class Found final : public Recovered {
 /// Appends, truncations and clean restarts of one log.
 ///
 /// Promise: the entries found are those appended since the last truncation, in order, none of the committed
-/// ones missing; behind them come restart records only. A truncation in flight leaves all entries or none.
+/// ones missing; behind them come restart records only. A truncation in flight leaves either all or none
+/// of the entries that it drops.
 class LogSubject final : public Subject {
  public:
   LogSubject(std::string_view algorithm, Layout layout, std::uint64_t seed, Scale scale)
@@ -82,6 +83,8 @@ class LogSubject final : public Subject {
         return truncate(memory);
       case Kind::kTruncate:
         return truncate(memory);
+      case Kind::kTruncatePart:
+        return dense_ ? truncate(memory) : truncate_part(memory);
       case Kind::kRestart:
         commit(memory);
         log_ = AnyLog::recover(memory, algorithm_, place_, options_);
@@ -110,9 +113,10 @@ class LogSubject final : public Subject {
     const auto& found = static_cast<const Found&>(recovered);
     if (!found.formatted)
       return created_ ? "the log is gone although it had been created" : "";
-    if (truncating_ && matches(found, 0))
+    if (truncating_ > 0 && matches(found, appended_.size(), truncating_))
       return "";
-    for (std::size_t count = truncating_ ? appended_.size() : committed_; count <= appended_.size(); ++count) {
+    for (std::size_t count = truncating_ > 0 ? appended_.size() : committed_; count <= appended_.size();
+         ++count) {
       if (matches(found, count))
         return "";
     }
@@ -128,13 +132,15 @@ class LogSubject final : public Subject {
                " bytes (or truncate, if full; group of " + std::to_string(options_.group_commit) + ")";
       case Kind::kTruncate:
         return "commit and truncate";
+      case Kind::kTruncatePart:
+        return "commit and truncate the older half";
       default:
         return "commit and restart";
     }
   }
 
  private:
-  enum class Kind : std::uint8_t { kAppend, kTruncate, kRestart };
+  enum class Kind : std::uint8_t { kAppend, kTruncate, kTruncatePart, kRestart };
   struct Operation {
     Kind kind;
     Payload payload;
@@ -146,6 +152,8 @@ class LogSubject final : public Subject {
       return {Kind::kTruncate, {}};
     if (dice == 1)
       return {Kind::kRestart, {}};
+    if (dice == 2)
+      return {Kind::kTruncatePart, {}};
     // Often as long as the restart record, so that it ends where a torn entry ended.
     Payload payload(random_.below(3) == 0 ? restart_.size() : 8 * random_.below(small ? 8 : 28));
     const bool zeros = random_.below(8) == 0;
@@ -161,7 +169,7 @@ class LogSubject final : public Subject {
 
   void append(SimMemory& memory, const Payload& payload) {
     appended_.push_back(payload);
-    log_->append(memory, payload);
+    lsns_.push_back(log_->append(memory, payload));
     if (++pending_ == options_.group_commit) {
       pending_ = 0;
       committed_ = appended_.size();
@@ -174,30 +182,41 @@ class LogSubject final : public Subject {
   }
   void truncate(SimMemory& memory) {
     commit(memory);
-    truncating_ = true;
+    truncating_ = appended_.size();
     log_->truncate(memory);
-    truncating_ = false;
-    appended_.clear();
-    committed_ = 0;
+    drop(appended_.size());
+  }
+  void truncate_part(SimMemory& memory) {
+    commit(memory);
+    truncating_ = (appended_.size() + 1) / 2;
+    log_->truncate_to(memory, truncating_ < lsns_.size() ? lsns_[truncating_] : log_->tail());
+    drop(truncating_);
+  }
+  void drop(std::size_t count) {
+    truncating_ = 0;
+    appended_.erase(appended_.begin(), appended_.begin() + static_cast<std::ptrdiff_t>(count));
+    lsns_.erase(lsns_.begin(), lsns_.begin() + static_cast<std::ptrdiff_t>(count));
+    committed_ = appended_.size();
   }
 
-  /// Whether the first `count` entries and restart records, at least one if it had room, are what was found.
-  [[nodiscard]] bool matches(const Found& found, std::size_t count) const {
+  /// Whether the entries [from, end) and restart records, at least one if it had room, are what was found.
+  [[nodiscard]] bool matches(const Found& found, std::size_t end, std::size_t from = 0) const {
     if (dense_)
-      return matches_dense(found, count);
+      return matches_dense(found, end, from);
     const std::size_t size = found.entries.size();
+    const std::size_t count = end - from;
     if (size < count + (found.restarted ? 1 : 0))
       return false;
     for (std::size_t i = 0; i < size; ++i) {
-      if (found.entries[i] != (i < count ? appended_[i] : restart_))
+      if (found.entries[i] != (i < count ? appended_[from + i] : restart_))
         return false;
     }
     return true;
   }
   /// pmemlog has bytes, not entries.
-  [[nodiscard]] bool matches_dense(const Found& found, std::size_t count) const {
+  [[nodiscard]] bool matches_dense(const Found& found, std::size_t end, std::size_t from) const {
     Payload expected;
-    for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t i = from; i < end; ++i)
       expected.insert(expected.end(), appended_[i].begin(), appended_[i].end());
     const std::size_t own = expected.size();
     const Payload bytes = found.entries.empty() ? Payload{} : found.entries.front();
@@ -231,11 +250,12 @@ class LogSubject final : public Subject {
   blocks::log::Options options_;
   std::vector<Operation> plan_;
   std::optional<AnyLog> log_;
-  Payloads appended_;  ///< since the last truncation
+  Payloads appended_;  ///< and not truncated
+  std::vector<Lsn> lsns_;
   std::size_t committed_ = 0;
   std::uint32_t pending_ = 0;
   bool created_ = false;
-  bool truncating_ = false;
+  std::size_t truncating_ = 0;  ///< so many entries are being dropped
 };
 
 template <std::size_t kAlgorithm, Layout kLayout>

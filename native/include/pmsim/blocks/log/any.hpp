@@ -75,9 +75,29 @@ class AnyLog {
   void truncate(M& memory) {
     std::visit([&](auto& log) { log.truncate(memory); }, log_);
   }
+  /// Of the logs that know their entries: pmemlog refuses.
+  template <Memory M>
+  void truncate_to(M& memory, Lsn end) {
+    std::visit(
+        [&](auto& log) {
+          if constexpr (requires { log.truncate_to(memory, end); })
+            log.truncate_to(memory, end);
+          else
+            throw ConfigError(
+                "log: pmemlog has no entries, so it is truncated as a whole; choose another algorithm");
+        },
+        log_);
+  }
   template <Memory M, typename Visit>
-  void for_each(M& memory, Visit&& visit) const {
-    std::visit([&](const auto& log) { log.for_each(memory, visit); }, log_);
+  void for_each(M& memory, Visit&& visit, Lsn from = 0) const {
+    std::visit(
+        [&](const auto& log) {
+          if constexpr (requires { log.for_each(memory, visit, from); })
+            log.for_each(memory, visit, from);
+          else
+            log.for_each(memory, visit);
+        },
+        log_);
   }
   [[nodiscard]] bool fits(std::size_t payload) const {
     return std::visit([&](const auto& log) { return log.fits(payload); }, log_);
@@ -87,6 +107,9 @@ class AnyLog {
   }
   [[nodiscard]] std::uint64_t capacity() const {
     return std::visit([](const auto& log) { return log.capacity(); }, log_);
+  }
+  [[nodiscard]] Lsn head() const {
+    return std::visit([](const auto& log) { return log.head(); }, log_);
   }
   [[nodiscard]] Lsn tail() const {
     return std::visit([](const auto& log) { return log.tail(); }, log_);

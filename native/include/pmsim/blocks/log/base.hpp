@@ -21,7 +21,7 @@ namespace pmsim::blocks::log {
 /// - commit() returns when every entry appended so far is DURABLE. An entry of an uncommitted group may or may
 ///   not survive; entries survive in order: whoever survives, so do all before it.
 /// - truncate() returns when all entries are gone DURABLY and their space is free. A crash in it leaves all of
-///   them or none.
+///   them or none. truncate_to() is the same for the oldest ones.
 /// - recover() finds exactly the entries that count, and clears away what a torn append has left in free space,
 ///   so that no later append can be completed by old words (each algorithm says what that takes).
 ///
@@ -83,17 +83,24 @@ class LogBase {
   template <Memory M>
   void truncate(M& memory) {
     commit(memory);
-    if (head_ == tail_)
+    truncate_to(memory, tail_);
+  }
+  /// The same for the entries before `end`, which is the LSN of a committed entry or their end.
+  template <Memory M>
+  void truncate_to(M& memory, Lsn end) {
+    ensure(head_ <= end && end <= durable_, "log: a truncation beyond the committed entries");
+    if (head_ == end)
       return;
-    file_.move_head(memory, tail_);
-    self().reuse(memory, std::exchange(head_, tail_), tail_);
+    file_.move_head(memory, end);
+    self().reuse(memory, std::exchange(head_, end), end);
   }
 
-  /// Calls visit(lsn, payload) for every committed entry, oldest first; the payload is valid during the call.
+  /// Calls visit(lsn, payload) for every committed entry from `from` on (the LSN of one; 0: all), oldest first;
+  /// the payload is valid during the call.
   template <Memory M, typename Visit>
-  void for_each(M& memory, Visit&& visit) const {
+  void for_each(M& memory, Visit&& visit, Lsn from = 0) const {
     std::vector<std::byte> payload;
-    for (Lsn at = head_; at < durable_;) {
+    for (Lsn at = from == 0 ? head_ : from; at < durable_;) {
       const std::optional<Lsn> end = self().read_entry(memory, at, durable_, &payload);
       if (!end)
         return;

@@ -121,16 +121,18 @@ class PopLog : public LogBase<PopLog> {
       memory.sfence(kClearFence);
   }
 
-  /// The head has passed [begin, end): everything is free, so whole lines can be zeroed.
+  /// The head has passed [begin, end). Where it has reached the tail everything is free, so whole lines can be
+  /// zeroed; else the last line is that of the oldest entry too.
   template <Memory M>
   void reuse(M& memory, Lsn begin, Lsn end) const {
     static constexpr std::array<std::byte, kLineBytes> kZeros{};
     const Lsn first = round_down(begin, kLineBytes);
-    const Lsn last = std::min(round_up(end, kLineBytes), first + space_.bytes());
+    const Lsn last = end == tail_ ? std::min(round_up(end, kLineBytes), first + space_.bytes()) : end;
     for (Lsn at = first; at < last; at += kLineBytes)
-      memory.stream(space_.at(at), kZeros);
+      memory.stream(space_.at(at), std::span(kZeros).first(std::min<Lsn>(kLineBytes, last - at)));
     memory.sfence(kZeroFence);
-    writer_.load_tail(memory, end);
+    if (end == tail_)
+      writer_.load_tail(memory, end);
   }
 };
 

@@ -1,0 +1,446 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "pmsim/blocks/log/any.hpp"
+#include "pmsim/engines/options.hpp"
+#include "pmsim/engines/wal/record.hpp"
+#include "pmsim/engines/wal/sector_log.hpp"
+
+namespace pmsim::engines::wal {
+
+/// Write-ahead log of a store with one transaction at a time (section 2.3 of the paper; ARIES, Mohan et al.
+/// 1992): redo in terms of pages, undo in terms of the tree.
+///
+/// A transaction's records are collected in a DRAM buffer and appended as one entry at commit(): one barrier
+/// (of poplog; section A.5: "bundles many small writes into one large sequential write at the end of the
+/// transaction"). A transaction that outgrows half of the buffer is appended in parts. A part ends where an
+/// operation of the tree ends (at the next note_undo()): what a crash leaves is a sequence of whole operations,
+/// so the tree is sound after redo and logical undo can run.
+///
+/// The LSN of a record is the position of its batch in the log plus its offset in the batch: it is known when
+/// the record is written, because nothing else can be appended in between.
+///
+/// What is durable when. commit() and abort(): everything the transaction has logged, when they return.
+/// note_undo(): nothing, or everything before. truncate_to(): the records before `end` are gone, when it
+/// returns. A store must not write a page to a lower tier before the log contains the page's changes; with
+/// no-steal (pages of the open transaction stay in DRAM) this needs no action (durable_lsn() is for asserting
+/// it).
+///
+/// Restart: replay() repeats history, also of a transaction without end (analysis needs no pass of its own: the
+/// only loser is the last transaction of the log), and remembers what that must take back; finish() does so.
+/// Undo writes ordinary redo records (ARIES's CLRs) and, after each operation, how much is left (kUndone), so
+/// that a crash during undo never undoes twice.
+class Wal {
+  using Log = std::variant<blocks::log::AnyLog, SectorLog>;
+
+  template <typename Question>
+  [[nodiscard]] auto ask(Question question) const {
+    return std::visit(question, *log_);
+  }
+
+ public:
+  /// Its log's regions. The same places must be given after a restart.
+  struct Place {
+    Address log = 0;
+    Address buffer = 0;  ///< DRAM
+  };
+  static constexpr std::uint64_t kBatchPages = 16;
+  /// Writing a record, besides its stores: building its head, checking room, copying loop.
+  static constexpr std::uint32_t kInstructionsPerRecord = 16;
+
+  /// Allocates and creates an empty log; durable on return. Throws ConfigError where the options cannot be.
+  template <Memory M>
+  Wal(M& memory, const EngineOptions& options) : Wal(options) {
+    const bool ssd = on_ssd();
+    place_.log = memory.allocate(ssd ? memory::Medium::kBlock : memory::Medium::kPmem, options.log_bytes,
+                                 {.name = "write-ahead log"});
+    place_.buffer =
+        memory.allocate(memory::Medium::kDram, buffer_bytes() + tail_bytes(), {.name = "log buffer"});
+    if (ssd)
+      log_ = SectorLog::create(memory, place_.log, options.log_bytes, place_.buffer, buffer_bytes());
+    else
+      log_ = blocks::log::AnyLog::create(memory, options.log_algorithm, log_place(), log_options());
+    check_size();
+  }
+
+  /// The log that the above has made, after a restart; nothing where it had not finished.
+  template <Memory M>
+  [[nodiscard]] static std::optional<Wal> recover(M& memory, const EngineOptions& options, const Place& place) {
+    Wal wal(options);
+    wal.place_ = place;
+    if (wal.on_ssd()) {
+      auto log = SectorLog::recover(memory, place.log, options.log_bytes, place.buffer, wal.buffer_bytes());
+      if (!log)
+        return std::nullopt;
+      wal.log_ = *log;
+    } else {
+      auto log =
+          blocks::log::AnyLog::recover(memory, options.log_algorithm, wal.log_place(), wal.log_options());
+      if (!log)
+        return std::nullopt;
+      wal.log_ = *std::move(log);
+    }
+    return wal;
+  }
+
+  [[nodiscard]] const Place& place() const noexcept { return place_; }
+  [[nodiscard]] std::uint64_t capacity() const {
+    return ask([](const auto& log) { return log.capacity(); });
+  }
+  /// Bytes of the log in use.
+  [[nodiscard]] std::uint64_t used() const { return tail() - head(); }
+  /// Everything before it is durable.
+  [[nodiscard]] Lsn durable_lsn() const { return tail(); }
+  /// Where the batch that is being collected will lie: what a page remembers when it becomes dirty, because the
+  /// log can be truncated to the beginning of a batch.
+  [[nodiscard]] Lsn batch_lsn() const { return tail(); }
+  /// The log must not be truncated beyond it: where the open transaction begins.
+  [[nodiscard]] Lsn open_lsn() const { return first_part_ != 0 ? first_part_ : tail(); }
+  /// Whether a transaction of one batch fits. Where not, the store must write pages back and truncate first.
+  [[nodiscard]] bool has_room() const {
+    return ask([&](const auto& log) { return log.fits(BatchHead::kBytes + capacity_); });
+  }
+  [[nodiscard]] bool is_open() const noexcept { return open_; }
+
+  void begin() {
+    ensure(!open_, "wal: a transaction inside of another");
+    open_ = true;
+    ++transaction_;
+  }
+
+  /// Redo records; each returns its LSN, for the page.
+  template <Memory M>
+  Lsn overwrite(M& memory, PageId page, std::uint32_t offset, std::span<const std::byte> bytes) {
+    return put(memory, {Kind::kOverwrite, 0, narrow(offset), 0, narrow(bytes.size()), page}, bytes);
+  }
+  template <Memory M>
+  Lsn move(M& memory, PageId page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
+    return put(memory, {Kind::kMove, 0, narrow(to), narrow(from), narrow(bytes), page}, {});
+  }
+  template <Memory M>
+  Lsn allocate(M& memory, PageId page) {
+    return put(memory, {Kind::kAllocate, 0, 0, 0, 0, page}, {});
+  }
+  template <Memory M>
+  Lsn release(M& memory, PageId page) {
+    return put(memory, {Kind::kRelease, 0, 0, 0, 0, page}, {});
+  }
+
+  /// Begins an operation of the tree. Ignored while undoing: undo is not undone.
+  template <Memory M>
+  void note_undo(M& memory, const UndoRecord& record) {
+    if (undoing_)
+      return;
+    end_operation(memory);
+    const Kind kind = record.kind == UndoRecord::Kind::kUpdate   ? Kind::kUpdate
+                      : record.kind == UndoRecord::Kind::kInsert ? Kind::kInsert
+                                                                 : Kind::kErase;
+    put(memory, {kind, 0, record.table, narrow(record.offset), narrow(record.before.size()), record.key},
+        record.before);
+  }
+
+  /// Whether anything had to be appended.
+  template <Memory M>
+  bool commit(M& memory) {
+    ensure(open_, "wal: a commit without a transaction");
+    return close(memory, End::kCommit);
+  }
+
+  /// undo(record) takes back one operation, through this log; its records are redo records like all others.
+  template <Memory M, typename Undo>
+  void abort(M& memory, Undo&& undo) {
+    ensure(open_, "wal: an abort without a transaction");
+    if (used_ == 0 && first_part_ == 0) {
+      open_ = false;
+      return;
+    }
+    collect_undo(memory);
+    take_back(memory, undo);
+    ++aborts_;
+  }
+
+  /// Durable on return: the records before `end`, a batch_lsn() of a page, are gone.
+  template <Memory M>
+  void truncate_to(M& memory, Lsn end) {
+    end = std::min(end, open_lsn());
+    if (end > head())
+      std::visit([&](auto& log) { log.truncate_to(memory, end); }, *log_);
+  }
+
+  /// Calls redo(record, lsn, batch lsn) for every redo record of the log, oldest first. Afterwards finish() is
+  /// due.
+  template <Memory M, typename Redo>
+  void replay(M& memory, Redo&& redo) {
+    undo_.clear();
+    first_part_ = 0;
+    const auto visit = [&](Lsn lsn, std::span<const std::byte> batch) {
+      std::uint64_t word = 0;
+      ensure(batch.size() >= sizeof word, "wal: an entry of the log is too short");
+      std::memcpy(&word, batch.data(), sizeof word);
+      const BatchHead head = BatchHead::of(word);
+      transaction_ = std::max(transaction_, head.transaction);
+      if (first_part_ == 0)
+        first_part_ = lsn;
+      const bool whole = for_each_record(batch, [&](std::uint64_t offset, const Record& record) {
+        if (is_redo(record.head.kind))
+          redo(record, lsn + offset, lsn);
+        else
+          undo_.note(record);
+      });
+      ensure(whole, "wal: a batch of the log is damaged");
+      if (head.end != End::kPart) {
+        first_part_ = 0;
+        undo_.clear();
+      }
+    };
+    std::visit([&](const auto& log) { log.for_each(memory, visit); }, *log_);
+    open_ = first_part_ != 0;
+  }
+  /// Takes back what the transaction without end did, if there is one.
+  template <Memory M, typename Undo>
+  void finish(M& memory, Undo&& undo) {
+    if (open_)
+      take_back(memory, undo);
+  }
+
+  void counters(std::map<std::string, double>& into) const {
+    into["log_batches"] = static_cast<double>(batches_);
+    into["log_bytes"] = static_cast<double>(bytes_);
+    into["log_early_appends"] = static_cast<double>(early_);
+    into["log_aborts"] = static_cast<double>(aborts_);
+  }
+
+ private:
+  /// What has to be taken back, in the order of the log. On the host: rollback of what has left the buffer is
+  /// rare, and reading it is what costs.
+  class UndoList {
+   public:
+    void clear() noexcept {
+      heads_.clear();
+      starts_.clear();
+      bytes_.clear();
+    }
+    void note(const Record& record) {
+      if (record.head.kind == Kind::kUndone)
+        return shrink(record.head.name);
+      heads_.push_back(record.head);
+      starts_.push_back(bytes_.size());
+      bytes_.insert(bytes_.end(), record.data.begin(), record.data.end());
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return heads_.size(); }
+    [[nodiscard]] UndoRecord back() const noexcept {
+      const RecordHead& head = heads_.back();
+      const auto kind = head.kind == Kind::kUpdate   ? UndoRecord::Kind::kUpdate
+                        : head.kind == Kind::kInsert ? UndoRecord::Kind::kInsert
+                                                     : UndoRecord::Kind::kErase;
+      return {kind, head.a, head.name, head.b, std::span(bytes_).subspan(starts_.back(), head.bytes)};
+    }
+    void shrink(std::size_t size) {
+      ensure(size <= heads_.size(), "wal: more was undone than had been done");
+      if (size < heads_.size())
+        bytes_.resize(starts_[size]);
+      heads_.resize(size);
+      starts_.resize(size);
+    }
+
+   private:
+    std::vector<RecordHead> heads_;
+    std::vector<std::size_t> starts_;
+    std::vector<std::byte> bytes_;
+  };
+
+  explicit Wal(const EngineOptions& options) : options_(options) {
+    if (options.log_device != "pmem" && options.log_device != "ssd")
+      throw ConfigError("log_device = \"" + options.log_device + "\": must be pmem or ssd");
+    if (!on_ssd() && options.log_algorithm == "pmemlog")
+      throw ConfigError(
+          "log_algorithm = \"pmemlog\": it keeps no entries, so a restart could not tell transactions "
+          "apart; choose classic, header, header-dancing, rawl or poplog");
+    capacity_ = options.log_buffer_bytes != 0 ? blocks::log::round_up(options.log_buffer_bytes, kSectorBytes)
+                                              : kBatchPages * options.page_bytes;
+    if (capacity_ < std::uint64_t{6} * options.page_bytes)
+      throw ConfigError("log_buffer_bytes = " + std::to_string(options.log_buffer_bytes) +
+                        ": an operation that splits a page must fit into half of it; at least " +
+                        std::to_string(6 * options.page_bytes) + " (six pages) are needed");
+    if (!on_ssd())
+      scratch_.resize(BatchHead::kBytes + capacity_);
+  }
+
+  [[nodiscard]] bool on_ssd() const noexcept { return options_.log_device == "ssd"; }
+  /// Room for an entry's header, the batch, and a sector (SectorLog).
+  [[nodiscard]] std::uint64_t buffer_bytes() const noexcept {
+    return blocks::log::round_up(SectorLog::kHeadBytes + BatchHead::kBytes + capacity_, kSectorBytes) +
+           kSectorBytes;
+  }
+  /// Of Layout::kDramTail: the largest entry of any algorithm, and the line that it begins in.
+  [[nodiscard]] std::uint64_t tail_bytes() const {
+    return !on_ssd() && options_.log_layout == "dram-tail"
+               ? blocks::log::round_up(capacity_ + capacity_ / 32 + 1024, memory::kLineBytes)
+               : 0;
+  }
+  [[nodiscard]] blocks::log::Place log_place() const {
+    return {place_.log, options_.log_bytes, tail_bytes() == 0 ? 0 : place_.buffer + buffer_bytes(),
+            tail_bytes()};
+  }
+  [[nodiscard]] blocks::log::Options log_options() const {
+    return {.layout = blocks::log::layout_named(options_.log_layout), .fields = 64};
+  }
+  void check_size() const {
+    if (capacity() < 4 * capacity_)
+      throw ConfigError(
+          "log_bytes = " + std::to_string(options_.log_bytes) +
+          ": too small; four batches must fit, with some room for the log's own header: at least " +
+          std::to_string(5 * capacity_) + " (log_buffer_bytes = " + std::to_string(capacity_) + ")");
+  }
+
+  [[nodiscard]] Lsn head() const {
+    return ask([](const auto& log) { return log.head(); });
+  }
+  [[nodiscard]] Lsn tail() const {
+    return ask([](const auto& log) { return log.tail(); });
+  }
+
+  [[nodiscard]] static std::uint16_t narrow(std::uint64_t value) {
+    ensure(value < 0x1'0000, "wal: a record of more than 64 KiB");
+    return static_cast<std::uint16_t>(value);
+  }
+  /// Of the batch, in the buffer: behind the room for the header of an entry on SSD.
+  [[nodiscard]] Address batch() const noexcept { return place_.buffer + SectorLog::kHeadBytes; }
+
+  template <Memory M>
+  Lsn put(M& memory, const RecordHead& head, std::span<const std::byte> data) {
+    ensure(open_, "wal: a change outside of a transaction");
+    const std::uint64_t bytes = footprint(data_bytes(head));
+    if (used_ + bytes > capacity_)
+      throw ConfigError("one operation logs more than " + std::to_string(capacity_) +
+                        " bytes, the log buffer; raise log_buffer_bytes");
+    const std::uint64_t at = BatchHead::kBytes + used_;
+    memory.compute(0, kInstructionsPerRecord);
+    memory.write(batch() + at, std::as_bytes(std::span(&head, 1)));
+    if (!data.empty()) {
+      memory.write(batch() + at + sizeof head, data);
+      if (const std::size_t rest = bytes - sizeof head - data.size(); rest > 0) {
+        static constexpr std::array<std::byte, blocks::log::kWord> kZeros{};
+        memory.write(batch() + at + sizeof head + data.size(), std::span(kZeros).first(rest));
+      }
+    }
+    used_ += bytes;
+    return tail() + at;
+  }
+
+  /// The tree is sound here: what has been collected may be appended.
+  template <Memory M>
+  void end_operation(M& memory) {
+    if (used_ <= capacity_ / 2)
+      return;
+    // Rolling back writes about as much again; a transaction that leaves no room for it must not go on.
+    parts_bytes_ += used_;
+    const bool fits = ask([&](const auto& log) {
+      return log.fits(undoing_ ? BatchHead::kBytes + used_
+                               : 2 * BatchHead::kBytes + 2 * parts_bytes_ + capacity_);
+    });
+    if (!fits)
+      throw ConfigError(
+          "a transaction with more than " + std::to_string(parts_bytes_) +
+          " bytes of log does not fit into the log, of which it must leave half for its rollback: " +
+          std::to_string(used()) + " of " + std::to_string(capacity()) +
+          " bytes are in use; raise log_bytes or make the transaction smaller");
+    if (first_part_ == 0)
+      first_part_ = tail();
+    append(memory, End::kPart);
+    ++early_;
+  }
+
+  template <Memory M>
+  bool close(M& memory, End end) {
+    const bool anything = used_ > 0 || first_part_ != 0;
+    if (anything)
+      append(memory, end);
+    open_ = false;
+    first_part_ = 0;
+    parts_bytes_ = 0;
+    return anything;
+  }
+
+  template <Memory M>
+  void append(M& memory, End end) {
+    memory.template store<std::uint64_t>(batch(), BatchHead{transaction_, end}.word());
+    const std::uint64_t bytes = BatchHead::kBytes + used_;
+    const Lsn before = tail();
+    if (auto* log = std::get_if<SectorLog>(&*log_)) {
+      log->append(memory, bytes);
+    } else {
+      const auto payload = std::span(scratch_).first(bytes);
+      memory.read(batch(), payload);
+      std::get<blocks::log::AnyLog>(*log_).append(memory, payload);
+    }
+    used_ = 0;
+    ++batches_;
+    bytes_ += tail() - before;
+  }
+
+  /// Fills undo_ with the records of the open transaction, from the log and from the buffer.
+  template <Memory M>
+  void collect_undo(M& memory) {
+    undo_.clear();
+    const auto note = [&](std::uint64_t, const Record& record) {
+      if (!is_redo(record.head.kind))
+        undo_.note(record);
+    };
+    if (first_part_ != 0) {
+      // for_each of a log on SSD reads into the batch buffer: what is there goes first.
+      if (on_ssd() && used_ > 0)
+        append(memory, End::kPart);
+      const auto visit = [&](Lsn, std::span<const std::byte> batch) { for_each_record(batch, note); };
+      std::visit([&](const auto& log) { log.for_each(memory, visit, first_part_); }, *log_);
+    }
+    if (used_ == 0)
+      return;
+    std::vector<std::byte>& bytes = scratch_;
+    bytes.resize(BatchHead::kBytes + capacity_);
+    memory.read(batch(), std::span(bytes).first(BatchHead::kBytes + used_));
+    for_each_record(std::span<const std::byte>(bytes).first(BatchHead::kBytes + used_), note);
+  }
+
+  template <Memory M, typename Undo>
+  void take_back(M& memory, Undo&& undo) {
+    undoing_ = true;
+    while (undo_.size() > 0) {
+      undo(undo_.back());
+      undo_.shrink(undo_.size() - 1);
+      put(memory, {Kind::kUndone, 0, 0, 0, 0, undo_.size()}, {});
+      end_operation(memory);
+    }
+    undoing_ = false;
+    close(memory, End::kAbort);
+  }
+
+  EngineOptions options_;
+  Place place_;
+  std::optional<Log> log_;
+  std::uint64_t capacity_ = 0;  ///< of the batch buffer, for records
+  std::uint64_t used_ = 0;      ///< of it
+  bool open_ = false;
+  bool undoing_ = false;
+  std::uint64_t transaction_ = 0;
+  Lsn first_part_ = 0;             ///< of the open transaction, where parts of it are in the log already; or 0
+  std::uint64_t parts_bytes_ = 0;  ///< in these
+  UndoList undo_;
+  std::vector<std::byte> scratch_;  ///< the registers through which a batch is copied to the log
+  std::uint64_t batches_ = 0;
+  std::uint64_t bytes_ = 0;  ///< with the entries' headers and padding
+  std::uint64_t early_ = 0;
+  std::uint64_t aborts_ = 0;
+};
+
+}  // namespace pmsim::engines::wal
