@@ -1,0 +1,303 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/engines/btree/btree.hpp"
+#include "pmsim/engines/btree/bulk_loader.hpp"
+#include "pmsim/engines/btree/check.hpp"
+#include "pmsim/engines/engine.hpp"
+#include "pmsim/engines/page_store.hpp"
+
+namespace pmsim::engines {
+
+/// Throws ConfigError for what is no page size or leaf layout; returns the layout.
+inline btree::NodeKind check_tree_options(const EngineOptions& options) {
+  const std::uint32_t bytes = options.page_bytes;
+  if (bytes < 4096 || bytes > 65536 || (bytes & (bytes - 1)) != 0) {
+    throw ConfigError("engine " + options.engine + ": page_bytes = " + std::to_string(bytes) +
+                      ": must be a power of two from 4096 to 65536");
+  }
+  if (options.leaf_layout != "sorted" && options.leaf_layout != "hash") {
+    throw ConfigError("engine " + options.engine + ": leaf_layout = '" + options.leaf_layout +
+                      "': unknown; known: sorted, hash");
+  }
+  return options.leaf_layout == "hash" ? btree::NodeKind::kHashLeaf : btree::NodeKind::kSortedLeaf;
+}
+
+/// A storage engine made of one store and one B+-tree per table.
+///
+/// Page 0 is the catalog: a row per table (root, sizes, leaf layout, name). load() builds the tree unlogged,
+/// makes it durable, and then adds the row in a transaction of its own: a crash before leaves no table.
+/// Undo is logical: record by record through the tree, latest first, unless Store::kUndoesPhysically.
+template <memory::Memory M, typename Store>
+  requires PageStore<Store, M>
+class TreeEngine final : public Engine<M> {
+ public:
+  TreeEngine(M& memory, const EngineOptions& options)
+      : leaf_kind_(check_tree_options(options)), cpu_cycles_(options.cpu_cycles), store_(memory, options) {
+    const std::vector<std::byte> empty(store_.page_bytes());
+    ensure(store_.load(memory, empty) == kCatalog, "the first page of a store is not page 0");
+    store_.sync(memory);
+  }
+  TreeEngine(M& memory, const EngineOptions& options, const EnginePlace& place)
+      : leaf_kind_(check_tree_options(options)),
+        cpu_cycles_(options.cpu_cycles),
+        store_(memory, options, place) {
+    open_tables(memory);
+    store_.finish_restart(memory, [&](const UndoRecord& record) { undo(memory, record); });
+    if constexpr (kUndoesPhysically)
+      reopen(memory);
+  }
+
+  TableId load(M& memory, const TableSpec& spec, RowSource& rows, double fill) override {
+    ensure(!in_transaction_, "load() inside of a transaction");
+    check_new(spec);
+    CatalogRow row{.root = kNoPage,
+                   .key_bytes = spec.key_bytes,
+                   .payload_bytes = spec.payload_bytes,
+                   .leaf_kind = leaf_kind_,
+                   .name = {}};
+    std::copy(spec.name.begin(), spec.name.end(), row.name.begin());
+    const auto layout = btree::Layout::of(spec, store_.page_bytes(), leaf_kind_);
+    if (spec.key_bytes == 4) {
+      row.root = btree::BulkLoader<Store, std::uint32_t, M>(memory, store_, layout, fill).load(rows);
+    } else {
+      row.root = btree::BulkLoader<Store, std::uint64_t, M>(memory, store_, layout, fill).load(rows);
+    }
+    store_.sync(memory);
+    const auto table = static_cast<TableId>(tables_.size());
+    store_.begin(memory);
+    {
+      btree::Node<Store, M> page = catalog(memory);
+      page.template put<CatalogRow>(row_offset(table), row);
+      page.template put<std::uint32_t>(btree::kCountOffset, std::uint32_t{table} + 1);
+    }
+    store_.commit(memory);
+    add(memory, row);
+    return table;
+  }
+
+  void begin(M& memory) override {
+    ensure(!in_transaction_, "begin() inside of a transaction");
+    in_transaction_ = true;
+    store_.begin(memory);
+  }
+  void commit(M& memory) override {
+    ensure(in_transaction_, "commit() outside of a transaction");
+    store_.commit(memory);
+    in_transaction_ = false;
+  }
+  void abort(M& memory) override {
+    ensure(in_transaction_, "abort() outside of a transaction");
+    store_.abort(memory, [&](const UndoRecord& record) { undo(memory, record); });
+    if constexpr (kUndoesPhysically)
+      reopen(memory);
+    in_transaction_ = false;
+  }
+
+  bool read(M& memory, TableId table, std::uint64_t key, std::uint32_t offset,
+            std::span<std::byte> into) override {
+    return with(memory, table, key, offset, into.size(),
+                [&](auto& tree, auto narrow) { return tree.lookup(memory, store_, narrow, offset, into); });
+  }
+  bool update(M& memory, TableId table, std::uint64_t key, std::uint32_t offset,
+              std::span<const std::byte> bytes) override {
+    return with(memory, table, key, offset, bytes.size(), [&](auto& tree, auto narrow) {
+      return tree.update(memory, store_, narrow, offset, bytes, [&](std::span<const std::byte> before) {
+        store_.note_undo(memory, {UndoRecord::Kind::kUpdate, table, key, offset, before});
+      });
+    });
+  }
+  bool insert(M& memory, TableId table, std::uint64_t key, std::span<const std::byte> payload) override {
+    return with(memory, table, key, 0, payload.size(), [&](auto& tree, auto narrow) {
+      if (payload.size() != tree.layout().payload_bytes)
+        throw ConfigError("insert: the payload has " + std::to_string(payload.size()) + " bytes, the table's " +
+                          std::to_string(tree.layout().payload_bytes));
+      return tree.insert(memory, store_, narrow, payload,
+                         [&] { store_.note_undo(memory, {UndoRecord::Kind::kInsert, table, key, 0, {}}); });
+    });
+  }
+  bool erase(M& memory, TableId table, std::uint64_t key) override {
+    return with(memory, table, key, 0, 0, [&](auto& tree, auto narrow) {
+      return tree.erase(memory, store_, narrow, [&](std::span<const std::byte> before) {
+        store_.note_undo(memory, {UndoRecord::Kind::kErase, table, key, 0, before});
+      });
+    });
+  }
+  std::uint64_t scan(M& memory, TableId table, std::uint64_t from, std::uint64_t limit, std::uint32_t offset,
+                     std::uint32_t bytes, ScanMode mode, const typename Engine<M>::Visit& visit) override {
+    return with(memory, table, from, offset, bytes, [&](auto& tree, auto narrow) {
+      return tree.scan(memory, store_, narrow, limit, offset, bytes, mode, visit);
+    });
+  }
+
+  void checkpoint(M& memory) override {
+    ensure(!in_transaction_, "checkpoint() inside of a transaction");
+    store_.checkpoint(memory);
+  }
+  void shutdown(M& memory) override {
+    ensure(!in_transaction_, "shutdown() inside of a transaction");
+    store_.shutdown(memory);
+  }
+
+  [[nodiscard]] std::map<std::string, double> counters() const override {
+    std::map<std::string, double> all;
+    store_.counters(all);
+    for (const Table& table : tables_) {
+      const btree::TreeCounters& tree = table.narrow ? table.narrow->counters() : table.wide->counters();
+      all["splits"] += static_cast<double>(tree.splits);
+      all["merges"] += static_cast<double>(tree.merges);
+    }
+    return all;
+  }
+  [[nodiscard]] std::string check(M& memory) override {
+    std::vector<PageId> owned{kCatalog};
+    for (Table& table : tables_) {
+      const std::string problem =
+          table.narrow ? check_tree(memory, *table.narrow, owned) : check_tree(memory, *table.wide, owned);
+      if (!problem.empty())
+        return "table '" + table.name + "': " + problem;
+    }
+    std::sort(owned.begin(), owned.end());
+    if (const auto twice = std::adjacent_find(owned.begin(), owned.end()); twice != owned.end())
+      return "page " + std::to_string(*twice) + " has two owners";
+    return store_.check(memory, owned);
+  }
+  [[nodiscard]] const EnginePlace& place() const override { return store_.place(); }
+
+  [[nodiscard]] Store& store() noexcept { return store_; }
+
+ private:
+  template <typename Key>
+  using Tree = btree::BTree<Store, Key, M>;
+
+  struct CatalogRow {
+    PageId root;
+    std::uint32_t key_bytes;
+    std::uint32_t payload_bytes;
+    btree::NodeKind leaf_kind;
+    std::array<char, 47> name;  ///< ends with a zero
+  };
+  static_assert(sizeof(CatalogRow) == 64);
+  /// One of the two is there.
+  struct Table {
+    std::string name;
+    std::unique_ptr<Tree<std::uint32_t>> narrow;
+    std::unique_ptr<Tree<std::uint64_t>> wide;
+  };
+  static constexpr PageId kCatalog = 0;
+  static constexpr bool kUndoesPhysically = [] {
+    if constexpr (requires { Store::kUndoesPhysically; })
+      return Store::kUndoesPhysically;
+    return false;
+  }();
+
+  [[nodiscard]] static std::uint32_t row_offset(std::uint32_t table) noexcept {
+    return btree::kKeysOffset + table * static_cast<std::uint32_t>(sizeof(CatalogRow));
+  }
+  [[nodiscard]] btree::Node<Store, M> catalog(M& memory) {
+    return btree::Node<Store, M>(memory, store_, store_.fix(memory, catalog_, Access::kFull), Access::kFull);
+  }
+
+  void check_new(const TableSpec& spec) const {
+    if (spec.name.empty() || spec.name.size() >= sizeof(CatalogRow::name))
+      throw ConfigError("table '" + spec.name + "': a name has 1 to 46 bytes");
+    for (const Table& table : tables_) {
+      if (table.name == spec.name)
+        throw ConfigError("table '" + spec.name + "' exists already");
+    }
+    if (row_offset(static_cast<std::uint32_t>(tables_.size()) + 1) > store_.page_bytes())
+      throw ConfigError("table '" + spec.name + "': the catalog page is full");
+  }
+  void open_tables(M& memory) {
+    btree::Node<Store, M> page = catalog(memory);
+    const auto count = page.template load<std::uint32_t>(btree::kCountOffset);
+    for (std::uint32_t table = 0; table < count; ++table)
+      add(memory, page.template load<CatalogRow>(row_offset(table)));
+  }
+  void add(M& memory, const CatalogRow& row) {
+    const TableSpec spec{row.name.data(), row.key_bytes, row.payload_bytes};
+    const auto layout = btree::Layout::of(spec, store_.page_bytes(), row.leaf_kind);
+    Table table{spec.name, nullptr, nullptr};
+    if (row.key_bytes == 4) {
+      table.narrow = std::make_unique<Tree<std::uint32_t>>(memory, store_, layout, row.root);
+    } else {
+      table.wide = std::make_unique<Tree<std::uint64_t>>(memory, store_, layout, row.root);
+    }
+    tables_.push_back(std::move(table));
+  }
+  void reopen(M& memory) {
+    for (Table& table : tables_)
+      table.narrow ? table.narrow->reopen(memory, store_) : table.wide->reopen(memory, store_);
+  }
+
+  /// The tree of the table, for an operation on [offset, offset + bytes) of a payload.
+  template <typename Operation>
+  auto with(M& memory, TableId table, std::uint64_t key, std::uint32_t offset, std::size_t bytes,
+            Operation&& operation) {
+    ensure(in_transaction_, "an operation outside of a transaction");
+    if (table >= tables_.size()) [[unlikely]]
+      throw ConfigError("table " + std::to_string(table) + " does not exist");
+    if (cpu_cycles_ > 0)
+      memory.compute(cpu_cycles_, cpu_cycles_);  // one instruction per cycle
+    const Table& entry = tables_[table];
+    const std::uint32_t payload =
+        entry.narrow ? entry.narrow->layout().payload_bytes : entry.wide->layout().payload_bytes;
+    if (offset > payload || bytes > payload - offset) [[unlikely]] {
+      throw ConfigError("table '" + entry.name + "': " + std::to_string(bytes) + " bytes at offset " +
+                        std::to_string(offset) + " leave the payload of " + std::to_string(payload));
+    }
+    if (!entry.narrow)
+      return operation(*entry.wide, key);
+    if (key > std::numeric_limits<std::uint32_t>::max()) [[unlikely]]
+      throw ConfigError("table '" + entry.name + "': key " + std::to_string(key) + " has more than 4 bytes");
+    return operation(*entry.narrow, static_cast<std::uint32_t>(key));
+  }
+
+  void undo(M& memory, const UndoRecord& record) {
+    const Table& table = tables_.at(record.table);
+    const bool undone =
+        table.narrow ? undo_in(memory, *table.narrow, record) : undo_in(memory, *table.wide, record);
+    ensure(undone, "an undo record does not fit the tree");
+  }
+  template <typename Key>
+  bool undo_in(M& memory, Tree<Key>& tree, const UndoRecord& record) {
+    const Key key = static_cast<Key>(record.key);
+    switch (record.kind) {
+      case UndoRecord::Kind::kUpdate:
+        return tree.update(memory, store_, key, record.offset, record.before,
+                           [](std::span<const std::byte>) {});
+      case UndoRecord::Kind::kInsert:
+        return tree.erase(memory, store_, key, [](std::span<const std::byte>) {});
+      case UndoRecord::Kind::kErase:
+        return tree.insert(memory, store_, key, record.before, [] {});
+    }
+    return false;
+  }
+  template <typename Key>
+  [[nodiscard]] std::string check_tree(M& memory, Tree<Key>& tree, std::vector<PageId>& owned) {
+    return btree::TreeCheck<Store, Key, M>(tree, owned).run(memory, store_);
+  }
+
+  btree::NodeKind leaf_kind_;
+  std::uint32_t cpu_cycles_;
+  Store store_;
+  RootRef catalog_{.id = kCatalog};
+  std::vector<Table> tables_;
+  bool in_transaction_ = false;
+};
+
+}  // namespace pmsim::engines

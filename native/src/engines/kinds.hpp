@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "pmsim/engines/engine.hpp"
+
+namespace pmsim::engines {
+
+/// The row of an engine whose class is `Made`: made from (memory, options), restarted from (memory, options,
+/// place).
+template <memory::Memory M, typename Made>
+[[nodiscard]] EngineKind<M> engine_kind(std::string_view name) {
+  return {name,
+          [](M& memory, const EngineOptions& options) -> std::unique_ptr<Engine<M>> {
+            return std::make_unique<Made>(memory, options);
+          },
+          [](M& memory, const EngineOptions& options, const EnginePlace& place) -> std::unique_ptr<Engine<M>> {
+            return std::make_unique<Made>(memory, options, place);
+          }};
+}
+
+// One declaration per engine; each is defined, for both memories, in its own file.
+template <memory::Memory M>
+[[nodiscard]] EngineKind<M> main_memory_kind();
+
+}  // namespace pmsim::engines

@@ -1,0 +1,37 @@
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kinds.hpp"
+#include "pmsim/core/error.hpp"
+#include "pmsim/engines/engine.hpp"
+#include "pmsim/memory/host_memory.hpp"
+#include "pmsim/memory/sim_memory.hpp"
+
+namespace pmsim::engines {
+
+template <memory::Memory M>
+std::span<const EngineKind<M>> engine_kinds() noexcept {
+  static const std::vector<EngineKind<M>> kinds{
+      main_memory_kind<M>(),
+  };
+  return kinds;
+}
+
+template <memory::Memory M>
+const EngineKind<M>& engine_named(std::string_view name) {
+  std::string known;
+  for (const EngineKind<M>& kind : engine_kinds<M>()) {
+    if (kind.name == name)
+      return kind;
+    known += (known.empty() ? "" : ", ") + std::string(kind.name);
+  }
+  throw ConfigError("engine = '" + std::string(name) + "': unknown; known: " + known);
+}
+
+template std::span<const EngineKind<memory::SimMemory>> engine_kinds() noexcept;
+template std::span<const EngineKind<memory::HostMemory>> engine_kinds() noexcept;
+template const EngineKind<memory::SimMemory>& engine_named(std::string_view name);
+template const EngineKind<memory::HostMemory>& engine_named(std::string_view name);
+
+}  // namespace pmsim::engines

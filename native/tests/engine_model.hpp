@@ -1,0 +1,237 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/engines/engine.hpp"
+#include "pmsim/memory/sim_memory.hpp"
+
+/// Random sequences of operations against every engine, and a std::map beside it that must say the same.
+namespace pmsim::engines::model {
+
+using memory::SimMemory;
+using Payload = std::vector<std::byte>;
+using Rows = std::map<std::uint64_t, Payload>;
+
+/// Rows of a map, for bulk loading.
+class MapSource final : public RowSource {
+ public:
+  explicit MapSource(const Rows& rows) : rows_(rows), next_(rows.begin()) {}
+  [[nodiscard]] std::uint64_t rows() const override { return rows_.size(); }
+  std::uint64_t next(std::span<std::byte> payload) override {
+    std::copy(next_->second.begin(), next_->second.end(), payload.begin());
+    return (next_++)->first;
+  }
+
+ private:
+  const Rows& rows_;
+  Rows::const_iterator next_;
+};
+
+/// What a sequence is about.
+struct Plan {
+  EngineOptions options;
+  TableSpec table;
+  std::uint64_t rows = 0;  ///< loaded
+  std::uint64_t keys = 0;  ///< keys are below: about as many hits as misses when twice the rows
+  double fill = 0.66;
+  bool restarts = true;  ///< crashes and clean restarts too; needs an engine that is durable
+  int transactions = 40;
+};
+
+/// One sequence. Every difference is a failure of the test that runs it; `context` is part of the message.
+class Sequence {
+ public:
+  Sequence(const Plan& plan, std::uint64_t seed)
+      : plan_(plan),
+        random_(seed),
+        context_(plan.options.engine + ", " + plan.options.leaf_layout + " leaves, seed " +
+                 std::to_string(seed)),
+        memory_(std::make_unique<SimMemory>(memory::SimOptions{
+            .persistence = plan.restarts ? memory::Persistence::kAdr : memory::Persistence::kUntracked})) {}
+
+  void run() {
+    const auto& kind = engine_named<SimMemory>(plan_.options.engine);
+    engine_ = kind.create(*memory_, plan_.options);
+    while (committed_.size() < plan_.rows)
+      committed_[random_.below(plan_.keys)] = payload();
+    {
+      MapSource source(committed_);
+      table_ = engine_->load(*memory_, plan_.table, source, plan_.fill);
+    }
+    compare_all();
+    for (int at = 0; at < plan_.transactions && !::testing::Test::HasFatalFailure(); ++at) {
+      if (at % 8 == 0)
+        next_phase();
+      transaction();
+      const std::uint64_t next = random_.below(100);
+      if (next < 6)
+        engine_->checkpoint(*memory_);
+      if (next >= 6 && next < 12 && plan_.restarts)
+        restart(true);
+      if (next % 8 == 0)
+        check();
+    }
+    if (!::testing::Test::HasFatalFailure())
+      compare_all();
+  }
+
+  [[nodiscard]] std::map<std::string, double> counters() const { return engine_->counters(); }
+
+ private:
+  /// Where leaves only fill or only empty, they split and merge: operations of a phase are of one kind mostly,
+  /// and on few of the keys.
+  void next_phase() {
+    width_ = random_.below(3) == 0 ? plan_.keys : std::max<std::uint64_t>(plan_.keys / 10, 1);
+    first_ = random_.below(plan_.keys - width_ + 1);
+    static constexpr std::array<std::array<int, 2>, 4> kMixes{{{20, 45}, {0, 80}, {80, 80}, {60, 75}}};
+    const auto& mix = kMixes[random_.below(kMixes.size())];
+    erase_below_ = mix[0];
+    insert_below_ = mix[1];
+  }
+
+  /// Up to 120 operations; then commit, abort, or, rarely, a crash before either.
+  void transaction() {
+    Rows now = committed_;
+    engine_->begin(*memory_);
+    for (std::uint64_t left = 1 + random_.below(random_.below(3) == 0 ? 120 : 8);
+         left > 0 && !::testing::Test::HasFatalFailure(); --left)
+      operation(now);
+    const std::uint64_t end = random_.below(100);
+    if (end < 15) {
+      engine_->abort(*memory_);
+    } else if (end < 20 && plan_.restarts) {
+      restart(false);
+    } else {
+      engine_->commit(*memory_);
+      committed_ = std::move(now);
+    }
+  }
+
+  void operation(Rows& now) {
+    const std::uint64_t key = first_ + random_.below(width_);
+    const auto row = now.find(key);
+    const bool exists = row != now.end();
+    const auto size = static_cast<std::uint32_t>(plan_.table.payload_bytes);
+    const auto offset = static_cast<std::uint32_t>(random_.below(size));
+    const auto bytes = static_cast<std::uint32_t>(1 + random_.below(std::min(size - offset, 100U)));
+    const auto kind = static_cast<int>(random_.below(100));
+    if (kind < erase_below_) {
+      ASSERT_EQ(engine_->erase(*memory_, table_, key), exists) << context_ << ": erase " << key;
+      now.erase(key);
+    } else if (kind < insert_below_) {
+      const Payload fresh = payload();
+      ASSERT_EQ(engine_->insert(*memory_, table_, key, fresh), !exists) << context_ << ": insert " << key;
+      now.try_emplace(key, fresh);
+    } else if (kind < insert_below_ + (100 - insert_below_) / 3) {
+      Payload change = payload();
+      change.resize(bytes);
+      ASSERT_EQ(engine_->update(*memory_, table_, key, offset, change), exists)
+          << context_ << ": update " << key;
+      if (exists)
+        std::copy(change.begin(), change.end(), row->second.begin() + offset);
+    } else if (kind < insert_below_ + (100 - insert_below_) * 2 / 3) {
+      Payload found(bytes);
+      ASSERT_EQ(engine_->read(*memory_, table_, key, offset, found), exists) << context_ << ": read " << key;
+      ASSERT_TRUE(!exists || std::equal(found.begin(), found.end(), row->second.begin() + offset))
+          << context_ << ": read " << key << " gives other bytes";
+    } else {
+      scan(now, key, 1 + random_.below(30), offset, bytes,
+           random_.below(2) == 0 ? ScanMode::kGrained : ScanMode::kFullPages);
+    }
+  }
+
+  void scan(const Rows& now, std::uint64_t from, std::uint64_t limit, std::uint32_t offset, std::uint32_t bytes,
+            ScanMode mode) {
+    auto expected = now.lower_bound(from);
+    std::uint64_t seen = 0;
+    std::string problem;
+    const std::uint64_t stop_after = random_.below(4) == 0 ? random_.below(10) : limit;
+    const auto visited = engine_->scan(
+        *memory_, table_, from, limit, offset, bytes, mode,
+        [&](std::uint64_t key, std::span<const std::byte> row) {
+          if (expected == now.end() || expected->first != key) {
+            problem = "key " + std::to_string(key) + " where there must be " +
+                      (expected == now.end() ? "none" : std::to_string(expected->first));
+            return false;
+          }
+          if (row.size() != bytes || !std::equal(row.begin(), row.end(), expected->second.begin() + offset))
+            problem = "key " + std::to_string(key) + " has other bytes";
+          ++expected;
+          ++seen;
+          return seen < stop_after;
+        });
+    ASSERT_EQ(problem, "") << context_ << ": scan from " << from;
+    ASSERT_EQ(visited, seen) << context_;
+    ASSERT_TRUE(expected == now.end() || seen == limit || seen >= stop_after)
+        << context_ << ": scan from " << from << " misses key " << expected->first;
+  }
+
+  void compare_all() {
+    engine_->begin(*memory_);
+    for (const ScanMode mode : {ScanMode::kGrained, ScanMode::kFullPages}) {
+      auto expected = committed_.begin();
+      engine_->scan(*memory_, table_, 0, ~std::uint64_t{0}, 0, plan_.table.payload_bytes, mode,
+                    [&](std::uint64_t key, std::span<const std::byte> row) {
+                      if (expected == committed_.end() || expected->first != key ||
+                          !std::equal(row.begin(), row.end(), expected->second.begin(), expected->second.end()))
+                        return false;
+                      ++expected;
+                      return true;
+                    });
+      ASSERT_TRUE(expected == committed_.end()) << context_ << ": the rows differ at key " << expected->first;
+    }
+    engine_->commit(*memory_);
+    check();
+  }
+  void check() { ASSERT_EQ(engine_->check(*memory_), "") << context_; }
+
+  /// A clean one, or after a power failure in the middle of whatever is going on.
+  void restart(bool clean) {
+    if (clean)
+      engine_->shutdown(*memory_);
+    const EnginePlace place = engine_->place();
+    auto after = std::make_unique<SimMemory>(memory_->crash(memory_->durability().sample(random_)));
+    engine_.reset();
+    memory_ = std::move(after);
+    context_ += clean ? " R" : " C";
+    engine_ = engine_named<SimMemory>(plan_.options.engine).restart(*memory_, plan_.options, place);
+    compare_all();
+  }
+
+  [[nodiscard]] Payload payload() {
+    Payload bytes(plan_.table.payload_bytes);
+    for (std::byte& byte : bytes)
+      byte = static_cast<std::byte>(random_.next());
+    return bytes;
+  }
+
+  const Plan& plan_;
+  Random random_;
+  std::string context_;
+  std::unique_ptr<SimMemory> memory_;
+  std::unique_ptr<Engine<SimMemory>> engine_;
+  TableId table_ = 0;
+  Rows committed_;
+  std::uint64_t first_ = 0;  ///< the keys of the phase
+  std::uint64_t width_ = 1;
+  int erase_below_ = 0;  ///< per cent
+  int insert_below_ = 0;
+};
+
+}  // namespace pmsim::engines::model

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine_model.hpp"
+
+namespace pmsim::engines::model {
+namespace {
+
+/// Engines whose data end with the power.
+bool is_volatile(std::string_view engine) { return engine == "main-memory"; }
+
+/// Capacities so small that pages come and go all the time.
+EngineOptions tiny(std::string_view engine) {
+  EngineOptions options;
+  options.engine = engine;
+  options.page_bytes = 4096;
+  options.dram_bytes = is_volatile(engine) ? 4 << 20 : 12 * 4096;
+  options.pmem_bytes = engine == "basic-nvm-bm" || engine == "nvm-direct" ? 4 << 20 : 24 * 4096;
+  options.ssd_bytes = 4 << 20;
+  options.log_bytes = 1 << 18;
+  return options;
+}
+
+struct Shape {
+  const char* name;
+  TableSpec table;
+  std::uint64_t rows;
+  std::uint64_t keys;
+};
+const std::vector<Shape> kShapes{
+    {"many rows per leaf", {"t", 8, 56}, 700, 1500},
+    {"few", {"t", 4, 300}, 150, 400},
+    {"four rows per leaf: three levels", {"t", 8, 1000}, 800, 1200},
+    {"odd sizes, empty at first", {"t", 4, 37}, 0, 900},
+    {"pairs", {"t", 8, 8}, 700, 1500},
+};
+
+std::vector<std::string> engines() {
+  std::vector<std::string> names;
+  for (const auto& kind : engine_kinds<SimMemory>())
+    names.emplace_back(kind.name);
+  return names;
+}
+
+class EngineReference : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EngineReference, BehavesAsAMapUnderRandomTransactions) {
+  for (const Shape& shape : kShapes) {
+    for (const char* leaves : {"sorted", "hash"}) {
+      SCOPED_TRACE(shape.name);
+      Plan plan{.options = tiny(GetParam()), .table = shape.table, .rows = shape.rows, .keys = shape.keys};
+      plan.options.leaf_layout = leaves;
+      plan.restarts = false;
+      for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        plan.fill = seed % 3 == 0 ? 1.0 : 0.66;
+        Sequence(plan, seed).run();
+        if (HasFatalFailure())
+          return;
+      }
+    }
+  }
+}
+
+/// The sequences above would prove little if they went around the hard parts.
+TEST(EngineModel, SequencesSplitAndMerge) {
+  for (const Shape& shape : std::span(kShapes).first(4)) {
+    Plan plan{.options = tiny("main-memory"), .table = shape.table, .rows = shape.rows, .keys = shape.keys};
+    plan.restarts = false;
+    plan.transactions = 400;
+    Sequence sequence(plan, 1);
+    sequence.run();
+    EXPECT_GE(sequence.counters()["splits"], 2) << shape.name;
+    EXPECT_GE(sequence.counters()["merges"], 2) << shape.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineReference, ::testing::ValuesIn(engines()), [](const auto& parameter) {
+  std::string name = parameter.param;
+  std::erase(name, '-');
+  return name;
+});
+
+}  // namespace
+}  // namespace pmsim::engines::model
