@@ -1,5 +1,6 @@
 """A progress bar with the time that is left, on terminals only."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -50,7 +51,9 @@ def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Callab
 
 @contextmanager
 def step_display(title: str) -> Iterator[Callable[[str], None]]:
-    """Show what is being done while the block runs, where the standard error is a terminal.
+    """Show what is being done while the block runs: in place on a terminal, elsewhere a line for each step.
+
+    Both on the standard error. A log, or whoever waits for a pipe, sees at once that the work has begun.
 
     Yields
     ------
@@ -58,7 +61,7 @@ def step_display(title: str) -> Iterator[Callable[[str], None]]:
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda doing: None
+        yield lambda doing: print(f"{title}: {doing}", file=sys.stderr, flush=True)
         return
     with console.status(title) as status:
         yield lambda doing: status.update(f"{title}: {doing}")

@@ -5,7 +5,6 @@ import io
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 
 import pytest
@@ -189,7 +188,10 @@ def test_an_interrupted_calibration_writes_nothing(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(3)  # into the microbenchmarks: nothing is printed before they end, after 10 s or more
+    assert process.stderr is not None
+    steps = (line for line in process.stderr if line.startswith("calibrating: "))
+    assert "clock" in next(steps)
+    next(steps)  # into the microbenchmarks: many more follow
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -150,6 +150,7 @@ _REDUCERS = (
     "decline_x",
     "at",
     "from_x",
+    "median_ratio",
     "ratio",
     "sum",
     "scaled",
@@ -158,7 +159,7 @@ _REDUCERS = (
 
 
 class Measure(_Model):
-    """A number made from series (point to from_x) or from other measures (ratio to slowdown)."""
+    """A number made from series (point to median_ratio) or from other measures (ratio to slowdown)."""
 
     point: str | None = None
     max: list[str] | None = None
@@ -167,6 +168,7 @@ class Measure(_Model):
     decline_x: list[str] | None = None  # the smallest x behind the maximum that has lost `within`
     at: str | None = None  # the value at x
     from_x: Crossover | None = None
+    median_ratio: tuple[str, str] | None = None  # of two series over the same x: the median of upper / lower
     ratio: tuple[str, str] | None = None
     sum: list[str] | None = None
     scaled: str | None = None  # times `by`
@@ -190,6 +192,8 @@ class Measure(_Model):
         """Name the series that this measure reads."""
         if self.from_x is not None:
             return [self.from_x.upper, self.from_x.lower]
+        if self.median_ratio is not None:
+            return list(self.median_ratio)
         single = [name for name in (self.point, self.peak_x, self.at) if name is not None]
         return single + [name for names in (self.max, self.min, self.decline_x) for name in names or []]
 
@@ -225,6 +229,12 @@ def parse_ordering(text: str) -> list[tuple[str, str, str]]:
     return list(zip(operands, operators, operands[1:], strict=False))
 
 
+def _names_in(ordering: str) -> list[str]:
+    """Name the operands of an ordering that are not numbers, each once."""
+    operands = [side for left, _, right in parse_ordering(ordering) for side in (left, right)]
+    return [name for name in dict.fromkeys(operands) if not name[0].isdigit()]
+
+
 Shape = Literal["flat", "rise_peak_decline", "rise_then_flat", "increasing", "peaks_at"]
 
 
@@ -232,7 +242,8 @@ class Check(_Model):
     """One condition of a claim: a value against ``expected``, an ordering, or the shape of a series."""
 
     value: str | None = None
-    order: str | None = None
+    order: str | None = None  # of measures
+    everywhere: str | None = None  # an ordering of series, which must hold at each of their common x
     shape: Shape | None = None
     of: str | None = None
     over: str | None = None  # the shape is that of of / over, point by point
@@ -242,27 +253,27 @@ class Check(_Model):
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
-        if sum(form is not None for form in (self.value, self.order, self.shape)) != 1:
-            raise ValueError("exactly one of value, order, shape")
+        if sum(form is not None for form in (self.value, self.order, self.everywhere, self.shape)) != 1:
+            raise ValueError("exactly one of value, order, everywhere, shape")
         if (self.shape is None) != (self.of is None):
             raise ValueError("'shape' and 'of' belong together")
         if (self.shape == "peaks_at") != (self.at is not None):
             raise ValueError("'at' belongs to the shape 'peaks_at'")
-        if self.order is not None:
-            parse_ordering(self.order)
+        for ordering in (self.order, self.everywhere):
+            if ordering is not None:
+                parse_ordering(ordering)
         return self
 
     def measure_names(self) -> list[str]:
         """Name the measures that this check reads."""
         if self.value is not None:
             return [self.value]
-        pairs = parse_ordering(self.order) if self.order is not None else []
-        operands = [side for left, _, right in pairs for side in (left, right)]
-        return [name for name in dict.fromkeys(operands) if not name[0].isdigit()]
+        return _names_in(self.order) if self.order is not None else []
 
     def series_names(self) -> list[str]:
         """Name the series that this check reads."""
-        return [name for name in (self.of, self.over) if name is not None]
+        named = [name for name in (self.of, self.over) if name is not None]
+        return named + (_names_in(self.everywhere) if self.everywhere is not None else [])
 
 
 class Claim(_Model):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,6 +172,9 @@ def reduce(measure: Measure, series: Callable[[str], Curve], other: Callable[[st
         return at_x(series(measure.at), measure.x)
     if measure.from_x is not None:
         return crossing(series(measure.from_x.upper), series(measure.from_x.lower), measure.from_x)
+    if measure.median_ratio is not None:
+        upper, lower = (series(name) for name in measure.median_ratio)
+        return statistics.median(quotient for _, quotient in over(upper, lower))
     if measure.ratio is not None:
         return other(measure.ratio[0]) / other(measure.ratio[1])
     if measure.sum is not None:
@@ -180,6 +184,13 @@ def reduce(measure: Measure, series: Callable[[str], Curve], other: Callable[[st
     assert measure.scaled is not None
     assert measure.by is not None
     return other(measure.scaled) * measure.by
+
+
+def over(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]]) -> Curve:
+    """Divide one series by another with the same x, point by point."""
+    if [x for x, _ in upper] != [x for x, _ in lower]:
+        raise SimulationError("two series that are divided by each other differ in x")
+    return [(x, y / divisor) for (x, y), (_, divisor) in zip(upper, lower, strict=True)]
 
 
 def only(points: Sequence[tuple[float, float]]) -> float:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pmsim.errors import SimulationError
 from pmsim.validation.claims import AT_LEAST_WITHIN, EQUAL_WITHIN, Check, Claim, Suite, parse_ordering
-from pmsim.validation.measures import Curve, Runs, curve, evaluate
+from pmsim.validation.measures import Curve, Runs, curve, evaluate, over
 
 Verdict = Literal["pass", "fail", "error", "not simulated"]
 
@@ -65,13 +65,13 @@ def _check(runs: Runs, suite: Suite, claim: Claim, check: Check) -> CheckResult:
     if check.order is not None:
         values = {name: evaluate(runs, suite, claim, name) for name in check.measure_names()}
         return check_order(check.order, values)
+    if check.everywhere is not None:
+        curves = {name: curve(runs, suite.series[name]) for name in check.series_names()}
+        return check_everywhere(check.everywhere, curves)
     assert check.of is not None
     points = curve(runs, suite.series[check.of])
     if check.over is not None:
-        below = curve(runs, suite.series[check.over])
-        if [x for x, _ in points] != [x for x, _ in below]:
-            raise SimulationError(f"series '{check.of}' and '{check.over}' differ in x")
-        points = [(x, y / other) for (x, y), (_, other) in zip(points, below, strict=True)]
+        points = over(points, curve(runs, suite.series[check.over]))
     return check_shape(check, points)
 
 
@@ -100,6 +100,21 @@ def check_order(order: str, values: dict[str, float]) -> CheckResult:
     )
     shown = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
     return CheckResult(passed, shown)
+
+
+def check_everywhere(order: str, curves: dict[str, Curve]) -> CheckResult:
+    """Test an ordering of series at each x; tell where it is violated first."""
+    sweeps = {tuple(x for x, _ in points) for points in curves.values()}
+    if len(sweeps) != 1:
+        raise SimulationError(f"the series of the ordering '{order}' differ in x")
+    (sweep,) = sweeps
+    violated = []
+    for position, x in enumerate(sweep):
+        at = check_order(order, {name: points[position][1] for name, points in curves.items()})
+        if not at.passed:
+            violated.append(f"at {x:g}: {at.predicted}")
+    held = f"holds at {len(sweep) - len(violated)} of {len(sweep)}"
+    return CheckResult(not violated, f"{held}, not {violated[0]}" if violated else held)
 
 
 def _related(left: float, relation: str, right: float) -> bool:

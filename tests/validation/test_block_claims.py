@@ -42,7 +42,6 @@ def test_every_series_and_measure_is_used(family: tuple[str, Suite]) -> None:
 CALIBRATED = {
     "coro": ["coro-lookup-speedup-dram"],
     "inplace": ["inplace-read-rand-ordering"],
-    "log": ["log-one-vs-two-barriers", "log-dancing-fields", "log-poplog-latency-gain"],
     "page": ["page-crc32-rate"],
 }
 

@@ -74,6 +74,17 @@ def test_a_crossover_of_different_sweeps_is_refused() -> None:
         number({"from_x": Crossover(upper="a", lower="b")}, {"a": [(1, 0.0), (2, 1.0)], "b": [(1, 4.0)]})
 
 
+def test_a_median_ratio_is_taken_point_by_point() -> None:
+    series = {"a": [(1, 9.0), (2, 3.0), (3, 40.0)], "b": [(1, 3.0), (2, 3.0), (3, 4.0)]}
+    assert number({"median_ratio": ["a", "b"]}, series) == 3.0
+    assert number({"median_ratio": ["b", "a"]}, series) == pytest.approx(1 / 3)
+
+
+def test_a_median_ratio_of_different_sweeps_is_refused() -> None:
+    with pytest.raises(SimulationError, match="differ in x"):
+        number({"median_ratio": ["a", "b"]}, {"a": [(1, 1.0), (2, 1.0)], "b": [(1, 4.0), (3, 4.0)]})
+
+
 def test_measures_of_measures() -> None:
     assert number({"ratio": ["a", "b"]}, a=6.0, b=4.0) == 1.5
     assert number({"sum": ["a", "b"]}, a=6.0, b=4.0) == 10.0

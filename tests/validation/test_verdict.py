@@ -7,7 +7,7 @@ import pytest
 from pmsim.errors import SimulationError
 from pmsim.validation.claims import Check, Claim, Suite
 from pmsim.validation.measures import Curve, Runs, points_of
-from pmsim.validation.verdict import check_order, check_shape, check_value, judge, quantile, spearman
+from pmsim.validation.verdict import check_everywhere, check_order, check_shape, check_value, judge, quantile, spearman
 
 
 def claim(**changes: Any) -> Claim:
@@ -32,6 +32,20 @@ def test_a_value_is_judged_from_both_sides(value: float, passed: bool) -> None:
     result = check_value(claim(), value)
     assert result.passed is passed
     assert result.error == pytest.approx(value / 100 - 1)
+
+
+def test_an_ordering_of_series_holds_only_where_it_holds_at_each_x() -> None:
+    above: Curve = [(8, 5.0), (16, 3.0)]
+    below: Curve = [(8, 4.0), (16, 2.0)]
+    assert check_everywhere("a > b", {"a": above, "b": below}).passed
+    crossed = check_everywhere("a > b", {"a": above, "b": [(8, 4.0), (16, 3.5)]})
+    assert not crossed.passed
+    assert crossed.predicted == "holds at 1 of 2, not at 16: a 3, b 3.5"
+
+
+def test_an_ordering_of_series_over_different_x_is_refused() -> None:
+    with pytest.raises(SimulationError, match="differ in x"):
+        check_everywhere("a > b", {"a": [(8, 5.0)], "b": [(16, 4.0)]})
 
 
 def test_inside_a_range_the_error_is_zero_and_outside_it_counts_from_the_nearest_end() -> None:
