@@ -135,7 +135,7 @@ def test_the_smallest_suite_is_read(tmp_path: Path) -> None:
         ('{ point = "s" }', '{ point = "s", min = ["s"] }', "exactly one of"),
         ('{ point = "s" }', "{ }", "given: none"),
         ('{ point = "s" }', '{ at = "s" }', "'at' and 'x' belong together"),
-        ('{ value = "m" }', '{ value = "m", order = "m > 1" }', "exactly one of value, order, everywhere, shape"),
+        ('{ value = "m" }', '{ value = "m", order = "m > 1" }', "exactly one of value, order, everywh"),
         ('{ value = "m" }', '{ shape = "wavy", of = "s" }', "shape"),
         ('{ value = "m" }', '{ shape = "flat" }', "'shape' and 'of' belong together"),
         ('checks = [{ value = "m" }]', "", "either checks or the reason"),

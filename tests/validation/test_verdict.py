@@ -7,7 +7,15 @@ import pytest
 from pmsim.errors import SimulationError
 from pmsim.validation.claims import Check, Claim, Suite
 from pmsim.validation.measures import Curve, Runs, points_of
-from pmsim.validation.verdict import check_everywhere, check_order, check_shape, check_value, judge, quantile, spearman
+from pmsim.validation.verdict import (
+    check_everywhere,
+    check_order,
+    check_shape,
+    check_value,
+    judge,
+    quantile,
+    spearman,
+)
 
 
 def claim(**changes: Any) -> Claim:
