@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['CrashMonitor', 'SimMemory', 'crash_blocks', 'crash_check', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['CrashMonitor', 'Session', 'SimMemory', 'crash_blocks', 'crash_check', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -100,6 +100,63 @@ class CrashMonitor:
         """
         Crash states checked so far.
         """
+class Session:
+    """
+    A service on a simulated machine whose workers sleep until they are given a request. Times are picoseconds; use pmsim.des, which drives it from SimPy.
+    """
+    @staticmethod
+    def of_workload(workload: str, parameters: collections.abc.Mapping[str, int | str], platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]], *, workers: int, seed: int) -> Session:
+        """
+        A server whose request 'operation' is the next one of a native closed-loop workload.
+        """
+    def __init__(self, parts: collections.abc.Sequence[tuple[str, collections.abc.Mapping[str, int | str]]], platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]], *, workers: int, seed: int, crash: bool = False) -> None:
+        """
+        A server of parts (name, parameters). Raises ConfigError.
+        """
+    def advance(self, before: int) -> typing.Any:
+        """
+        Acts strictly before a time, up to the first completion. Returns when there is something to do next, or, where something is due, (time, [(id, worker, begin, result), ...], that).
+        """
+    def counters(self, at: int) -> dict[str, typing.Any]:
+        """
+        Counters of the machine up to a time.
+        """
+    def crash(self, at: int, restart_at: int, id: int, seed: int) -> int:
+        """
+        Power failure; the recovery is a request of worker 0. Returns how many requests were lost.
+        """
+    def facts(self) -> dict[str, float]:
+        """
+        Numbers about the service's data structures.
+        """
+    def present(self) -> list[int]:
+        """
+        What the service's ledger finds; see the part.
+        """
+    def submit(self, worker: int, id: int, kind: int, first: int, count: int, at: int) -> None:
+        """
+        Gives a free worker a request.
+        """
+    @property
+    def kinds(self) -> list[str]:
+        """
+        Names of its request kinds, by number.
+        """
+    @property
+    def micro_ops(self) -> int:
+        """
+        Micro-operations executed so far.
+        """
+    @property
+    def next(self) -> int:
+        """
+        When it next has something to do or to report; 2**63 - 1: never.
+        """
+    @property
+    def workers(self) -> int:
+        """
+        Worker threads.
+        """
 def crash_blocks() -> list[typing.Any]:
     """
     Blocks that the crash checker knows: name, title, sites.
@@ -127,6 +184,10 @@ def host_measure(benchmark: str, parameters: collections.abc.Mapping[str, int | 
 def host_processors() -> list[int]:
     """
     Numbers of the processors that this process may use.
+    """
+def parts() -> list[str]:
+    """
+    Names of the parts that a server can be made of.
     """
 def simulate(workload: str, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], parameters: collections.abc.Mapping[str, int | str], seed: int) -> list[dict[str, typing.Any]]:
     """

@@ -12,4 +12,5 @@ PYBIND11_MODULE(_native, module) {
   pmsim::bindings::bind_trace(module);
   pmsim::bindings::bind_host(module);
   pmsim::bindings::bind_crash(module);
+  pmsim::bindings::bind_system(module);
 }

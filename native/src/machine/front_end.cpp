@@ -11,7 +11,7 @@ namespace pmsim::machine {
 using memory::OpKind;
 
 void VirtualThread::wake_front() {
-  if (front_key_ == kNever && !finished_ && !mfence_blocks_) {
+  if (front_key_ == kNever && !rests() && !mfence_blocks_) {
     front_key_ = now_;
   }
 }
@@ -64,6 +64,12 @@ void VirtualThread::dispatch(Picoseconds last) {
       feed_->next(id_, next_, end_);
       progress_->taken += end_ - next_;
       interrupted_ = progress_->taken >= progress_->may_take;
+      if (next_ == end_ && feed_->sleeps()) {
+        sleeping_ = true;
+        front_key_ = kNever;
+        retire_finished();
+        return;
+      }
       if (next_ == end_) {
         finished_ = true;
         front_key_ = kNever;
@@ -279,6 +285,8 @@ bool VirtualThread::dispatch_block_io(const TimedOp& op, Picoseconds limit) {
     now_ = device.write(op.line, op.instructions, now_);
   } else {
     now_ = device.flush(now_);
+    ++block_flushes_;
+    block_flush_done_ = now_;
   }
   return true;
 }

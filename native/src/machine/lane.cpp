@@ -103,6 +103,20 @@ bool Lane::run(std::int64_t operations, std::int64_t timed_operations) {
   return false;
 }
 
+void Lane::wake(std::uint32_t thread, Picoseconds at) {
+  threads_[thread].wake(at);
+  settle_thread(thread);
+}
+
+Picoseconds Lane::serve(Picoseconds before) {
+  progress_->goal = progress_->may_take = std::numeric_limits<std::int64_t>::max();
+  progress_->reports = true;
+  while (agents_.earliest_key() < before && progress_->retired.empty()) {
+    step(before - 1);
+  }
+  return agents_.earliest_key();
+}
+
 Picoseconds Lane::run_until(Picoseconds until) {
   progress_->goal = progress_->may_take = std::numeric_limits<std::int64_t>::max();
   while (agents_.earliest_key() <= until && agents_.earliest_key() != kNever) {

@@ -119,7 +119,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
     }
     update_store_key();
   }
-  if (finished_) {
+  if (rests()) {
     retire_finished();
   }
   wake_front();

@@ -243,7 +243,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
         counters_->fence_wait_ps += complete - reached;
         streams_again_ = combining_free_;
         slot_at(head.slot).done = complete;
-        if (finished_) {
+        if (rests()) {
           retire_finished();
         }
         last_commit_ = complete;
@@ -260,7 +260,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
     if (leaves) {
       ++queue_head_;
       if (front_key_ == kNever) {
-        now_ = std::max(now_, finished_ ? now_ : std::min(at, last_commit_));
+        now_ = std::max(now_, rests() ? now_ : std::min(at, last_commit_));
         wake_front();
       }
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "pmsim/core/error.hpp"
+
 /// What the three agents share: whose turn it is, the window, and the way to a line.
 namespace pmsim::machine {
 
@@ -61,7 +63,12 @@ void VirtualThread::retire_head() {
   const Slot& head = slot_at(window_head_);
   retired_ = std::max(retired_, head.done);
   if (head.begin >= 0) {
-    latency_.record(std::max(retired_, head.begin) - head.begin);
+    const Picoseconds end = std::max(retired_, head.begin);
+    latency_.record(end - head.begin);
+    if (progress_->reports) {
+      progress_->retired.push_back(Retired{id_, head.begin, end});
+      interrupted_ = true;
+    }
   }
   ++window_head_;
 }
@@ -70,6 +77,13 @@ void VirtualThread::retire_finished() {
   while (window_head_ != window_tail_ && slot_at(window_head_).done != kNever) {
     retire_head();
   }
+}
+
+void VirtualThread::wake(Picoseconds at) {
+  ensure(sleeping_, "a thread that does not sleep cannot be woken");
+  sleeping_ = false;
+  now_ = std::max(now_, at);
+  front_key_ = now_;
 }
 
 Picoseconds VirtualThread::translation_time(std::uint64_t line, std::uint8_t translation, Picoseconds at) {

@@ -169,29 +169,73 @@ void SimMemory::block_write(Address device, Address source, std::size_t bytes) {
   if (from.backing == Backing::kNone || to.backing == Backing::kNone)
     return;
   const std::byte* data = from.data.data() + (source - from.base);
-  for (std::uint64_t done = 0; done < bytes; done += kSectorBytes) {
-    if (to.persistent) {
-      if (log_) {
-        log_->push_back({OpKind::kBlockWrite,
-                         false,
-                         false,
-                         operation_,
-                         thread_,
-                         kNoSite,
-                         device + done,
-                         kSectorBytes,
-                         {data + done, data + done + kSectorBytes}});
-      }
-      durability_->write_sector(device + done, data + done, to.data.data() + (device + done - to.base));
+  for (std::uint64_t done = 0; done < bytes; done += kSectorBytes)
+    put_sector(to, device + done, data + done);
+}
+
+void SimMemory::put_sector(Region& to, Address device, const std::byte* data) {
+  if (to.persistent) {
+    if (log_) {
+      log_->push_back({OpKind::kBlockWrite,
+                       false,
+                       false,
+                       operation_,
+                       thread_,
+                       kNoSite,
+                       device,
+                       kSectorBytes,
+                       {data, data + kSectorBytes}});
     }
-    if (journal_) {
-      for (std::size_t line = 0; line < kSectorBytes; line += kLineBytes)
-        journal_->push_back(device + done + line);
-    }
-    copy_in(to, device + done, {data + done, kSectorBytes});
-    if (to.persistent)
-      step();
+    durability_->write_sector(device, data, to.data.data() + (device - to.base));
   }
+  if (journal_) {
+    for (std::size_t line = 0; line < kSectorBytes; line += kLineBytes)
+      journal_->push_back(device + line);
+  }
+  copy_in(to, device, {data, kSectorBytes});
+  if (to.persistent)
+    step();
+}
+
+void SimMemory::replay(const LogEntry& entry) {
+  if (entry.disabled)
+    return;
+  Stream* attached = std::exchange(stream_, nullptr);
+  thread_ = entry.thread;
+  if (durability_)
+    durability_->set_thread(thread_);
+  switch (entry.kind) {
+    case OpKind::kStore:
+      put<OpKind::kStore>(entry.address, entry.data);
+      break;
+    case OpKind::kStreamStore:
+      put<OpKind::kStreamStore>(entry.address, entry.data);
+      break;
+    case OpKind::kClwb:
+      flush(entry.address, entry.bytes, FlushKind::kClwb, entry.site);
+      break;
+    case OpKind::kClflushOpt:
+      flush(entry.address, entry.bytes, FlushKind::kClflushOpt, entry.site);
+      break;
+    case OpKind::kClflush:
+      flush(entry.address, entry.bytes, FlushKind::kClflush, entry.site);
+      break;
+    case OpKind::kSfence:
+    case OpKind::kMfence:
+      fence(entry.kind, entry.site);
+      break;
+    case OpKind::kBlockWrite:
+      put_sector(block_region(entry.address, kSectorBytes), entry.address, entry.data.data());
+      break;
+    case OpKind::kBlockFlush:
+      block_flush(entry.site);
+      break;
+    default:
+      ensure(entry.order, "a log entry that no memory writes");
+      order(entry.site);
+      break;
+  }
+  stream_ = attached;
 }
 
 void SimMemory::block_flush(Site site) {

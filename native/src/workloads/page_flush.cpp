@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pmsim/blocks/page/driver.hpp"
+#include "pmsim/workloads/page_costs.hpp"
 #include "pmsim/workloads/registry.hpp"
 
 namespace pmsim::workloads {
@@ -17,21 +18,6 @@ using blocks::page::PageFlushDriver;
 using blocks::page::StoreOptions;
 using blocks::page::Technique;
 using blocks::page::Write;
-
-/// The device figures of the hybrid's cost model, from the parameters of the platform alone.
-CostModel costs_of(const machine::PlatformParams& platform) {
-  const machine::CoreParams& core = platform.core;
-  const std::int64_t read = core.shared_read_latency + platform.dram.row_hit_latency +
-                            platform.dram.row_miss_penalty + platform.dram.read_burst;
-  const std::int64_t write = core.stream_delay + core.shared_write_latency;
-  return {.stream_line = std::max(core.stream_hold, write) / core.line_fill_buffers,
-          .read_line = read / core.line_fill_buffers,
-          .persist = write + core.fence_latency,
-          .repeat = platform.pmem.reread_delay + platform.pmem.buffer_latency + core.shared_read_latency,
-          .block_write = platform.pmem.media_write_service / std::max<std::int64_t>(1, platform.pmem.dimms),
-          .lines_per_block = static_cast<std::uint32_t>(
-              std::max<std::int64_t>(1, platform.pmem.block_size / memory::kLineBytes))};
-}
 
 /// Page propagation (Fig. 7 of the building-blocks paper): each thread flushes the pages of its part of the
 /// store, one after the other.
@@ -77,7 +63,7 @@ class PageFlush final : public Workload {
             static_cast<Technique>(std::ranges::find(kTechniqueNames, technique) - kTechniqueNames.begin()),
         .dirty_lines = static_cast<std::uint32_t>(number("dirty_lines", 1, 1024)),
         .random_order = parameters.choice("order", {"sequential", "random"}) == "random",
-        .costs = costs_of(platform),
+        .costs = page_costs(platform),
         .seed = seed};
     return options;
   }
@@ -89,6 +75,20 @@ class PageFlush final : public Workload {
 };
 
 }  // namespace
+
+CostModel page_costs(const machine::PlatformParams& platform) {
+  const machine::CoreParams& core = platform.core;
+  const std::int64_t read = core.shared_read_latency + platform.dram.row_hit_latency +
+                            platform.dram.row_miss_penalty + platform.dram.read_burst;
+  const std::int64_t write = core.stream_delay + core.shared_write_latency;
+  return {.stream_line = std::max(core.stream_hold, write) / core.line_fill_buffers,
+          .read_line = read / core.line_fill_buffers,
+          .persist = write + core.fence_latency,
+          .repeat = platform.pmem.reread_delay + platform.pmem.buffer_latency + core.shared_read_latency,
+          .block_write = platform.pmem.media_write_service / std::max<std::int64_t>(1, platform.pmem.dimms),
+          .lines_per_block = static_cast<std::uint32_t>(
+              std::max<std::int64_t>(1, platform.pmem.block_size / memory::kLineBytes))};
+}
 
 std::unique_ptr<Workload> make_page_flush(Parameters& parameters, const machine::PlatformParams& platform,
                                           std::uint64_t seed) {

@@ -30,6 +30,20 @@ class Lane {
   /// finished.
   Picoseconds run_until(Picoseconds until);
 
+  /// Lets a sleeping thread ask its feed again at `at`, which must not lie before what has been acted.
+  void wake(std::uint32_t thread, Picoseconds at);
+  /// Acts strictly before `before`, and stops at once when an operation has retired (see take_retired()), so
+  /// that the caller can give out work at that operation's end. Returns the time of the next action; kNever:
+  /// all threads sleep.
+  Picoseconds serve(Picoseconds before);
+  /// Operations that have retired since the last call, in the order in which that became known.
+  void take_retired(std::vector<Retired>& into) {
+    into.clear();
+    into.swap(progress_->retired);
+  }
+  /// Makes up for what memory devices did before `time`, so that their counters are those of that time.
+  void settle(Picoseconds time) { memory_.catch_up_all(time); }
+
   [[nodiscard]] bool finished() const noexcept;
   [[nodiscard]] Picoseconds now() const noexcept { return now_; }
   [[nodiscard]] std::int64_t operations() const noexcept { return progress_->operations; }

@@ -23,6 +23,15 @@ class Feed {
   virtual ~Feed() = default;
   /// The next operations of `thread`: [first, last), valid until its next call. Empty: the thread has finished.
   virtual void next(std::uint32_t thread, const TimedOp*& first, const TimedOp*& last) = 0;
+  /// Whether an empty answer means "nothing for now": the thread then sleeps until wake().
+  [[nodiscard]] virtual bool sleeps() const noexcept { return false; }
+};
+
+/// An operation that has retired: everything between its begin and its end, fences included.
+struct Retired {
+  std::uint32_t thread;
+  Picoseconds begin;
+  Picoseconds end;  ///< never before the time of the action that made it known
 };
 
 /// How far the threads of a lane have come together, and where they stop to be looked at.
@@ -32,6 +41,8 @@ struct Progress {
   Picoseconds reached_at = 0;   ///< when the latest operation ended
   std::int64_t taken = 0;       ///< timed operations handed out so far
   std::int64_t may_take = 0;    ///< a thread that takes this many stops before its next operation
+  bool reports = false;         ///< operations are written to `retired`, and a thread stops at each
+  std::vector<Retired> retired;
 };
 
 /// The timing of one hardware thread. Three agents act in its name, each at its own time:
@@ -64,6 +75,18 @@ class VirtualThread {
   void granted(const Grant& grant);
   /// A buffer of the core has changed: whoever waits for one may go on.
   void buffers_changed();
+
+  /// Ends the sleep of a thread whose feed had nothing: it asks again at `at`, or as soon as its front end is
+  /// free. What the thread does then is what it would have done had it never slept.
+  void wake(Picoseconds at);
+  [[nodiscard]] bool sleeping() const noexcept { return sleeping_; }
+  /// Of fences and flushes of the block device, those whose end the thread has seen by `at`, since its start.
+  [[nodiscard]] std::uint64_t barriers_completed(Picoseconds at) const noexcept {
+    return fences_completed_ + block_flushes_ - (block_flush_done_ > at ? 1 : 0);
+  }
+
+  /// Those that it has begun.
+  [[nodiscard]] std::uint64_t barriers_begun() const noexcept { return fences_dispatched_ + block_flushes_; }
 
   /// All buffers were taken by writes that wait for acceptance when it last looked.
   [[nodiscard]] bool waits_for_buffer() const noexcept { return waits_for_buffer_; }
@@ -117,7 +140,9 @@ class VirtualThread {
   bool make_room(std::uint32_t instructions, Picoseconds limit);
   bool drain_window(Picoseconds limit);
   void retire_head();
-  /// Of a thread that has finished: operations that end later have to retire all the same.
+  /// Of a thread that dispatches nothing more, for now or for ever.
+  [[nodiscard]] bool rests() const noexcept { return finished_ || sleeping_; }
+  /// Of a thread that rests: operations that end later have to retire all the same.
   void retire_finished();
   std::uint64_t push_slot(Picoseconds done, Picoseconds begin);
   void step(std::uint32_t instructions);
@@ -176,6 +201,7 @@ class VirtualThread {
   const TimedOp* next_ = nullptr;
   const TimedOp* end_ = nullptr;
   bool finished_ = false;
+  bool sleeping_ = false;
   bool interrupted_ = false;
   bool mfence_blocks_ = false;
   bool waits_for_buffer_ = false;
@@ -216,6 +242,8 @@ class VirtualThread {
   std::uint64_t ownership_next_ = 0;     ///< first queue entry whose ownership may still have to be asked for
   std::uint64_t fences_dispatched_ = 0;  ///< at most one more than have completed
   std::uint64_t fences_completed_ = 0;
+  std::uint64_t block_flushes_ = 0;
+  Picoseconds block_flush_done_ = 0;  ///< of the last one
   Picoseconds last_commit_ = 0;
   Picoseconds fence_done_ = 0;  ///< the latest fence that has completed
   Picoseconds queue_free_ = 0;  ///< the store queue is busy with a fetched line or a flush until then

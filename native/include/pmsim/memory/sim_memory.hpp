@@ -47,6 +47,8 @@ class SimMemory {
   void attach(Stream& stream, std::uint32_t thread = 0) noexcept;
   /// From now on nothing is emitted: for set-up that should cost no time. Bytes and tracking work as before.
   void detach() noexcept { stream_ = nullptr; }
+  /// Null where nothing is emitted.
+  [[nodiscard]] Stream* attached() const noexcept { return stream_; }
 
   template <Value T>
   [[nodiscard]] T load(Address address) {
@@ -125,6 +127,9 @@ class SimMemory {
   [[nodiscard]] std::span<const LogEntry> log() const noexcept {
     return log_ ? std::span<const LogEntry>(*log_) : std::span<const LogEntry>();
   }
+  /// Does what an entry of another memory's log says, in the name of its thread and without a trace in any
+  /// stream. Both memories have the same regions.
+  void replay(const LogEntry& entry);
   /// What LogEntry::operation says from now on.
   void label_operation(std::uint32_t operation) noexcept { operation_ = operation; }
 
@@ -259,6 +264,7 @@ class SimMemory {
   void track_order(Site site);
   /// Counts the use of a site and writes the log.
   void note(OpKind kind, Site site, Address address, std::size_t bytes);
+  void put_sector(Region& to, Address device, const std::byte* data);
   [[nodiscard]] Region& block_region(Address device, std::size_t bytes);
   void step() const {
     if (on_step_)

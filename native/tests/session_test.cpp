@@ -1,0 +1,230 @@
+#include "pmsim/system/session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "machine_harness.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/system/part.hpp"
+
+namespace pmsim::system {
+namespace {
+
+using machine::PlatformParams;
+using Values = std::map<std::string, workloads::Parameters::Value>;
+using Event = std::tuple<Picoseconds, std::uint32_t, Picoseconds>;  // end, worker, begin
+
+PlatformParams small_machine() {
+  PlatformParams params = machine::plain_machine();
+  params.core.cores = 8;
+  params.controller.channels = 2;
+  params.pmem.dimms = 2;
+  return params;
+}
+
+Values log_values(std::int64_t threads, const std::string& algorithm = "poplog") {
+  return {{"algorithm", algorithm},
+          {"layout", "padded"},
+          {"entry_size", std::int64_t{112}},
+          {"group_commit", std::int64_t{1}},
+          {"dancing_fields", std::int64_t{8}},
+          {"log_size", std::int64_t{1} << 20},
+          {"threads", threads},
+          {"cpu_cycles", std::int64_t{0}},
+          {"memory", "pmem"},
+          {"timed", std::int64_t{1}}};
+}
+
+std::vector<PartSpec> log_parts(std::int64_t log_size = std::int64_t{1} << 20,
+                                const std::string& algorithm = "poplog") {
+  return {{"log",
+           {{"algorithm", algorithm},
+            {"layout", "padded"},
+            {"entry_size", std::int64_t{64}},
+            {"log_size", log_size},
+            {"largest_group", std::int64_t{64}},
+            {"memory", "pmem"}}}};
+}
+
+/// Gives every worker its next request when its last one ends, `requests` times each. Where `stop` says so,
+/// the machine is stopped on the way, as events of somebody else would.
+template <typename Stop>
+std::vector<Event> closed_loop(Session& session, int requests, Stop&& stop) {
+  std::vector<Event> events;
+  std::vector<int> left(session.workers(), requests);
+  for (std::uint32_t worker = 0; worker < session.workers(); ++worker)
+    session.submit(worker, {.id = worker}, 0);
+  std::vector<Completion> due;
+  Picoseconds now = 0;
+  for (std::size_t busy = session.workers(); busy > 0;) {
+    const Picoseconds until = stop(now);
+    const Picoseconds at = session.advance(until);
+    if (at == kNever) {
+      now = until;
+      continue;
+    }
+    now = at;
+    session.take_due(due);
+    for (const Completion& completion : due) {
+      events.emplace_back(completion.time, completion.worker, completion.begin);
+      if (--left[completion.worker] > 0) {
+        session.submit(completion.worker, {.id = completion.worker}, at);
+      } else {
+        --busy;
+      }
+    }
+  }
+  return events;
+}
+
+Picoseconds never_stop(Picoseconds) { return kNever - 1; }
+
+TEST(Session, OneWorkerInAClosedLoopIsTheNativeRunToThePicosecond) {
+  for (const std::string algorithm : {"poplog", "classic", "header", "rawl"}) {
+    const PlatformParams platform = small_machine();
+    const int requests = 5'000;
+    const auto workload =
+        workloads::make_workload("log", workloads::Parameters("log", log_values(1, algorithm)), platform, 3);
+    machine::SimulateOptions options;
+    options.length = {0, requests};
+    options.seed = 3;
+    options.pmem_footprint = workload->pmem_footprint();
+    const machine::LaneResult native =
+        machine::simulate(*workload, 1, std::span(&platform, 1), options).front();
+    Session session(make_workload_service("log", log_values(1, algorithm), platform, 3), platform, 1, 3);
+    const std::vector<Event> events = closed_loop(session, requests, never_stop);
+    ASSERT_EQ(events.size(), static_cast<std::size_t>(requests));
+    machine::Histogram latency;
+    for (const auto& [end, worker, begin] : events)
+      latency.record(end - begin);
+    // The native run stops when its last operation's end is dispatched, before that retires.
+    EXPECT_EQ(native.groups[0].latency.count(), requests - 1);
+    machine::Histogram but_last;
+    for (std::size_t index = 0; index + 1 < events.size(); ++index)
+      but_last.record(std::get<0>(events[index]) - std::get<2>(events[index]));
+    EXPECT_EQ(but_last.mean(), native.groups[0].latency.mean()) << algorithm;
+    EXPECT_EQ(but_last.maximum(), native.groups[0].latency.maximum()) << algorithm;
+    for (const double quantile : {0.01, 0.5, 0.9, 0.99, 0.999})
+      EXPECT_EQ(but_last.percentile(quantile), native.groups[0].latency.percentile(quantile)) << algorithm;
+    EXPECT_EQ(session.counters(std::get<0>(events.back())).fences, native.counters.fences) << algorithm;
+  }
+}
+
+TEST(Session, StoppingTheMachineAnywhereChangesNothing) {
+  const PlatformParams platform = small_machine();
+  const auto run = [&](auto&& stop) {
+    Session session(make_workload_service("log", log_values(6), platform, 3), platform, 6, 3);
+    return closed_loop(session, 500, stop);
+  };
+  const std::vector<Event> whole = run(never_stop);
+  Random random(5);
+  EXPECT_EQ(whole, run([&](Picoseconds now) { return now + 1 + static_cast<Picoseconds>(random.below(700)); }));
+  EXPECT_EQ(whole, run([](Picoseconds now) { return now + 1'000; }));
+  EXPECT_TRUE(std::ranges::is_sorted(whole, {}, [](const Event& event) { return std::get<0>(event); }));
+}
+
+TEST(Session, AnOperationBeginsWhenItsRequestComesOrItsWorkerIsReady) {
+  const PlatformParams platform = small_machine();
+  const Picoseconds cycle = kSecond / platform.core.frequency;
+  Session session(make_service({{"compute", {}}}, platform, 2, 1, false), platform, 2, 1);
+  session.submit(1, {.id = 7, .first = static_cast<std::uint64_t>(10 * cycle)}, 123'456);
+  std::vector<Completion> due;
+  EXPECT_EQ(session.advance(123'456), kNever);
+  EXPECT_EQ(session.advance(kNever), 123'456 + 10 * cycle);
+  session.take_due(due);
+  ASSERT_EQ(due.size(), 1U);
+  EXPECT_EQ(due[0].request, 7U);
+  EXPECT_EQ(due[0].worker, 1U);
+  EXPECT_EQ(due[0].begin, 123'456);
+  EXPECT_TRUE(session.idle(1));
+  EXPECT_EQ(session.next(), kNever);
+}
+
+TEST(Session, CompletionsOfOneTimeComeInTheOrderOfTheirWorkers) {
+  const PlatformParams platform = small_machine();
+  Session session(make_service({{"compute", {}}}, platform, 4, 1, false), platform, 4, 1);
+  for (const std::uint32_t worker : {2U, 0U, 3U, 1U})
+    session.submit(worker, {.id = worker, .first = 50'000}, 1'000);
+  std::vector<Completion> due;
+  std::vector<std::uint32_t> order;
+  while (session.advance(kNever) == 51'000) {
+    session.take_due(due);
+    for (const Completion& completion : due)
+      order.push_back(completion.worker);
+  }
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{0, 1, 2, 3}));
+}
+
+TEST(Session, ABusyWorkerATimeInThePastAndTooManyWorkersAreRefused) {
+  const PlatformParams platform = small_machine();
+  Session session(make_service({{"compute", {}}}, platform, 2, 1, false), platform, 2, 1);
+  session.submit(0, {.first = 5'000}, 100);
+  EXPECT_THROW(session.submit(0, {.first = 5'000}, 100), SimulationError);
+  EXPECT_EQ(session.advance(3'000), kNever);
+  EXPECT_THROW(session.submit(1, {.first = 5'000}, 2'998), SimulationError);
+  EXPECT_NO_THROW(session.submit(1, {.first = 5'000}, 3'000));
+  EXPECT_THROW(Session(make_service({{"compute", {}}}, platform, 9, 1, false), platform, 9, 1), ConfigError);
+}
+
+TEST(Session, EveryAcknowledgedLogEntryIsThereAfterAPowerFailureAtAnyTime) {
+  const PlatformParams platform = small_machine();
+  Random random(11);
+  int partly = 0;
+  for (const std::string algorithm : {"poplog", "classic", "header", "rawl"}) {
+    for (int trial = 0; trial < 60; ++trial) {
+      const std::uint32_t workers = 1 + static_cast<std::uint32_t>(random.below(4));
+      Session session(make_service(log_parts(1 << 16, algorithm), platform, workers, 5, true), platform,
+                      workers, 5);
+      std::vector<std::uint64_t> acknowledged;
+      std::uint64_t next = 0;
+      std::vector<Completion> due;
+      Picoseconds now = 0;
+      for (int failure = 0; failure < 3; ++failure) {
+        for (std::uint32_t worker = 0; worker < workers; ++worker) {
+          if (session.idle(worker))
+            session.submit(worker, {.id = next++, .first = next - 1, .count = 1}, now);
+        }
+        const Picoseconds end = now + 1 + static_cast<Picoseconds>(random.below(20'000'000));
+        for (;;) {
+          const Picoseconds at = session.advance(end);
+          if (at == kNever)
+            break;
+          session.take_due(due);
+          for (const Completion& completion : due) {
+            acknowledged.push_back(completion.request);
+            session.submit(completion.worker, {.id = next++, .first = next - 1, .count = 1}, at);
+          }
+        }
+        const std::uint32_t lost = session.crash(end, end + 1'000, ~std::uint64_t{0}, random.next());
+        EXPECT_LE(lost, workers);
+        // Another failure in the middle of the recovery, now and then.
+        now = end + 1'000;
+        if (random.below(3) == 0) {
+          now += static_cast<Picoseconds>(random.below(3'000'000));
+          if (session.advance(now) == kNever)
+            session.crash(now, now, ~std::uint64_t{0}, random.next());
+        }
+        now = session.advance(kNever);
+        ASSERT_NE(now, kNever);
+        session.take_due(due);
+        ASSERT_EQ(due.size(), 1U);
+        ASSERT_EQ(due[0].request, ~std::uint64_t{0});
+        const std::vector<std::uint64_t> present = session.service().present();
+        ASSERT_EQ(std::ranges::adjacent_find(present), present.end()) << "an entry is there twice";
+        std::ranges::sort(acknowledged);
+        ASSERT_TRUE(std::ranges::includes(present, acknowledged)) << algorithm << " trial " << trial;
+        ASSERT_TRUE(present.empty() || present.back() < next);
+        partly += present.size() > acknowledged.size() ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(partly, 50) << "requests in flight never became durable: the failures come too late or too early";
+}
+
+}  // namespace
+}  // namespace pmsim::system

@@ -1,0 +1,102 @@
+"""What a server can be made of: the parameters of its parts, with units and defaults."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, ValidationError
+
+from pmsim.errors import ConfigError
+from pmsim.hints import nearest
+from pmsim.kinds.types import Count, KindParameters, LineSize, Memory, SectorSize, WordSize
+from pmsim.messages import config_error
+
+
+class Part(KindParameters):
+    """Base of the parts: a frozen model of one part's parameters."""
+
+    name: ClassVar[str]
+
+
+class ComputePart(Part):
+    """Requests that keep a worker busy for a given time. ``compute.run``: `first` picoseconds."""
+
+    name = "compute"
+
+
+class LogPart(Part):
+    """Transaction logs in memory, one of each worker's own.
+
+    ``log.append``: the entries `first` to `first + count - 1`, then one commit. ``log.truncate``.
+    """
+
+    name = "log"
+    algorithm: Literal["classic", "header", "header-dancing", "rawl", "poplog", "pmemlog"] = Field(
+        "poplog", description="how an entry becomes durable as a whole"
+    )
+    layout: Literal["naive", "padded", "dram-tail"] = Field("padded", description="see kind log")
+    entry_size: WordSize = Field(64, description="payload of an entry [B]")
+    log_size: LineSize = Field(2**24, description="bytes of one log; truncated when full [B]")
+    largest_group: Count = Field(256, description="entries of the largest request")
+    memory: Memory = Field("pmem", description="where the logs are")
+
+
+class BlockLogPart(Part):
+    """Transaction logs on the block device, one of each worker's own; requests as those of the log.
+
+    ``block-log.append``, ``block-log.truncate``.
+    """
+
+    name = "block-log"
+    entry_size: WordSize = Field(64, description="payload of an entry [B]")
+    log_size: SectorSize = Field(2**24, description="bytes of one log; truncated when full [B]")
+    largest_group: Count = Field(256, description="entries of the largest request")
+
+
+class PagesPart(Part):
+    """Pages in DRAM with durable copies in PMem; every worker has a share of its own.
+
+    ``pages.flush``: writes `count` pages of the worker's share back, from its page `first` on.
+    ``pages.touch``: changes them in DRAM.
+    """
+
+    name = "pages"
+    technique: Literal["cow", "microlog", "hybrid"] = Field("hybrid", description="how a page is written")
+    page_size: LineSize = Field(16384, description="bytes of a page, at most 64 KiB [B]")
+    pages: Count = Field(256, description="pages of all workers together")
+    dirty_lines: Count = Field(16, description="lines of a page that differ when it is flushed")
+    spare_slots: Count = Field(4, description="free slots of each worker")
+
+
+class TablePart(Part):
+    """Rows behind a hash directory. ``table.lookup``: row `first`. ``table.scan``: `count` rows."""
+
+    name = "table"
+    rows: Count = Field(2**20, description="rows")
+    row_size: LineSize = Field(64, description="bytes of a row [B]")
+    memory: Memory = Field("pmem", description="where the rows are")
+
+
+PARTS: dict[str, type[Part]] = {
+    model.name: model for model in (ComputePart, LogPart, BlockLogPart, PagesPart, TablePart)
+}
+
+#: A part as users give it: a model, or its name and parameters with units.
+PartLike = Part | tuple[str, Mapping[str, Any]]
+
+
+def native_part(part: PartLike) -> tuple[str, dict[str, int | str]]:
+    """Return a part as the core takes it.
+
+    Raises
+    ------
+    ConfigError : unknown part, unknown parameter, wrong type or unit.
+    """
+    if not isinstance(part, Part):
+        name, given = part
+        if name not in PARTS:
+            raise ConfigError(f"parts: unknown part '{name}'; {nearest(name, PARTS)}")
+        try:
+            part = PARTS[name].model_validate(dict(given))
+        except ValidationError as error:
+            raise config_error(error, PARTS[name]).prefixed(f"parts.{name}") from None
+    return part.name, part.model_dump()
