@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['CrashMonitor', 'Session', 'SimMemory', 'crash_blocks', 'crash_check', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['CrashMonitor', 'Engine', 'Session', 'SimMemory', 'crash_blocks', 'crash_check', 'engine_names', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -157,6 +157,60 @@ class Session:
         """
         Worker threads.
         """
+class Engine:
+    """
+    A storage engine on simulated memory, for tests and exploration: untimed.
+    """
+    def __init__(self, name: str, *, options: dict[str, typing.Any], seed: int = 1, persistence: bool = True) -> None:
+        """
+        options: members of EngineOptions by name, bytes in bytes. seed: which durable image a crash leaves.
+        """
+    def abort(self) -> None:
+        ...
+    def begin(self) -> None:
+        ...
+    def check(self) -> str:
+        """
+        What is wrong with the data structures, or an empty string.
+        """
+    def checkpoint(self) -> None:
+        ...
+    def commit(self) -> None:
+        """
+        Durable on return.
+        """
+    def counters(self) -> dict[str, float]:
+        """
+        Since the start or restart, by name.
+        """
+    def erase(self, table: int, key: int) -> bool:
+        """
+        False where there is no such key.
+        """
+    def insert(self, table: int, key: int, payload: bytes) -> bool:
+        """
+        False where the key exists.
+        """
+    def load(self, name: str, *, key_bytes: int, payload_bytes: int, rows: collections.abc.Sequence[tuple[int, bytes]], fill: float = 0.66) -> int:
+        """
+        A new table with these (key, payload), keys ascending; its number. Durable on return.
+        """
+    def read(self, table: int, key: int, offset: int, bytes: int) -> bytes | None:
+        """
+        Bytes of the payload, or None where there is no such key.
+        """
+    def restart(self, *, crash: bool) -> None:
+        """
+        Restarts on what a crash, at this moment, or a clean shutdown leaves. Runs recovery.
+        """
+    def scan(self, table: int, first: int, limit: int, offset: int, bytes: int, full_pages: bool = False) -> list[tuple[int, bytes]]:
+        """
+        At most limit rows (key, part of the payload) from the first key >= first on.
+        """
+    def update(self, table: int, key: int, offset: int, data: bytes) -> bool:
+        """
+        False where there is no such key.
+        """
 def crash_blocks() -> list[typing.Any]:
     """
     Blocks that the crash checker knows: name, title, sites.
@@ -164,6 +218,10 @@ def crash_blocks() -> list[typing.Any]:
 def crash_check(block: str, *, states: int = 100000, seed: int = 1, eadr: bool = False, disabled: int = 0, monitor: CrashMonitor) -> dict[str, typing.Any]:
     """
     Crashes a block at every persistence step and checks what recovery finds; disabled removes one persistence point. Raises ConfigError for an unknown block.
+    """
+def engine_names() -> list[str]:
+    """
+    Names of the storage engines.
     """
 def fields() -> list[dict[str, typing.Any]]:
     """

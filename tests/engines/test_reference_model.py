@@ -1,0 +1,212 @@
+"""Every storage engine against a plain dict, under operation sequences that Hypothesis invents and shrinks."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from pmsim._native import Engine, engine_names
+from pmsim.errors import ConfigError
+
+PAGE = 4096
+MIB = 1 << 20
+VOLATILE = {"main-memory"}  # their data end with the power
+
+KEYS = st.integers(0, 120)
+
+
+def tiny(engine: str) -> dict[str, Any]:
+    """Capacities so small that pages come and go all the time."""
+    home_on_pmem = engine in {"basic-nvm-bm", "nvm-direct", "fptree"}
+    return {
+        "page_bytes": PAGE,
+        "dram_bytes": 2 * MIB if engine in {*VOLATILE, "fptree"} else 12 * PAGE,
+        "pmem_bytes": 2 * MIB if home_on_pmem else 24 * PAGE,
+        "ssd_bytes": 2 * MIB,
+        "log_bytes": 1 << 18,
+    }
+
+
+def payload_bytes(engine: str) -> int:
+    return 8 if engine == "fptree" else 600
+
+
+class EngineMachine(RuleBasedStateMachine):
+    """Rules are the operations of Engine; the reference is a dict, and a copy of it per transaction."""
+
+    name = ""
+    leaf_layout = "sorted"
+
+    @initialize(keys=st.sets(KEYS, max_size=40), fill=st.sampled_from([0.66, 1.0]), seed=st.integers(1, 1000))
+    def create(self, keys: set[int], fill: float, seed: int) -> None:
+        self.width = payload_bytes(self.name)
+        options = {**tiny(self.name), "leaf_layout": self.leaf_layout}
+        self.engine = Engine(self.name, options=options, seed=seed, persistence=self.name not in VOLATILE)
+        self.committed = {key: self.row(key) for key in sorted(keys)}
+        rows = list(self.committed.items())
+        self.table = self.engine.load("rows", key_bytes=8, payload_bytes=self.width, rows=rows, fill=fill)
+        self.open: dict[int, bytes] | None = None
+
+    def row(self, seed: int) -> bytes:
+        return bytes((seed * 31 + at) % 251 for at in range(self.width))
+
+    @precondition(lambda self: self.open is None)
+    @rule()
+    def begin(self) -> None:
+        self.engine.begin()
+        self.open = dict(self.committed)
+
+    @precondition(lambda self: self.open is not None)
+    @rule(key=KEYS, seed=st.integers(0, 250))
+    def insert(self, key: int, seed: int) -> None:
+        assert self.open is not None
+        assert self.engine.insert(self.table, key, self.row(seed)) == (key not in self.open)
+        self.open.setdefault(key, self.row(seed))
+
+    @precondition(lambda self: self.open is not None)
+    @rule(first=KEYS, count=st.integers(1, 60), seed=st.integers(0, 250))
+    def insert_many(self, first: int, count: int, seed: int) -> None:
+        for key in range(first, first + count):
+            self.insert(key, seed)
+
+    @precondition(lambda self: self.open is not None)
+    @rule(key=KEYS)
+    def erase(self, key: int) -> None:
+        assert self.open is not None
+        assert self.engine.erase(self.table, key) == (self.open.pop(key, None) is not None)
+
+    @precondition(lambda self: self.open is not None)
+    @rule(first=KEYS, count=st.integers(1, 60))
+    def erase_many(self, first: int, count: int) -> None:
+        for key in range(first, first + count):
+            self.erase(key)
+
+    @precondition(lambda self: self.open is not None)
+    @rule(key=KEYS, where=st.floats(0, 1), size=st.integers(1, 150), seed=st.integers(0, 250))
+    def update(self, key: int, where: float, size: int, seed: int) -> None:
+        assert self.open is not None
+        offset = int(where * (self.width - 1))
+        data = self.row(seed)[: min(size, self.width - offset)]
+        assert self.engine.update(self.table, key, offset, data) == (key in self.open)
+        if key in self.open:
+            before = self.open[key]
+            self.open[key] = before[:offset] + data + before[offset + len(data) :]
+
+    @precondition(lambda self: self.open is not None)
+    @rule(key=KEYS, where=st.floats(0, 1))
+    def read(self, key: int, where: float) -> None:
+        assert self.open is not None
+        offset = int(where * (self.width - 1))
+        expected = self.open[key][offset:] if key in self.open else None
+        assert self.engine.read(self.table, key, offset, self.width - offset) == expected
+
+    @precondition(lambda self: self.open is not None)
+    @rule(first=KEYS, limit=st.integers(0, 200), full_pages=st.booleans())
+    def scan(self, first: int, limit: int, full_pages: bool) -> None:
+        assert self.open is not None
+        expected = [(key, self.open[key]) for key in sorted(self.open) if key >= first][:limit]
+        assert self.engine.scan(self.table, first, limit, 0, self.width, full_pages) == expected
+
+    @precondition(lambda self: self.open is not None)
+    @rule()
+    def commit(self) -> None:
+        assert self.open is not None
+        self.engine.commit()
+        self.committed, self.open = self.open, None
+
+    @precondition(lambda self: self.open is not None)
+    @rule()
+    def abort(self) -> None:
+        self.engine.abort()
+        self.open = None
+
+    @precondition(lambda self: self.open is None)
+    @rule()
+    def checkpoint(self) -> None:
+        self.engine.checkpoint()
+
+    @precondition(lambda self: self.name not in VOLATILE)
+    @rule()
+    def crash(self) -> None:
+        self.engine.restart(crash=True)
+        self.open = None
+
+    @precondition(lambda self: self.name not in VOLATILE and self.open is None)
+    @rule()
+    def clean_restart(self) -> None:
+        self.engine.restart(crash=False)
+
+    @invariant()
+    def is_sound_and_complete(self) -> None:
+        if getattr(self, "open", None) is None and hasattr(self, "engine"):
+            assert self.engine.check() == ""
+            self.engine.begin()
+            assert self.engine.scan(self.table, 0, 1000, 0, self.width) == sorted(self.committed.items())
+            self.engine.commit()
+
+
+@pytest.mark.parametrize("leaf_layout", ["sorted", "hash"])
+@pytest.mark.parametrize("name", engine_names())
+def test_an_engine_behaves_as_a_dict(name: str, leaf_layout: str) -> None:
+    if name == "fptree" and leaf_layout == "hash":
+        return  # it has leaves of its own
+
+    class Machine(EngineMachine):
+        pass
+
+    Machine.name = name
+    Machine.leaf_layout = leaf_layout
+    # derandomize: the same sequences on each run; the native test has thousands of random ones.
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=30,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_an_unknown_engine_option_or_misuse_is_one_clear_line() -> None:
+    with pytest.raises(ConfigError, match="engine = 'btree': unknown; known: main-memory"):
+        Engine("btree", options={})
+    with pytest.raises(ConfigError, match=r"dram_byte is unknown; known: .*dram_bytes"):
+        Engine("main-memory", options={"dram_byte": 1})
+    with pytest.raises(ConfigError, match="page_bytes = '4 KiB': not of its type"):
+        Engine("main-memory", options={"page_bytes": "4 KiB"})
+    with pytest.raises(ConfigError, match="page_bytes = 5000: must be a power of two"):
+        Engine("main-memory", options={"page_bytes": 5000, "dram_bytes": MIB})
+    with pytest.raises(ConfigError, match="leaf_layout = 'heap': unknown; known: sorted, hash"):
+        Engine("main-memory", options={"leaf_layout": "heap", "dram_bytes": MIB})
+    engine = Engine("main-memory", options=tiny("main-memory"), persistence=False)
+    table = engine.load("rows", key_bytes=4, payload_bytes=16, rows=[])
+    with pytest.raises(ConfigError, match="only inside of a transaction"):
+        engine.read(table, 1, 0, 8)
+    engine.begin()
+    with pytest.raises(ConfigError, match="table 7 does not exist"):
+        engine.read(7, 1, 0, 8)
+    with pytest.raises(ConfigError, match="key 4294967296 has more than 4 bytes"):
+        engine.read(table, 1 << 32, 0, 8)
+    with pytest.raises(ConfigError, match="9 bytes at offset 8 leave the payload of 16"):
+        engine.read(table, 1, 8, 9)
+    with pytest.raises(ConfigError, match="the payload has 15 bytes, the table's 16"):
+        engine.insert(table, 1, bytes(15))
+
+
+def test_an_engine_refuses_data_that_do_not_fit() -> None:
+    engine = Engine("main-memory", options={**tiny("main-memory"), "dram_bytes": 8 * PAGE}, persistence=False)
+    rows = [(key, bytes(600)) for key in range(100)]
+    with pytest.raises(ConfigError, match="dram_bytes = 32768; raise it"):
+        engine.load("rows", key_bytes=8, payload_bytes=600, rows=rows)
