@@ -107,13 +107,14 @@ class Cited(_Model):
 
 
 class Series(_Model):
-    """Runs of one kind, over at most one swept parameter."""
+    """Runs of one kind, over at most one swept parameter of the kind or of the platform."""
 
     platform: PlatformRef
     kind: str
     metric: str
     parameters: dict[str, Any] = {}
     sweep: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = {}
+    x: list[float] = []  # what the source calls the swept values, where it is not the values themselves
 
     @model_validator(mode="after")
     def _one_sweep(self) -> Self:
@@ -121,16 +122,36 @@ class Series(_Model):
             raise ValueError("sweep: at most one parameter")
         if set(self.sweep) & set(self.parameters):
             raise ValueError("sweep: the parameter is also in parameters")
+        for name, values in self.sweep.items():
+            if self.x and len(self.x) != len(values):
+                raise ValueError(f"x: {len(self.x)} names for {len(values)} values of {name}")
+            if name.startswith(_PLATFORM) and name.count(".") != _PLATFORM_DOTS:
+                raise ValueError(f"sweep: '{name}' is no platform.SECTION.NAME")
+        if self.x and not self.sweep:
+            raise ValueError("x: belongs to a sweep")
         return self
 
-    def points(self) -> Iterator[tuple[float, dict[str, Any]]]:
-        """Yield x and the parameters of every run; a series without a sweep has one run at x = 0."""
+    def points(self) -> Iterator[tuple[float, PlatformRef, dict[str, Any]]]:
+        """Yield x, platform and parameters of every run; a series without a sweep has one run at x = 0."""
         if not self.sweep:
-            yield 0.0, dict(self.parameters)
+            yield 0.0, self.platform, dict(self.parameters)
         for name, values in self.sweep.items():
             for position, value in enumerate(values):
                 x = float(value) if isinstance(value, int | float) else float(position)
-                yield x, {**self.parameters, name: value}
+                x = self.x[position] if self.x else x
+                if name.startswith(_PLATFORM):
+                    yield x, self._with(name, value), dict(self.parameters)
+                else:
+                    yield x, self.platform, {**self.parameters, name: value}
+
+    def _with(self, name: str, value: Scalar) -> PlatformRef:
+        _, section, field = name.split(".")
+        given: dict[str, Any] = {"base": self.platform} if isinstance(self.platform, str) else self.platform
+        return {**given, section: {**given.get(section, {}), field: value}}
+
+
+_PLATFORM = "platform."
+_PLATFORM_DOTS = 2
 
 
 class Crossover(_Model):

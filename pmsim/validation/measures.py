@@ -132,14 +132,14 @@ DERIVED: dict[str, Callable[[Metrics, Mapping[str, Any]], float]] = {
 
 def points_of(series: Series) -> list[Point]:
     """List the runs of a series."""
-    return [Point(series.kind, series.platform, parameters) for _, parameters in series.points()]
+    return [Point(series.kind, platform, parameters) for _, platform, parameters in series.points()]
 
 
 def curve(runs: Runs, series: Series) -> Curve:
     """Give (x, y) of a series, in the order of its sweep."""
     return [
-        (x, runs.value(Point(series.kind, series.platform, parameters), series.metric))
-        for x, parameters in series.points()
+        (x, runs.value(Point(series.kind, platform, parameters), series.metric))
+        for x, platform, parameters in series.points()
     ]
 
 

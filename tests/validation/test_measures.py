@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from pmsim.errors import ConfigError, SimulationError
 from pmsim.runner import Progress
@@ -190,3 +191,30 @@ def test_finished_points_are_kept_and_found_again(tmp_path: Path) -> None:
     assert kept
     assert list(tmp_path.rglob("*")) == kept
     assert first.metrics(latency()) == second.metrics(latency())
+
+
+def test_a_series_sweeps_a_parameter_of_the_platform_and_names_its_values() -> None:
+    series = Series(
+        platform={"base": "m", "pmem": {"dimms": 2}},
+        kind="k",
+        metric="latency_ns",
+        sweep={"platform.pmem.media_read_latency": ["115 ns", "250 ns"]},
+        x=[165, 300],
+    )
+    assert list(series.points()) == [
+        (165.0, {"base": "m", "pmem": {"dimms": 2, "media_read_latency": "115 ns"}}, {}),
+        (300.0, {"base": "m", "pmem": {"dimms": 2, "media_read_latency": "250 ns"}}, {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sweep": {"threads": [1, 2]}, "x": [1]}, "1 names for 2 values"),
+        ({"x": [1]}, "belongs to a sweep"),
+        ({"sweep": {"platform.dimms": [1]}}, "no platform.SECTION.NAME"),
+    ],
+)
+def test_a_series_whose_axis_does_not_come_out_even_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Series(platform="m", kind="k", metric="latency_ns", **change)
