@@ -5,10 +5,19 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "pmsim/core/random.hpp"
+#include "pmsim/engines/buffer/admission_set.hpp"
 #include "pmsim/engines/buffer/config.hpp"
 #include "pmsim/engines/buffer/counters.hpp"
+#include "pmsim/engines/buffer/dram_pool.hpp"
 #include "pmsim/engines/buffer/frame.hpp"
+#include "pmsim/engines/buffer/id_table.hpp"
+#include "pmsim/engines/buffer/page_allocator.hpp"
+#include "pmsim/engines/buffer/pmem_pool.hpp"
+#include "pmsim/engines/buffer/write_back.hpp"
 #include "pmsim/engines/page_store.hpp"
 #include "pmsim/memory/memory.hpp"
 
@@ -40,12 +49,12 @@ class BufferManager {
   /// After a crash or a clean end: the regions are at `place`. Nothing else may be called before recover().
   BufferManager(M& memory, const BufferConfig& config, const EnginePlace& place);
 
-  [[nodiscard]] const EnginePlace& place() const noexcept;  ///< log is 0: it is the caller's
-  [[nodiscard]] const BufferConfig& config() const noexcept;
-  [[nodiscard]] std::uint32_t page_bytes() const noexcept;
+  [[nodiscard]] const EnginePlace& place() const noexcept { return place_; }  ///< log: the caller's
+  [[nodiscard]] const BufferConfig& config() const noexcept { return config_; }
+  [[nodiscard]] std::uint32_t page_bytes() const noexcept { return config_.page_bytes; }
   /// Config's spare_dram_bytes in the DRAM region, aligned to 4 KiB.
-  [[nodiscard]] Address spare_dram() const noexcept;
-  void before_write_back(BeforeWriteBack hook);
+  [[nodiscard]] Address spare_dram() const noexcept { return spare_; }
+  void before_write_back(BeforeWriteBack hook) { hook_ = std::move(hook); }
 
   // Pages: as in PageStore.
   [[nodiscard]] Page fix(M& memory, RootRef& root, Access access);
@@ -95,7 +104,7 @@ class BufferManager {
 
   // Bulk loading, as in PageStore: to the home tier and, while it has free frames, into the PMem cache.
   PageId load(M& memory, std::span<const std::byte> image);
-  [[nodiscard]] PageId next_load() const noexcept;
+  [[nodiscard]] PageId next_load() const noexcept { return allocator_.next(); }
   void sync(M& memory);
 
   // Restart: recover(); then the log's redo by redo_allocate, redo_release and fix_page + format, overwrite,
@@ -107,10 +116,124 @@ class BufferManager {
   void redo_allocate(M& memory, PageId id);
   void redo_release(M& memory, PageId id);
 
-  void counters(std::map<std::string, double>& into) const;
-  [[nodiscard]] const BufferCounters& counts() const noexcept;
+  void counters(std::map<std::string, double>& into) const { counters_.add_to(into); }
+  [[nodiscard]] const BufferCounters& counts() const noexcept { return counters_; }
   /// What is wrong, as one sentence, or nothing; `owned` as in PageStore. Nothing is fixed or pinned.
   [[nodiscard]] std::string check(M& memory, std::span<const PageId> owned);
+
+ private:
+  using Descriptor = PmemPool::Descriptor;
+
+  /// Cuts the DRAM region and the meta region into their parts. Allocates them where `place_` has none.
+  void lay_out(M& memory, bool fresh);
+  void refuse_full_dram() const;
+
+  // fixing.hpp
+  /// The page's frame, fixed: in DRAM, tagged, or on PMem.
+  Address fix_by_id(M& memory, PageId id, Access access);
+  /// Fixes a frame that is in DRAM. Returns what a handle says.
+  Address fix_frame(M& memory, Address frame, FrameHead head, Access access);
+  Address load_from_pmem(M& memory, PageId id, Address source, const IdTable::Found& found,
+                         std::uint64_t generation, Access access);
+  Address load_from_ssd(M& memory, PageId id);
+  void unfix_mini(M& memory, Address mini, FrameState state);
+
+  // lines.hpp
+  [[nodiscard]] Address data_of(Address full) const noexcept { return full + layout_.header_bytes(); }
+  Address resident_full(M& memory, Address full, std::uint32_t offset, std::uint32_t bytes);
+  Address resident_mini(M& memory, Address mini, std::uint32_t offset, std::uint32_t bytes);
+  void load_lines(M& memory, Address full, std::uint32_t first, std::uint32_t last);
+  void load_all(M& memory, Address full);
+  /// The full page in the place of a fixed mini page.
+  Address promote(M& memory, Address mini);
+  /// The DRAM frame behind a handle: follows a promoted mini page; kWholeTag cleared.
+  Address frame_behind(M& memory, const Page& page);
+
+  // frames.hpp
+  static constexpr std::size_t kMaxHeaderWords = FullFrame{65536}.header_bytes() / 8;
+  void write_full_header(M& memory, Address full, FrameState state, PageId id, Address source);
+  Address new_full(M& memory);
+  Address new_mini(M& memory);
+  /// Whether clock's hand may take it; clears the reference bit otherwise.
+  bool evictable(M& memory, Address frame, const FrameHead& head);
+  /// Its place belongs to the caller then.
+  void evict(M& memory, Address frame, const FrameHead& head);
+  bool sweep_slab(M& memory, Address slab);
+  void relocate(M& memory, Address mini);
+  Address take_pmem(M& memory);
+  void admit_or_deny(M& memory, Address full, const FrameHead& head);
+  void write_back(M& memory, Address frame, FrameHead head);
+  void write_to_pmem(M& memory, Address frame, const FrameHead& head, Address target);
+  void write_to_ssd(M& memory, PageId id, Address from);
+  void set_newer_than_ssd(M& memory, Address frame);
+  bool is_mini_place(M& memory, Address slot, Address frame);
+  void call_hook(M& memory, Address first_line) {
+    if (hook_)
+      hook_(memory, memory.template load<std::uint64_t>(first_line));
+  }
+  [[nodiscard]] bool chance(std::size_t which) {
+    return static_cast<double>(random_.next() >> 11) * 0x1p-53 < config_.migration[which];
+  }
+
+  // swizzling.hpp
+  [[nodiscard]] Address parent_at(Address frame) const noexcept {
+    return untagged(frame) + (is_mini(frame) ? MiniFrame::kParent : layout_.parent());
+  }
+  [[nodiscard]] Address parent_offset_at(Address frame) const noexcept {
+    return untagged(frame) + (is_mini(frame) ? MiniFrame::kParentOffset : layout_.parent_offset());
+  }
+  void swizzle(M& memory, Address parent, std::uint32_t offset, Address swip_at, Address child);
+  void unswizzle(M& memory, Address frame, PageId id);
+  void unswizzle_range(M& memory, Address parent, std::uint32_t offset, std::uint32_t bytes);
+
+  // changes.hpp
+  Address change(M& memory, Page& page, std::uint32_t offset, std::uint32_t bytes, Change change, bool pin);
+  void mark_lines(M& memory, Address full, std::uint32_t offset, std::uint32_t bytes);
+  void store_lsn(M& memory, Page& page, std::uint64_t lsn);
+  void clear_page(M& memory, Address full, PageId id);
+  void drop(M& memory, PageId id);
+  template <typename Visit>
+  void for_each_frame(M& memory, Visit&& visit);
+
+  // direct.hpp
+  Address fix_on_pmem(M& memory, Address frame, Descriptor descriptor);
+  void unfix_on_pmem(M& memory, Address frame);
+  /// The DRAM frame of a page fixed on PMem that has migrated since; 0: it has not.
+  Address migrated(M& memory, const Page& page);
+  Address migrate(M& memory, const Page& page);
+  void overwrite_on_pmem(M& memory, const Page& page, std::uint32_t offset, std::span<const std::byte> bytes,
+                         std::uint64_t lsn);
+
+  BufferConfig config_;
+  FullFrame layout_;
+  EnginePlace place_;
+  DramPool dram_;
+  PmemPool pmem_;
+  IdTable table_;  ///< combined: pages in DRAM, pages on PMem as a cache
+  AdmissionSet admission_;
+  PageAllocator allocator_;
+  PmemWriter pmem_writer_;
+  SsdWriter ssd_;
+  Address staging_ = 0;  ///< one page of DRAM
+  Address spare_ = 0;
+  BeforeWriteBack hook_;
+  BufferCounters counters_;
+  Random random_;
+  std::uint64_t hand_ = 0;          ///< clock's, over slots
+  std::uint32_t hand_mini_ = 0;     ///< and within a slab
+  Address guarded_ = 0;             ///< a frame on PMem that must not be evicted now
+  std::vector<Address> pins_;       ///< frames the open transaction has changed
+  std::vector<PageId> releases_;    ///< of the open transaction
+  std::vector<std::byte> scratch_;  ///< for memmove
 };
 
 }  // namespace pmsim::engines::buffer
+
+#include "pmsim/engines/buffer/changes.hpp"
+#include "pmsim/engines/buffer/check.hpp"
+#include "pmsim/engines/buffer/direct.hpp"
+#include "pmsim/engines/buffer/fixing.hpp"
+#include "pmsim/engines/buffer/frames.hpp"
+#include "pmsim/engines/buffer/lines.hpp"
+#include "pmsim/engines/buffer/regions.hpp"
+#include "pmsim/engines/buffer/swizzling.hpp"

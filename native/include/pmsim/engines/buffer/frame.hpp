@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "pmsim/engines/page_store.hpp"
@@ -25,12 +26,14 @@ struct alignas(8) FrameState {
 static_assert(sizeof(FrameState) == 8);
 
 enum FrameFlag : std::uint8_t {
-  kSomeDirty = 1,  ///< something must be written back: d, or bits of the dirty mask
-  kMoved = 2,      ///< changed other than by overwriting since the last write-back: needs a failure-atomic one
-  kPinned = 4,     ///< changed by the open transaction: not written back before it ends (no-steal)
-  kPromoted = 8,   ///< mini page: a wrapper around the full page that took its place
-  kSlab = 16,      ///< no frame: a slot that is cut into mini pages
-  kFree = 32,      ///< no frame
+  kSomeDirty = 1,   ///< something must be written back: d, or bits of the dirty mask
+  kMoved = 2,       ///< changed other than by overwriting since the last write-back: needs a failure-atomic one
+  kPinned = 4,      ///< changed by the open transaction: not written back before it ends (no-steal)
+  kPromoted = 8,    ///< mini page: a wrapper around the full page that took its place
+  kSlab = 16,       ///< no frame: a slot that is cut into mini pages
+  kFree = 32,       ///< no frame
+  kFormatted = 64,  ///< formatted since the last write-back: redo does not need what PMem holds
+  kMasked = 128,    ///< full page: NVM-backed, with masks; otherwise it is whole, and written back whole
 };
 
 /// What a fix reads first: one aligned 16-byte load.
@@ -88,6 +91,12 @@ struct MiniFrame {
     return 8 + kCapacity + 8 + 1 + 2 + 8 + (swizzling ? 8 + 2 : 0);
   }
 };
+
+/// The slots array of a mini page: one aligned 16-byte load.
+struct alignas(16) MiniSlots {
+  std::array<std::uint8_t, MiniFrame::kCapacity> line{};
+};
+static_assert(MiniFrame::kSlots % sizeof(MiniSlots) == 0);
 
 // The paper's numbers (sections 3.1, 3.2, 3.3 and 5.4.2).
 static_assert(FullFrame{16384}.lines() == 256 && FullFrame{16384}.mask_bytes() == 32);

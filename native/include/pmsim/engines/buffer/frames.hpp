@@ -1,0 +1,368 @@
+#pragma once
+
+#include "pmsim/engines/buffer/buffer_manager.hpp"
+
+namespace pmsim::engines::buffer {
+
+template <memory::Memory M>
+void BufferManager<M>::refuse_full_dram() const {
+  throw CapacityError(
+      "dram_bytes: all " + std::to_string(dram_.slots()) +
+      " pages in DRAM are fixed, have swizzled children, or were changed by the open transaction; "
+      "give it more, or make transactions smaller");
+}
+
+template <memory::Memory M>
+void BufferManager<M>::write_full_header(M& memory, Address full, FrameState state, PageId id, Address source) {
+  std::array<std::uint64_t, kMaxHeaderWords> words{};
+  const FrameHead head{.state = state, .id = id};
+  std::memcpy(words.data(), &head, sizeof head);
+  words[FullFrame::kPmem / 8] = source;
+  memory.write(full, std::as_bytes(std::span(words).first(layout_.header_bytes() / 8)));
+}
+
+/// The slot of a new full page. Clock looks at full pages and at mini pages alike; of a slab it takes what was
+/// not touched, and moves the rest to other slabs if they have room, so that a slab is not held by one warm
+/// page.
+template <memory::Memory M>
+Address BufferManager<M>::new_full(M& memory) {
+  if (const Address slot = dram_.take_slot(memory))
+    return slot;
+  for (std::uint64_t step = 0; step < 3 * dram_.slots(); ++step) {
+    const Address slot = dram_.slot(hand_);
+    hand_ = hand_ + 1 == dram_.slots() ? 0 : hand_ + 1;
+    hand_mini_ = 0;
+    const auto head = memory.template load<FrameHead>(slot);
+    if ((head.state.flags & kSlab) == 0) {
+      if (!evictable(memory, slot, head))
+        continue;
+      evict(memory, slot, head);
+      return slot;
+    }
+    if (sweep_slab(memory, slot))
+      return dram_.take_slot(memory);
+  }
+  refuse_full_dram();
+  return 0;
+}
+
+/// The place of a new mini page, tagged. Clock takes one mini page, or cuts the slot of a full page into slabs.
+template <memory::Memory M>
+Address BufferManager<M>::new_mini(M& memory) {
+  if (const Address mini = dram_.take_mini(memory))
+    return mini;
+  Address slot = dram_.take_slot(memory);
+  for (std::uint64_t step = 0; slot == 0; ++step) {
+    if (step >= 3 * dram_.slots() * (dram_.minis_per_slab() + 1))
+      refuse_full_dram();
+    const Address under = dram_.slot(hand_);
+    const auto head = memory.template load<FrameHead>(under);
+    const bool slab = (head.state.flags & kSlab) != 0;
+    if (!slab) {
+      if (evictable(memory, under, head)) {
+        evict(memory, under, head);
+        slot = under;
+      }
+    } else {
+      // No slab has room, so every place of this one is in use.
+      const Address mini = dram_.mini(under, hand_mini_);
+      const auto mini_head = memory.template load<FrameHead>(untagged(mini));
+      const bool found = evictable(memory, mini, mini_head);
+      if (found)
+        evict(memory, mini, mini_head);
+      if (++hand_mini_ == dram_.minis_per_slab())
+        hand_mini_ = 0;
+      if (found) {
+        if (hand_mini_ == 0)
+          hand_ = hand_ + 1 == dram_.slots() ? 0 : hand_ + 1;
+        return mini;
+      }
+    }
+    if (!slab || hand_mini_ == 0) {
+      hand_ = hand_ + 1 == dram_.slots() ? 0 : hand_ + 1;
+      hand_mini_ = 0;
+    }
+  }
+  dram_.make_slab(memory, slot);
+  return dram_.take_mini(memory);
+}
+
+template <memory::Memory M>
+bool BufferManager<M>::evictable(M& memory, Address frame, const FrameHead& head) {
+  if (head.state.fixes != 0 || head.state.children != 0 || (head.state.flags & (kPinned | kFree)) != 0)
+    return false;
+  if (head.state.referenced == 0)
+    return true;
+  FrameState state = head.state;
+  state.referenced = 0;
+  memory.template store<FrameState>(untagged(frame), state);
+  return false;
+}
+
+/// Empties a slab where that can be done. Returns whether it has become a free slot.
+template <memory::Memory M>
+bool BufferManager<M>::sweep_slab(M& memory, Address slab) {
+  std::uint64_t warm = 0;
+  bool held = false;
+  const std::uint64_t places = (std::uint64_t{1} << dram_.minis_per_slab()) - 1;
+  for (std::uint64_t used = ~dram_.free_mask(memory, slab) & places; used != 0; used &= used - 1) {
+    const auto index = static_cast<std::uint32_t>(std::countr_zero(used));
+    const Address mini = dram_.mini(slab, index);
+    const auto head = memory.template load<FrameHead>(untagged(mini));
+    if (evictable(memory, mini, head)) {
+      evict(memory, mini, head);
+      if (dram_.give_mini(memory, mini))
+        return true;
+    } else if (head.state.fixes != 0 || (head.state.flags & kPinned) != 0) {
+      held = true;
+    } else {
+      warm |= std::uint64_t{1} << index;
+    }
+  }
+  const std::uint64_t own = static_cast<std::uint64_t>(std::popcount(dram_.free_mask(memory, slab)));
+  if (held || dram_.free_minis() - own < static_cast<std::uint64_t>(std::popcount(warm)))
+    return false;
+  dram_.retire_slab(memory, slab);
+  for (; warm != 0; warm &= warm - 1)
+    relocate(memory, dram_.mini(slab, static_cast<std::uint32_t>(std::countr_zero(warm))));
+  dram_.give_slot(memory, slab);
+  return true;
+}
+
+/// Moves a mini page that nobody has fixed into another slab.
+template <memory::Memory M>
+void BufferManager<M>::relocate(M& memory, Address mini) {
+  ++counters_.mini_relocated;
+  const Address to = dram_.take_mini(memory);
+  const auto head = memory.template load<FrameHead>(untagged(mini));
+  const std::uint32_t bytes = MiniFrame::kHeaderBytes + head.state.resident * kLineBytes;
+  for (std::uint32_t byte = 0; byte < bytes; byte += kLineBytes) {
+    blocks::page::Line content;
+    memory.read(untagged(mini) + byte, content);
+    memory.write(untagged(to) + byte, content);
+  }
+  table_.assign(memory, table_.find(memory, head.id), to);
+  if (const auto parent = memory.template load<Address>(parent_at(to)))
+    memory.template store<Swip>(data_of(parent) + memory.template load<std::uint16_t>(parent_offset_at(to)),
+                                kSwizzled | to);
+}
+
+template <memory::Memory M>
+bool BufferManager<M>::is_mini_place(M& memory, Address slot, Address frame) {
+  if ((memory.template load<FrameHead>(slot).state.flags & kSlab) == 0)
+    return false;
+  for (std::uint32_t index = 0; index < dram_.minis_per_slab(); ++index) {
+    if (dram_.mini(slot, index) == frame)
+      return (dram_.free_mask(memory, slot) >> index & 1) == 0;
+  }
+  return false;
+}
+
+/// Transition 3: out of DRAM.
+template <memory::Memory M>
+void BufferManager<M>::evict(M& memory, Address frame, const FrameHead& head) {
+  ++counters_.evictions_dram;
+  unswizzle(memory, frame, head.id);
+  const auto source = memory.template load<Address>(untagged(frame) + FullFrame::kPmem);
+  if (source == 0)
+    return admit_or_deny(memory, frame, head);
+  if ((head.state.flags & kSomeDirty) != 0)
+    write_back(memory, frame, head);
+  const IdTable::Found found = table_.find(memory, head.id);
+  if (config_.pmem_cache) {
+    table_.assign(memory, found, source);  // its copy on PMem is found from now on (section 4.3)
+    pmem_.touch(memory, source);
+  } else {
+    table_.erase(memory, found);
+  }
+}
+
+/// A page that is not on PMem leaves DRAM: transition 4, to PMem, or 5, to the SSD alone.
+template <memory::Memory M>
+void BufferManager<M>::admit_or_deny(M& memory, Address full, const FrameHead& head) {
+  const bool dirty = (head.state.flags & kSomeDirty) != 0;
+  if (config_.pmem_cache && (config_.direct ? chance(3) : admission_.consider(memory, head.id))) {
+    if (const Address frame = take_pmem(memory)) {
+      ++counters_.admissions;
+      ++counters_.pages_written_pmem;
+      if (dirty)
+        call_hook(memory, data_of(full));
+      pmem_writer_.install(memory, frame, data_of(full), kPageMark | (dirty ? kNewerThanSsd : 0));
+      pmem_.store(
+          memory, frame,
+          Descriptor{.id = head.id, .referenced = 1, .flags = dirty ? PmemPool::kDirty : std::uint8_t{0}});
+      return table_.assign(memory, table_.find(memory, head.id), frame);
+    }
+    ++counters_.admission_blocked;
+  } else if (config_.pmem_cache) {
+    ++counters_.denials;
+  }
+  if (dirty) {
+    call_hook(memory, data_of(full));
+    write_to_ssd(memory, head.id, data_of(full));
+  }
+  table_.erase(memory, table_.find(memory, head.id));
+}
+
+/// A frame of the PMem cache without a page: a free one, or transition 6. 0: all are in use.
+template <memory::Memory M>
+Address BufferManager<M>::take_pmem(M& memory) {
+  if (const Address frame = pmem_.take(memory))
+    return frame;
+  for (std::uint64_t step = 0; step < 2 * pmem_.count() + 1; ++step) {
+    const Address frame = pmem_.advance();
+    Descriptor descriptor = pmem_.load(memory, frame);
+    if (frame == guarded_ || descriptor.fixes != 0)
+      continue;
+    if (descriptor.referenced != 0) {
+      descriptor.referenced = 0;
+      pmem_.store(memory, frame, descriptor);
+      continue;
+    }
+    const IdTable::Found found = table_.find(memory, descriptor.id);
+    if (!on_pmem(found.value))
+      continue;  // lines of it are in DRAM, the others only here
+    ++counters_.evictions_pmem;
+    if ((descriptor.flags & PmemPool::kDirty) != 0)
+      write_to_ssd(memory, descriptor.id, frame);
+    pmem_writer_.invalidate(memory, frame);
+    table_.erase(memory, found);
+    return frame;
+  }
+  return 0;
+}
+
+/// Brings the changes of a frame in DRAM to the tier that survives. Durable on return; the frame is clean.
+template <memory::Memory M>
+void BufferManager<M>::write_back(M& memory, Address frame, FrameHead head) {
+  const Address base = untagged(frame);
+  const Address first = base + (is_mini(frame) ? MiniFrame::kHeaderBytes : layout_.header_bytes());
+  call_hook(memory, first);
+  const auto target = memory.template load<Address>(base + FullFrame::kPmem);
+  if (target != 0) {
+    write_to_pmem(memory, frame, head, target);
+  } else {
+    if (head.state.children != 0)
+      unswizzle_range(memory, base, 0, config_.page_bytes);
+    write_to_ssd(memory, head.id, first);
+  }
+  head.state = memory.template load<FrameState>(base);
+  if (!is_mini(frame))
+    head.state.dirty = 0;
+  head.state.flags = static_cast<std::uint8_t>(head.state.flags & ~(kSomeDirty | kMoved | kFormatted));
+  memory.template store<FrameState>(base, head.state);
+}
+
+template <memory::Memory M>
+void BufferManager<M>::write_to_pmem(M& memory, Address frame, const FrameHead& head, Address target) {
+  const Address base = untagged(frame);
+  LineMask lines;
+  std::array<Address, MiniFrame::kCapacity> slot_of{};  // by rank, of a mini page
+  std::uint32_t slots_written = 0;
+  if (is_mini(frame)) {
+    const auto slots = memory.template load<MiniSlots>(base + MiniFrame::kSlots);
+    const auto dirty = memory.template load<std::uint16_t>(base + MiniFrame::kDirty);
+    for (std::uint32_t slot = 0; slot < head.state.resident; ++slot) {
+      if ((dirty >> slot & 1U) == 0)
+        continue;
+      lines.set(slots.line[slot]);
+      slot_of[slots_written++] = base + MiniFrame::kHeaderBytes + slot * kLineBytes;
+    }
+    memory.template store<std::uint16_t>(base + MiniFrame::kDirty, 0);
+  } else if (head.state.dirty != 0) {
+    for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word)
+      lines.set_word(word, ~std::uint64_t{0});
+  } else {
+    for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word)
+      lines.set_word(word, memory.template load<std::uint64_t>(base + layout_.dirty() + word * 8));
+  }
+  if (!is_mini(frame) && (head.state.flags & kMasked) != 0) {
+    for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word)
+      memory.template store<std::uint64_t>(base + layout_.dirty() + word * 8, 0);
+  }
+  if (head.state.children != 0)
+    lines.for_each([&](std::uint32_t line) { unswizzle_range(memory, base, line * kLineBytes, kLineBytes); });
+
+  // Lines are asked for in ascending order, the first one also out of turn: that of a mini page is in slot 0.
+  std::uint32_t rank = 0;
+  std::uint32_t last = 0;
+  const auto source = [&](std::uint32_t line) -> Address {
+    if (!is_mini(frame))
+      return data_of(base) + line * kLineBytes;
+    if (line == 0)
+      return slot_of[0];
+    if (line <= last)
+      rank = 0;
+    last = line;
+    if (rank == 0)
+      rank = 1;
+    return slot_of[rank++];
+  };
+  const std::uint64_t mark = kPageMark | (config_.pmem_cache ? kNewerThanSsd : 0);
+  if ((head.state.flags & kMoved) != 0 && (head.state.flags & kFormatted) == 0) {
+    ++counters_.micro_log_writes;
+    pmem_writer_.replace(memory, target, lines, mark, source);
+  } else {
+    pmem_writer_.in_place(memory, target, lines, mark, source);
+  }
+  ++counters_.pages_written_pmem;
+  counters_.lines_written_back += lines.count();
+  if (config_.pmem_cache)
+    set_newer_than_ssd(memory, target);
+}
+
+template <memory::Memory M>
+void BufferManager<M>::set_newer_than_ssd(M& memory, Address frame) {
+  std::uint8_t flags = PmemPool::kDirty;
+  if (config_.direct)
+    flags |= pmem_.load(memory, frame).flags;
+  pmem_.set_flags(memory, frame, flags);
+}
+
+template <memory::Memory M>
+void BufferManager<M>::write_to_ssd(M& memory, PageId id, Address from) {
+  ++counters_.pages_written_ssd;
+  ssd_.write(memory, id, from);
+}
+
+template <memory::Memory M>
+template <typename Visit>
+void BufferManager<M>::for_each_frame(M& memory, Visit&& visit) {
+  const std::uint64_t places = (std::uint64_t{1} << dram_.minis_per_slab()) - 1;
+  for (std::uint64_t index = 0; index < dram_.fresh(); ++index) {
+    const Address slot = dram_.slot(index);
+    const auto head = memory.template load<FrameHead>(slot);
+    if ((head.state.flags & kFree) != 0)
+      continue;
+    if ((head.state.flags & kSlab) == 0) {
+      visit(slot, head);
+      continue;
+    }
+    for (std::uint64_t used = ~dram_.free_mask(memory, slot) & places; used != 0; used &= used - 1) {
+      const Address mini = dram_.mini(slot, static_cast<std::uint32_t>(std::countr_zero(used)));
+      visit(mini, memory.template load<FrameHead>(untagged(mini)));
+    }
+  }
+}
+
+template <memory::Memory M>
+void BufferManager<M>::write_back_all(M& memory) {
+  for_each_frame(memory, [&](Address frame, const FrameHead& head) {
+    if ((head.state.flags & kSomeDirty) != 0 && (head.state.flags & kPromoted) == 0) {
+      ensure((head.state.flags & kPinned) == 0, "a checkpoint inside of a transaction");
+      write_back(memory, frame, head);
+    }
+  });
+}
+
+template <memory::Memory M>
+void BufferManager<M>::for_each_dirty(M& memory, const std::function<void(PageId, std::uint64_t)>& visit) {
+  for_each_frame(memory, [&](Address frame, const FrameHead& head) {
+    if ((head.state.flags & kSomeDirty) == 0 || (head.state.flags & kPromoted) != 0)
+      return;
+    const Address first = untagged(frame) + (is_mini(frame) ? MiniFrame::kHeaderBytes : layout_.header_bytes());
+    visit(head.id, memory.template load<std::uint64_t>(first + kLsnAt));
+  });
+}
+
+}  // namespace pmsim::engines::buffer

@@ -1,0 +1,195 @@
+#pragma once
+
+#include "pmsim/engines/buffer/buffer_manager.hpp"
+
+namespace pmsim::engines::buffer {
+
+/// MakeResident of section 3.1.
+template <memory::Memory M>
+Address BufferManager<M>::resident(M& memory, Page& page, std::uint32_t offset, std::uint32_t bytes) {
+  if ((page.frame & kWholeTag) != 0)
+    return data_of(untagged(page.frame)) + offset;
+  if (is_mini(page.frame))
+    return resident_mini(memory, page.frame, offset, bytes);
+  if (!on_pmem(page.frame))
+    return resident_full(memory, page.frame, offset, bytes);
+  const Address full = migrated(memory, page);
+  return (full != 0 ? data_of(full) : page.frame) + offset;
+}
+
+template <memory::Memory M>
+Address BufferManager<M>::resident_full(M& memory, Address full, std::uint32_t offset, std::uint32_t bytes) {
+  if (memory.template load<FrameState>(full).resident == 0)
+    load_lines(memory, full, offset / kLineBytes, (offset + bytes - 1) / kLineBytes);
+  return data_of(full) + offset;
+}
+
+/// Loads what is missing of the lines first..last of an NVM-backed page.
+template <memory::Memory M>
+void BufferManager<M>::load_lines(M& memory, Address full, std::uint32_t first, std::uint32_t last) {
+  Address source = 0;
+  bool complete = false;
+  for (std::uint32_t word = first / 64; word <= last / 64; ++word) {
+    std::uint64_t wanted = ~std::uint64_t{0};
+    if (word == first / 64)
+      wanted &= ~std::uint64_t{0} << (first % 64);
+    if (word == last / 64)
+      wanted &= ~std::uint64_t{0} >> (63 - last % 64);
+    const auto have = memory.template load<std::uint64_t>(full + FullFrame::kResident + word * 8);
+    std::uint64_t missing = wanted & ~have;
+    if (missing == 0)
+      continue;
+    if (source == 0)
+      source = memory.template load<Address>(full + FullFrame::kPmem);
+    complete = (have | missing) == ~std::uint64_t{0};
+    memory.template store<std::uint64_t>(full + FullFrame::kResident + word * 8, have | missing);
+    for (; missing != 0; missing &= missing - 1) {
+      const std::uint32_t line = word * 64 + static_cast<std::uint32_t>(std::countr_zero(missing));
+      blocks::page::Line content;
+      memory.read(source + line * kLineBytes, content);
+      memory.write(data_of(full) + line * kLineBytes, content);
+      ++counters_.lines_loaded;
+    }
+  }
+  if (!complete)
+    return;
+  for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word) {
+    if (memory.template load<std::uint64_t>(full + FullFrame::kResident + word * 8) != ~std::uint64_t{0})
+      return;
+  }
+  auto state = memory.template load<FrameState>(full);
+  state.resident = 1;
+  memory.template store<FrameState>(full, state);
+}
+
+/// The path without residency checks: the rest of the page at once.
+template <memory::Memory M>
+void BufferManager<M>::load_all(M& memory, Address full) {
+  const auto source = memory.template load<Address>(full + FullFrame::kPmem);
+  auto state = memory.template load<FrameState>(full);
+  for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word) {
+    const std::uint64_t have = (state.flags & kMasked) != 0
+                                   ? memory.template load<std::uint64_t>(full + FullFrame::kResident + word * 8)
+                                   : 0;
+    for (std::uint64_t missing = ~have; missing != 0; missing &= missing - 1) {
+      const std::uint32_t line = word * 64 + static_cast<std::uint32_t>(std::countr_zero(missing));
+      blocks::page::Line content;
+      memory.read(source + line * kLineBytes, content);
+      memory.write(data_of(full) + line * kLineBytes, content);
+      ++counters_.lines_loaded;
+    }
+  }
+  state.resident = 1;
+  memory.template store<FrameState>(full, state);
+}
+
+template <memory::Memory M>
+Address BufferManager<M>::resident_mini(M& memory, Address mini, std::uint32_t offset, std::uint32_t bytes) {
+  const Address base = untagged(mini);
+  auto state = memory.template load<FrameState>(base);
+  if ((state.flags & kPromoted) != 0)
+    return resident_full(memory, memory.template load<Address>(base + MiniFrame::kFull), offset, bytes);
+  const std::uint32_t first = offset / kLineBytes;
+  const std::uint32_t wanted = (offset + bytes - 1) / kLineBytes - first + 1;
+  auto slots = memory.template load<MiniSlots>(base + MiniFrame::kSlots);
+  const std::uint32_t count = state.resident;
+  // One 16-byte compare, a mask, a bit scan: the slots are sorted, so the range is where its first line is.
+  memory.compute(4, 5);
+  std::uint32_t at = 0;
+  while (at < count && slots.line[at] < first)
+    ++at;
+  std::uint32_t have = 0;
+  while (at + have < count && slots.line[at + have] < first + wanted)
+    ++have;
+  const Address lines = base + MiniFrame::kHeaderBytes;
+  if (have == wanted)
+    return lines + at * kLineBytes + offset % kLineBytes;
+  const std::uint32_t missing = wanted - have;
+  if (count + missing > MiniFrame::kCapacity)
+    return resident_full(memory, promote(memory, mini), offset, bytes);
+
+  // Sorted order: what lies behind the range moves up, then the range is filled, from its end.
+  const auto move_line = [&](std::uint32_t from, std::uint32_t to) {
+    blocks::page::Line content;
+    memory.read(lines + from * kLineBytes, content);
+    memory.write(lines + to * kLineBytes, content);
+  };
+  const auto dirty = memory.template load<std::uint16_t>(base + MiniFrame::kDirty);
+  std::uint32_t moved = dirty & ((1U << at) - 1);
+  for (std::uint32_t slot = count; slot-- > at + have;) {
+    move_line(slot, slot + missing);
+    slots.line[slot + missing] = slots.line[slot];
+    moved |= (dirty >> slot & 1U) << (slot + missing);
+  }
+  const auto source = memory.template load<Address>(base + MiniFrame::kPmem);
+  for (std::uint32_t index = wanted; index-- > 0;) {
+    const std::uint32_t line = first + index;
+    const std::uint32_t to = at + index;
+    if (have > 0 && slots.line[at + have - 1] == line) {
+      --have;
+      if (at + have != to)
+        move_line(at + have, to);
+      moved |= (dirty >> (at + have) & 1U) << to;
+    } else {
+      blocks::page::Line content;
+      memory.read(source + line * kLineBytes, content);
+      memory.write(lines + to * kLineBytes, content);
+      ++counters_.lines_loaded;
+    }
+    slots.line[to] = static_cast<std::uint8_t>(line);
+  }
+  memory.template store<MiniSlots>(base + MiniFrame::kSlots, slots);
+  if (moved != dirty)
+    memory.template store<std::uint16_t>(base + MiniFrame::kDirty, static_cast<std::uint16_t>(moved));
+  state.resident = static_cast<std::uint8_t>(count + missing);
+  memory.template store<FrameState>(base, state);
+  return lines + at * kLineBytes + offset % kLineBytes;
+}
+
+template <memory::Memory M>
+Address BufferManager<M>::promote(M& memory, Address mini) {
+  ++counters_.promotions;
+  const Address base = untagged(mini);
+  const Address full = new_full(memory);
+  // Making room does not touch a fixed page.
+  auto head = memory.template load<FrameHead>(base);
+  ensure(head.state.fixes != 0 && (head.state.flags & kPromoted) == 0,
+         "a mini page is promoted that cannot be");
+  const auto slots = memory.template load<MiniSlots>(base + MiniFrame::kSlots);
+  const auto dirty = memory.template load<std::uint16_t>(base + MiniFrame::kDirty);
+  const auto source = memory.template load<Address>(base + MiniFrame::kPmem);
+  FrameState state{.fixes = 1, .referenced = 1};  // fixed by the wrapper
+  state.flags =
+      static_cast<std::uint8_t>((head.state.flags & (kSomeDirty | kMoved | kFormatted | kPinned)) | kMasked);
+  write_full_header(memory, full, state, head.id, source);
+  std::array<std::uint64_t, 4> resident_mask{};
+  std::array<std::uint64_t, 4> dirty_mask{};
+  for (std::uint32_t slot = 0; slot < head.state.resident; ++slot) {
+    const std::uint32_t line = slots.line[slot];
+    blocks::page::Line content;
+    memory.read(base + MiniFrame::kHeaderBytes + slot * kLineBytes, content);
+    memory.write(data_of(full) + line * kLineBytes, content);
+    resident_mask[line / 64] |= std::uint64_t{1} << (line % 64);
+    dirty_mask[line / 64] |= std::uint64_t{dirty >> slot & 1U} << (line % 64);
+  }
+  memory.write(full + FullFrame::kResident, std::as_bytes(std::span(resident_mask)));
+  memory.write(full + layout_.dirty(), std::as_bytes(std::span(dirty_mask)));
+  table_.assign(memory, table_.find(memory, head.id), full);
+  head.state.flags = static_cast<std::uint8_t>((head.state.flags & ~kPinned) | kPromoted);
+  memory.template store<FrameState>(base, head.state);
+  memory.template store<Address>(base + MiniFrame::kFull, full);
+  std::replace(pins_.begin(), pins_.end(), mini, full);
+  return full;
+}
+
+template <memory::Memory M>
+Address BufferManager<M>::frame_behind(M& memory, const Page& page) {
+  if (!is_mini(page.frame))
+    return untagged(page.frame);
+  const Address base = untagged(page.frame);
+  if ((memory.template load<FrameState>(base).flags & kPromoted) == 0)
+    return page.frame;
+  return memory.template load<Address>(base + MiniFrame::kFull);
+}
+
+}  // namespace pmsim::engines::buffer

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <array>
+
+#include "pmsim/blocks/site.hpp"
+
+namespace pmsim::engines::buffer {
+
+using memory::Site;
+
+/// Persistence points of page write-back (1400-1599).
+namespace site {
+inline constexpr Site kInPlaceFence = 1400;
+inline constexpr Site kInPlaceOrder = 1401;
+inline constexpr Site kInPlaceFlush = 1402;
+inline constexpr Site kInPlaceEnd = 1403;
+inline constexpr Site kMicroInvalidFlush = 1410;
+inline constexpr Site kMicroInvalidFence = 1411;
+inline constexpr Site kMicroHeadFlush = 1412;
+inline constexpr Site kMicroContentFence = 1413;
+inline constexpr Site kMicroValidFlush = 1414;
+inline constexpr Site kMicroValidFence = 1415;
+inline constexpr Site kMicroPageFence = 1416;
+inline constexpr Site kInstallFence = 1420;
+inline constexpr Site kInstallOrder = 1421;
+inline constexpr Site kInstallFlush = 1422;
+inline constexpr Site kInstallEnd = 1423;
+inline constexpr Site kInvalidFlush = 1424;
+inline constexpr Site kInvalidFence = 1425;
+inline constexpr Site kDirectFlush = 1430;
+inline constexpr Site kDirectFence = 1431;
+inline constexpr Site kDirectOrder = 1432;
+inline constexpr Site kDirectLsnFlush = 1433;
+inline constexpr Site kDirectEnd = 1434;
+inline constexpr Site kJournalFence = 1440;
+inline constexpr Site kJournalFlush = 1441;
+inline constexpr Site kHomeFlush = 1442;
+inline constexpr Site kReplayFlush = 1443;
+inline constexpr Site kMapFence = 1450;
+inline constexpr Site kMapOrder = 1451;
+inline constexpr Site kMapFlush = 1452;
+inline constexpr Site kMapEnd = 1453;
+inline constexpr Site kMapBlocks = 1454;
+inline constexpr Site kMapHead = 1455;
+inline constexpr Site kLoadFence = 1460;
+inline constexpr Site kLoadFlush = 1461;
+}  // namespace site
+
+using blocks::SiteInfo;
+
+/// Of PMem pages: basic-nvm-bm, three-tier, spitfire.
+inline constexpr std::array kPmemSites{
+    SiteInfo{site::kInPlaceFence, "in place: persist overwritten lines before the LSN that covers them", {}},
+    SiteInfo{site::kInPlaceOrder, "in place: the LSN is the last word of its line to change", {}},
+    SiteInfo{site::kInPlaceFlush, "in place: write back the line with the LSN", {}},
+    SiteInfo{site::kInPlaceEnd, "in place: persist the LSN before the log may be truncated", {}},
+    SiteInfo{site::kMicroInvalidFlush, "micro log: write back the invalid name", {}},
+    SiteInfo{site::kMicroInvalidFence, "micro log: persist the invalid name before the content changes", {}},
+    SiteInfo{
+        site::kMicroHeadFlush, "micro log: write back LSN, id and the set of lines",
+        "up to 20 KiB of page they share the line of the name that follows, whose write-back takes them along"},
+    SiteInfo{site::kMicroContentFence, "micro log: persist the content before the log is valid", {}},
+    SiteInfo{site::kMicroValidFlush, "micro log: write back the name", {}},
+    SiteInfo{site::kMicroValidFence, "micro log: persist the name before the page changes", {}},
+    SiteInfo{site::kMicroPageFence,
+             "micro log: persist the page, in recovery too, before the log may be invalid",
+             {}},
+};
+
+/// Of PMem as a cache over the SSD: three-tier, spitfire.
+inline constexpr std::array kCacheSites{
+    SiteInfo{site::kInstallFence, "install: persist the page before its frame is valid", {}},
+    SiteInfo{site::kInstallOrder, "install: the mark of validity is the last word of its line to change", {}},
+    SiteInfo{site::kInstallFlush, "install: write back the line with the mark", {}},
+    SiteInfo{site::kInstallEnd, "install: persist the mark before the log may be truncated", {}},
+    SiteInfo{site::kInvalidFlush, "install: write back the taken-back mark of the page before", {}},
+    SiteInfo{site::kInvalidFence, "install: persist it before the frame changes", {}},
+};
+
+/// Of direct use of pages on PMem: spitfire.
+inline constexpr std::array kDirectSites{
+    SiteInfo{site::kDirectFlush, "direct: write back the changed bytes", {}},
+    SiteInfo{site::kDirectFence, "direct: persist them before the LSN", {}},
+    SiteInfo{site::kDirectOrder, "direct: the LSN is the last word of its line to change", {}},
+    SiteInfo{site::kDirectLsnFlush, "direct: write back the LSN", {}},
+    SiteInfo{site::kDirectEnd, "direct: persist the LSN before the log may be truncated", {}},
+};
+
+/// Of pages whose home is the SSD. kJournalFence where the log's device is PMem, kJournalFlush where it is the
+/// SSD.
+inline constexpr std::array kSsdSites{
+    SiteInfo{site::kJournalFence, "journal: persist the image before the page on the SSD changes", {}},
+    SiteInfo{site::kJournalFlush, "journal: the image is on the SSD before the page changes", {}},
+    SiteInfo{site::kHomeFlush, "journal: pages are on the SSD before their images are written over", {}},
+    SiteInfo{
+        site::kReplayFlush, "journal: replayed pages are on the SSD before their images are written over", {}},
+};
+
+}  // namespace pmsim::engines::buffer
