@@ -21,7 +21,7 @@ EngineOptions tiny(std::string_view engine) {
   options.dram_bytes = is_volatile(engine) ? 4 << 20 : 12 * 4096;
   options.pmem_bytes = engine == "basic-nvm-bm" || engine == "nvm-direct" ? 4 << 20 : 24 * 4096;
   options.ssd_bytes = 4 << 20;
-  options.log_bytes = 1 << 18;
+  options.log_bytes = engine == "nvm-direct" ? 4 << 20 : 1 << 18;  // it logs the images of moved rows
   return options;
 }
 

@@ -23,5 +23,7 @@ template <memory::Memory M, typename Made>
 // One declaration per engine; each is defined, for both memories, in its own file.
 template <memory::Memory M>
 [[nodiscard]] EngineKind<M> main_memory_kind();
+template <memory::Memory M>
+[[nodiscard]] EngineKind<M> nvm_direct_kind();
 
 }  // namespace pmsim::engines

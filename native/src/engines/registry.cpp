@@ -14,6 +14,7 @@ template <memory::Memory M>
 std::span<const EngineKind<M>> engine_kinds() noexcept {
   static const std::vector<EngineKind<M>> kinds{
       main_memory_kind<M>(),
+      nvm_direct_kind<M>(),
   };
   return kinds;
 }

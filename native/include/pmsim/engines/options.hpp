@@ -33,7 +33,8 @@ struct EngineOptions {
   std::string log_algorithm = "poplog";  ///< of blocks/log
   std::string log_layout = "padded";
   std::uint64_t log_bytes = std::uint64_t{64} << 20;  ///< pages are written back as it fills up
-  /// DRAM buffer of the open transaction's log records, at least six pages; 0: 16 pages.
+  /// DRAM buffer of the open transaction's log records, at least six pages; 0: 16 pages, or a fifth of
+  /// a small log.
   std::uint64_t log_buffer_bytes = 0;
 
   /// CPU cycles per operation besides those of the instructions simulated; a calibration, per engine family.

@@ -54,7 +54,9 @@ class Wal {
     Address log = 0;
     Address buffer = 0;  ///< DRAM
   };
-  static constexpr std::uint64_t kBatchPages = 16;
+  /// The DRAM buffer, in pages: unless options say something else, and at least (an operation may copy half a
+  /// page on every level of the tree, and a root as a whole, into the half that early appends leave free).
+  static constexpr std::uint64_t kBatchPages = 16, kLeastPages = 6;
   /// Writing a record, besides its stores: building its head, checking room, copying loop.
   static constexpr std::uint32_t kInstructionsPerRecord = 16;
 
@@ -266,12 +268,14 @@ class Wal {
       throw ConfigError(
           "log_algorithm = \"pmemlog\": it keeps no entries, so a restart could not tell transactions "
           "apart; choose classic, header, header-dancing, rawl or poplog");
-    capacity_ = options.log_buffer_bytes != 0 ? blocks::log::round_up(options.log_buffer_bytes, kSectorBytes)
-                                              : kBatchPages * options.page_bytes;
-    if (capacity_ < std::uint64_t{6} * options.page_bytes)
+    capacity_ = options.log_buffer_bytes != 0 ? options.log_buffer_bytes
+                                              : std::max(std::min(kBatchPages * options.page_bytes, options.log_bytes / 5),
+                                                         kLeastPages * options.page_bytes);
+    capacity_ = blocks::log::round_up(capacity_, kSectorBytes);
+    if (capacity_ < kLeastPages * options.page_bytes)
       throw ConfigError("log_buffer_bytes = " + std::to_string(options.log_buffer_bytes) +
                         ": an operation that splits a page must fit into half of it; at least " +
-                        std::to_string(6 * options.page_bytes) + " (six pages) are needed");
+                        std::to_string(kLeastPages * options.page_bytes) + " (six pages) are needed");
     if (!on_ssd())
       scratch_.resize(BatchHead::kBytes + capacity_);
   }

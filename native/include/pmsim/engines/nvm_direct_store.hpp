@@ -1,0 +1,391 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pmsim/blocks/site.hpp"
+#include "pmsim/core/crc32c.hpp"
+#include "pmsim/core/error.hpp"
+#include "pmsim/engines/options.hpp"
+#include "pmsim/engines/page_store.hpp"
+
+namespace pmsim::engines {
+
+/// Pages that are used and changed where they lie on PMem: the engine NVM Direct (van Renen et al. 2018,
+/// section 2.1, after the in-place update engine of Arulraj et al. 2015).
+///
+/// A change first writes a log entry with the before and the after image and persists it, then changes the page
+/// and persists that; when the transaction ends its log is truncated. Undo is physical. Pages need no LSN.
+///
+///     meta: {transaction that ended last} | {number of pages, first free page + 1}     a line each
+///     log:  entry entry ...        each from a line on; empty at the beginning of every transaction
+///     entry = {transaction, address, bytes, previous entry, crc32c} before image, after image
+///
+/// Barriers: two per change, one per transaction (2 k + 1 for k changes; a field of a row is one change).
+/// Changes to a page that the transaction has allocated itself need no entry, because its rollback frees the
+/// page: they are flushed at once and share the next barrier.
+///
+/// What is durable when. A page changes only after its before image is durable. commit(): everything, on
+/// return; the transaction counts from the moment when the number in the first line of meta is durable. What a
+/// crash leaves: entries of the transaction with the next number (checked by their CRC; 2^-32 of torn ones are
+/// taken for whole), which are the log of a loser; all others are dead. Undo may run any number of times.
+/// Released pages join the free list when the transaction ends, so nobody can overwrite what undo needs.
+template <memory::Memory M>
+class NvmDirectStore {
+ public:
+  static constexpr bool kUndoesPhysically = true;
+  using Site = memory::Site;
+  static constexpr Site kEntryFlush = 1300, kEntryFence = 1301, kChangeFlush = 1302, kChangeFence = 1303;
+  static constexpr Site kFreshFlush = 1304, kFreshFence = 1305, kEndFlush = 1306, kEndFence = 1307;
+  static constexpr Site kUndoFlush = 1308, kUndoFence = 1309;
+  static constexpr Site kLoadFence = 1310, kPagesFlush = 1311, kPagesFence = 1312;
+  static constexpr std::array<blocks::SiteInfo, 13> kSites{{
+      {kEntryFlush, "change: write the log entry back"},
+      {kEntryFence, "change: wait for the log entry before the page changes"},
+      {kChangeFlush, "change: write the changed bytes back"},
+      {kChangeFence, "change: wait for the changed bytes"},
+      {kFreshFlush, "change of a new page: write the changed bytes back"},
+      {kFreshFence, "commit: wait for the changes of new pages"},
+      {kEndFlush, "end of transaction: write its number back, which truncates the log"},
+      {kEndFence, "end of transaction: wait for its number"},
+      {kUndoFlush, "undo: write the before image back"},
+      {kUndoFence, "undo: wait for the before images before the log is truncated"},
+      {kLoadFence, "bulk loading: wait for the pages"},
+      {kPagesFlush, "bulk loading: write the number of pages back"},
+      {kPagesFence, "bulk loading: wait for the number of pages"},
+  }};
+
+  struct Page {
+    Address address = 0;
+    PageId id = kNoPage;
+  };
+
+  /// Zeroed memory is an empty store: nothing has to be made durable.
+  NvmDirectStore(M& memory, const EngineOptions& options) : NvmDirectStore(options) {
+    place_.pmem = memory.allocate(memory::Medium::kPmem, capacity_ * page_bytes_,
+                                  {.name = "pages", .alignment = page_bytes_});
+    place_.meta = memory.allocate(memory::Medium::kPmem, 2 * memory::kLineBytes, {.name = "page allocation"});
+    place_.log = memory.allocate(memory::Medium::kPmem, log_bytes_, {.name = "undo log"});
+  }
+  /// Undoes what a crash has left of a transaction; durable on return.
+  NvmDirectStore(M& memory, const EngineOptions& options, const EnginePlace& place) : NvmDirectStore(options) {
+    place_ = place;
+    ended_ = memory.template load<std::uint64_t>(ended_at());
+    tail_ = 0;
+    last_ = kNoEntry;
+    while (const std::optional<Entry> entry = read_entry(memory, tail_)) {
+      last_ = tail_;
+      tail_ += footprint(entry->bytes);
+    }
+    undo(memory);
+    pages_ = memory.template load<std::uint64_t>(pages_at());
+  }
+
+  Page fix(M&, RootRef& root, Access) const noexcept { return page(root.id); }
+  Page fix_child(M& memory, const Page& parent, std::uint32_t offset, Access) const {
+    return page(memory.template load<Swip>(parent.address + offset));
+  }
+  Page fix_page(M&, PageId id, Access) const noexcept { return page(id); }
+  void unfix(M&, const Page&) const noexcept {}
+  [[nodiscard]] PageId page_id(const Page& page) const noexcept { return page.id; }
+  [[nodiscard]] std::uint32_t page_bytes() const noexcept { return page_bytes_; }
+  Address resident(M&, const Page& page, std::uint32_t offset, std::uint32_t) const noexcept {
+    return page.address + offset;
+  }
+  void unswizzle_children(M&, const Page&, std::uint32_t, std::uint32_t) const noexcept {}
+
+  Page allocate(M& memory) {
+    Page fresh;
+    const auto free = memory.template load<std::uint64_t>(free_at());
+    if (free != 0) {
+      fresh = page(free - 1);
+      const auto next = memory.template load_dependent<std::uint64_t>(fresh.address + kLinkOffset);
+      change_word(memory, free_at(), next);
+      // The link must come back when the page is free again.
+      const std::array<std::uint64_t, 3> header{0, fresh.id, 0};
+      change(memory, fresh.address, std::as_bytes(std::span(header)));
+    } else {
+      check_room();
+      fresh = page(pages_);
+      change_word(memory, pages_at(), ++pages_);
+      memory.template store<PageHeader>(fresh.address, {.lsn = 0, .page_id = fresh.id, .reserved = 0});
+      memory.flush(fresh.address, sizeof(PageHeader), memory::FlushKind::kClwb, kFreshFlush);
+    }
+    // An earlier loser may have left something. The rest of the first line, then whole lines.
+    static constexpr std::array<std::byte, memory::kLineBytes> kZeros{};
+    memory.stream(fresh.address + sizeof(PageHeader), std::span(kZeros).subspan(sizeof(PageHeader)));
+    for (std::uint32_t offset = memory::kLineBytes; offset < page_bytes_; offset += memory::kLineBytes)
+      memory.stream(fresh.address + offset, kZeros);
+    fresh_.push_back(fresh.id);
+    unfenced_ = true;
+    return fresh;
+  }
+  void release(M&, const Page& page) { released_.push_back(page.id); }
+
+  void overwrite(M& memory, const Page& page, std::uint32_t offset, std::span<const std::byte> bytes) {
+    if (is_fresh(page.id))
+      return change_fresh(memory, page.address + offset, bytes);
+    change(memory, page.address + offset, bytes);
+  }
+  void move(M& memory, const Page& page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
+    if (bytes == 0)
+      return;
+    const auto moved = std::span(moved_).first(bytes);  // stands for registers
+    memory.read(page.address + from, moved);
+    overwrite(memory, page, to, moved);
+  }
+
+  /// Streams the image to its place.
+  PageId load(M& memory, std::span<const std::byte> image) {
+    ensure(image.size() == page_bytes_, "a loaded image has the size of a page");
+    check_room();
+    const Page fresh = page(pages_++);
+    std::memcpy(moved_.data(), image.data(), page_bytes_);
+    const PageHeader header{.lsn = 0, .page_id = fresh.id, .reserved = 0};
+    std::memcpy(moved_.data(), &header, sizeof header);
+    memory.stream(fresh.address, moved_);
+    return fresh.id;
+  }
+  [[nodiscard]] PageId next_load() const noexcept { return pages_; }
+  void sync(M& memory) {
+    memory.sfence(kLoadFence);
+    memory.template store<std::uint64_t>(pages_at(), pages_);
+    memory.flush(pages_at(), sizeof(std::uint64_t), memory::FlushKind::kClwb, kPagesFlush);
+    memory.sfence(kPagesFence);
+  }
+
+  void begin(M&) const noexcept {}
+  void note_undo(M&, const UndoRecord&) const noexcept {}
+  void commit(M& memory) {
+    for (const PageId id : released_) {
+      const auto free = memory.template load<std::uint64_t>(free_at());
+      const std::array<std::uint64_t, 1> link{free};
+      overwrite(memory, page(id), kLinkOffset, std::as_bytes(std::span(link)));
+      change_word(memory, free_at(), id + 1);
+    }
+    if (unfenced_)
+      memory.sfence(kFreshFence);
+    end(memory);
+  }
+  template <typename Undo>
+  void abort(M& memory, Undo&&) {
+    undo(memory);
+    pages_ = memory.template load<std::uint64_t>(pages_at());
+  }
+
+  template <typename Undo>
+  void finish_restart(M&, Undo&&) const noexcept {}
+  /// Nothing is ever anywhere else than where it belongs.
+  void checkpoint(M&) const noexcept {}
+  void shutdown(M&) const noexcept {}
+  [[nodiscard]] const EnginePlace& place() const noexcept { return place_; }
+  void counters(std::map<std::string, double>& into) const {
+    into["pages"] = static_cast<double>(pages_);
+    into["log_batches"] = static_cast<double>(entries_);
+    into["log_bytes"] = static_cast<double>(logged_bytes_);
+    into["barriers"] = static_cast<double>(barriers_);
+    into["pages_allocated"] = static_cast<double>(allocated_);
+  }
+
+  [[nodiscard]] std::string check(M& memory, std::span<const PageId> owned) {
+    std::vector<bool> free(pages_);
+    for (auto next = memory.template load<std::uint64_t>(free_at()); next != 0;) {
+      if (next > pages_)
+        return "the free list leaves the pages";
+      if (free[next - 1])
+        return "page " + std::to_string(next - 1) + " is in the free list twice";
+      free[next - 1] = true;
+      next = memory.template load<std::uint64_t>(page(next - 1).address + kLinkOffset);
+    }
+    if (memory.template load<std::uint64_t>(pages_at()) != pages_)
+      return "the number of pages on PMem is not the one in use";
+    std::size_t at = 0;
+    for (PageId id = 0; id < pages_; ++id) {
+      const bool is_owned = at < owned.size() && owned[at] == id;
+      at += is_owned ? 1 : 0;
+      if (is_owned == free[id])
+        return "page " + std::to_string(id) + (is_owned ? " is free and has an owner" : " is lost");
+      const auto there = memory.template load<std::uint64_t>(page(id).address + offsetof(PageHeader, page_id));
+      if (there != id)
+        return "page " + std::to_string(id) + " says that it is page " + std::to_string(there);
+    }
+    return at == owned.size() ? "" : "page " + std::to_string(owned[at]) + " does not exist";
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t transaction = 0;
+    Address address = 0;
+    std::uint32_t bytes = 0;
+    std::uint32_t check = 0;     ///< crc32c of the rest of the entry
+    std::uint64_t previous = 0;  ///< where the entry before it begins, or kNoEntry
+  };
+  static_assert(sizeof(Entry) == 32);
+  static constexpr std::uint64_t kNoEntry = ~std::uint64_t{0};
+  static constexpr std::uint32_t kLinkOffset = offsetof(PageHeader, reserved);
+  /// Of the checksum, per 8 bytes: crc32 with a memory operand, addition, compare-and-branch.
+  static constexpr std::uint32_t kInstructionsPerWord = 3;
+  static constexpr std::uint32_t kInstructionsPerEntry = 20;
+
+  explicit NvmDirectStore(const EngineOptions& options)
+      : page_bytes_(options.page_bytes),
+        capacity_(options.pmem_bytes / options.page_bytes),
+        log_bytes_(options.log_bytes / memory::kLineBytes * memory::kLineBytes) {
+    if (capacity_ < 2)
+      throw ConfigError("engine nvm-direct: pmem_bytes = " + std::to_string(options.pmem_bytes) +
+                        ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes");
+    if (log_bytes_ < 4 * std::uint64_t{page_bytes_})
+      throw ConfigError("engine nvm-direct: log_bytes = " + std::to_string(options.log_bytes) +
+                        ": at least four pages, for the images of a split");
+    moved_.resize(page_bytes_);
+    before_.resize(page_bytes_);
+  }
+
+  [[nodiscard]] Page page(PageId id) const noexcept { return {place_.pmem + id * page_bytes_, id}; }
+  [[nodiscard]] Address ended_at() const noexcept { return place_.meta; }
+  [[nodiscard]] Address pages_at() const noexcept { return place_.meta + memory::kLineBytes; }
+  [[nodiscard]] Address free_at() const noexcept { return pages_at() + 8; }
+  [[nodiscard]] bool is_fresh(PageId id) const noexcept {
+    return std::find(fresh_.begin(), fresh_.end(), id) != fresh_.end();
+  }
+  void check_room() const {
+    if (pages_ == capacity_)
+      throw CapacityError("engine nvm-direct: the data do not fit into pmem_bytes = " +
+                          std::to_string(capacity_ * page_bytes_) + "; raise it");
+  }
+
+  [[nodiscard]] static std::uint64_t image_bytes(std::uint32_t bytes) noexcept {
+    return (std::uint64_t{bytes} + 7) / 8 * 8;
+  }
+  [[nodiscard]] static std::uint64_t footprint(std::uint32_t bytes) noexcept {
+    return (sizeof(Entry) + 2 * image_bytes(bytes) + memory::kLineBytes - 1) / memory::kLineBytes *
+           memory::kLineBytes;
+  }
+  [[nodiscard]] static std::uint32_t checksum(Entry entry, std::span<const std::byte> before,
+                                              std::span<const std::byte> after) noexcept {
+    entry.check = 0;
+    return crc32c_fast(after, crc32c_fast(before, crc32c_fast(std::as_bytes(std::span(&entry, 1)))));
+  }
+
+  template <typename Word>
+  void change_word(M& memory, Address address, Word value) {
+    change(memory, address, std::as_bytes(std::span(&value, 1)));
+  }
+
+  /// One logged change in place.
+  void change(M& memory, Address address, std::span<const std::byte> after) {
+    if (after.empty())
+      return;
+    const auto bytes = static_cast<std::uint32_t>(after.size());
+    const std::uint64_t size = footprint(bytes);
+    if (tail_ + size > log_bytes_)
+      throw ConfigError("engine nvm-direct: a transaction changes more than fits into log_bytes = " +
+                        std::to_string(log_bytes_) + "; raise it");
+    const auto before = std::span(before_).first(bytes);
+    memory.read(address, before);
+    Entry entry{ended_ + 1, address, bytes, 0, last_};
+    entry.check = checksum(entry, before, after);
+    memory.compute(0, kInstructionsPerEntry);
+    for (std::uint64_t done = 0; done < size; done += memory::kLineBytes)
+      memory.compute(0, kInstructionsPerWord * 8);
+    const Address at = place_.log + tail_;
+    memory.write(at, std::as_bytes(std::span(&entry, 1)));
+    memory.write(at + sizeof entry, before);
+    memory.write(at + sizeof entry + image_bytes(bytes), after);
+    memory.flush(at, sizeof entry + image_bytes(bytes) + bytes, memory::FlushKind::kClwb, kEntryFlush);
+    fence(memory, kEntryFence);
+    last_ = tail_;
+    tail_ += size;
+
+    memory.write(address, after);
+    memory.flush(address, bytes, memory::FlushKind::kClwb, kChangeFlush);
+    fence(memory, kChangeFence);
+    ++entries_;
+    logged_bytes_ += size;
+  }
+  void change_fresh(M& memory, Address address, std::span<const std::byte> after) {
+    memory.write(address, after);
+    memory.flush(address, after.size(), memory::FlushKind::kClwb, kFreshFlush);
+    unfenced_ = true;
+  }
+  void fence(M& memory, Site site) {
+    memory.sfence(site);
+    unfenced_ = false;
+    ++barriers_;
+  }
+
+  /// The entry at `at`, where it is a whole one of the transaction that has not ended. Fills before_.
+  [[nodiscard]] std::optional<Entry> read_entry(M& memory, std::uint64_t at) {
+    if (at + sizeof(Entry) > log_bytes_)
+      return std::nullopt;
+    Entry entry;
+    memory.read(place_.log + at, std::as_writable_bytes(std::span(&entry, 1)));
+    if (entry.transaction != ended_ + 1 || entry.previous != last_ || entry.bytes > page_bytes_ ||
+        footprint(entry.bytes) > log_bytes_ - at)
+      return std::nullopt;
+    const auto before = std::span(before_).first(entry.bytes);
+    const auto after = std::span(moved_).first(entry.bytes);
+    memory.read(place_.log + at + sizeof entry, before);
+    memory.read(place_.log + at + sizeof entry + image_bytes(entry.bytes), after);
+    return checksum(entry, before, after) == entry.check ? std::optional(entry) : std::nullopt;
+  }
+
+  /// Puts back the before images, latest first, and truncates the log.
+  void undo(M& memory) {
+    const bool anything = last_ != kNoEntry;
+    while (last_ != kNoEntry) {
+      Entry entry;
+      memory.read(place_.log + last_, std::as_writable_bytes(std::span(&entry, 1)));
+      const auto before = std::span(before_).first(entry.bytes);
+      memory.read(place_.log + last_ + sizeof entry, before);
+      memory.write(entry.address, before);
+      memory.flush(entry.address, entry.bytes, memory::FlushKind::kClwb, kUndoFlush);
+      last_ = entry.previous;
+    }
+    if (anything)
+      fence(memory, kUndoFence);
+    end(memory);
+  }
+  /// The transaction's number is what truncates its log: its entries are dead when it is durable.
+  void end(M& memory) {
+    if (tail_ != 0) {
+      memory.template store<std::uint64_t>(ended_at(), ++ended_);
+      memory.flush(ended_at(), sizeof(std::uint64_t), memory::FlushKind::kClwb, kEndFlush);
+      fence(memory, kEndFence);
+    }
+    allocated_ += fresh_.size();
+    tail_ = 0;
+    last_ = kNoEntry;
+    fresh_.clear();
+    released_.clear();
+    unfenced_ = false;
+  }
+
+  std::uint32_t page_bytes_;
+  std::uint64_t capacity_;
+  std::uint64_t log_bytes_;
+  EnginePlace place_;
+  std::uint64_t pages_ = 0;  ///< shadow of the word on PMem
+  std::uint64_t ended_ = 0;  ///< shadow of the word on PMem
+  std::uint64_t tail_ = 0;   ///< of the log
+  std::uint64_t last_ = kNoEntry;
+  bool unfenced_ = false;
+  std::vector<PageId> fresh_;     ///< allocated by the open transaction: a handful
+  std::vector<PageId> released_;  ///< by it
+  std::vector<std::byte> moved_;  ///< stand for registers
+  std::vector<std::byte> before_;
+  std::uint64_t entries_ = 0;
+  std::uint64_t logged_bytes_ = 0;
+  std::uint64_t barriers_ = 0;
+  std::uint64_t allocated_ = 0;
+};
+
+}  // namespace pmsim::engines

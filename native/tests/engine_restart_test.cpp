@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine_model.hpp"
+
+/// Random sequences with clean restarts and power failures, for the engines that are durable.
+
+namespace pmsim::engines::model {
+namespace {
+
+struct Case {
+  const char* name;
+  EngineOptions options;
+};
+
+EngineOptions tiny(const char* engine, const char* log_device = "pmem") {
+  EngineOptions options;
+  options.engine = engine;
+  options.page_bytes = 4096;
+  options.dram_bytes = 24 * 4096;
+  options.pmem_bytes = 4 << 20;
+  options.ssd_bytes = 0;
+  options.log_bytes = 192 << 10;
+  options.log_device = log_device;
+  return options;
+}
+
+std::vector<Case> cases() {
+  EngineOptions direct = tiny("nvm-direct");
+  direct.log_bytes = 4 << 20;  // it logs the images of moved rows
+  return {
+      {"nvm_direct", direct},
+  };
+}
+
+class EngineRestart : public ::testing::TestWithParam<Case> {};
+
+TEST_P(EngineRestart, KeepsWhatWasCommittedAndNothingElse) {
+  const std::vector<Plan> plans{
+      {.options = GetParam().options, .table = {"t", 8, 56}, .rows = 400, .keys = 900},
+      {.options = GetParam().options, .table = {"t", 8, 1000}, .rows = 120, .keys = 250},
+      {.options = GetParam().options, .table = {"t", 4, 37}, .rows = 0, .keys = 500},
+  };
+  for (const Plan& plan : plans) {
+    for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+      Sequence(plan, seed).run();
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Durable, EngineRestart, ::testing::ValuesIn(cases()),
+                         [](const auto& parameter) { return std::string(parameter.param.name); });
+
+}  // namespace
+}  // namespace pmsim::engines::model
