@@ -107,9 +107,9 @@ Picoseconds VirtualThread::translation_time(std::uint64_t line, std::uint8_t tra
 Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picoseconds at) {
   switch (level) {
     case kL1:
-      return std::max(at + times_->l1, core_->arrival(line));
+      return std::max(at + times_->l1, core_->arrival_if_coming(line));
     case kL2:
-      return std::max(at + times_->l2, core_->arrival(line));
+      return std::max(at + times_->l2, core_->arrival_if_coming(line));
     case kLlc:
       return at + times_->llc;
     default: {

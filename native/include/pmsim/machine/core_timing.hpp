@@ -69,6 +69,12 @@ class CoreTiming {
     const Fill& fill = in_flight_[line % in_flight_.size()];
     return fill.line == line ? fill.arrives : 0;
   }
+  /// The same for a hit that does not stem from a prefetch. The L1 may hold a line that the L2 has lost and
+  /// that the prefetcher wants to bring back: whether it does, or drops it, is nothing to whoever hits the L1.
+  [[nodiscard]] Picoseconds arrival_if_coming(std::uint64_t line) const noexcept {
+    const Picoseconds arrives = arrival(line);
+    return arrives == kNever ? 0 : arrives;
+  }
 
  private:
   struct Fill {
