@@ -155,11 +155,12 @@ class Result:
 
     def _frame(self, metrics: Sequence[Metrics | None]) -> pd.DataFrame:
         names = [metric.name for metric in self._metrics]
+        kind = find_kind(self.scenario.kind)
         rows = []
-        for point, values in zip(self._points, metrics, strict=True):
-            if values is not None:
+        for point, finished in zip(self._points, metrics, strict=True):
+            own = {"seed": point.seed, "configuration": point.configuration}
+            for values in kind.rows(finished) if finished is not None else []:
                 chosen = {name: values[name] for name in names if name in values}
-                own = {"seed": point.seed, "configuration": point.configuration}
                 rows.append({**point.columns, **chosen, **own})
         return pd.DataFrame(rows)
 

@@ -14,6 +14,21 @@ COMMON = {"simulated_ops", "out_of_range_count"}
 AMPLIFICATION = {"read_amplification", "write_amplification"}
 BLOCK = {"ops_per_s", "barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"}
 PLATFORM = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+ENGINE = {
+    *("engine", "cache_line_grained", "mini_pages", "pointer_swizzling", "leaf_layout", "admission_entries"),
+    *("migration_dr", "migration_dw", "migration_nr", "migration_nw", "page_size", "workload", "data_size"),
+    *("warehouses", "update_percent", "scan_length", "scan_hint", "zipf", "fill_factor", "dram_capacity"),
+    *("pmem_capacity", "ssd_capacity", "log_device", "log_algorithm", "log_layout", "log_size", "cpu_cycles"),
+    *("threads", "scale", "scale_caches", "warmup", "operations"),
+}
+PER_TX = {
+    *("page_fixes", "page_table_lookups", "swizzled_fixes", "dram_misses", "lines_pmem_to_dram"),
+    *("pages_pmem_to_dram", "pages_ssd_to_dram", "lines_dram_to_pmem", "pages_dram_to_pmem", "pages_admitted"),
+    *("pages_denied", "pages_to_ssd", "evictions_dram", "evictions_pmem", "mini_pages", "promotions"),
+    *("swizzles", "unswizzles", "log_bytes", "checkpoints", "pmem_lines_read", "pmem_lines_written"),
+    *("ssd_reads", "ssd_writes"),
+}
+WEAR = {"writes", "lines", "maximum", "p50", "p90", "p99", "p999"}
 #: Kind: parameters and metrics as they are documented.
 DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
     "bandwidth": (
@@ -73,7 +88,21 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"cpu_cycles"},
         {"log_bytes_per_entry"} | BLOCK | LATENCIES,
     ),
+    "oltp": (
+        ENGINE | {"wear", "rows", "check"},
+        {"transactions_per_s", "transactions_per_s_low", "transactions_per_s_high", "fits", "dram_hit_ratio"}
+        | {"table_rows", "rolled_back_ratio", "warmup_transactions", "steady"}
+        | {f"{name}_per_tx" for name in PER_TX}
+        | {f"wear_{name}" for name in WEAR}
+        | LATENCIES,
+    ),
+    "restart": (
+        ENGINE | {"end", "windows"},
+        {"time_ms", "transactions_per_s", "recovery_ms", "time_to_peak_ms", "peak_transactions_per_s", "fits"}
+        | LATENCIES,
+    ),
 }
+SMALL_ENGINE = {"engine": "main-memory", "data_size": "64 MiB", "operations": 400, "warmup": 400}
 QUICK: dict[str, dict[str, Any]] = {
     "page-flush": {"pages": 64},
     "mixed": {
@@ -81,6 +110,8 @@ QUICK: dict[str, dict[str, Any]] = {
         "region_size": "64 MiB",
     },
     "log": {},
+    "oltp": SMALL_ENGINE,
+    "restart": SMALL_ENGINE | {"engine": "nvm-direct"},
 }
 
 

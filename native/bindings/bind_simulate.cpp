@@ -44,6 +44,7 @@ py::dict to_dict(const machine::LaneResult& result) {
   }
   py::dict counters;
   result.counters.for_each([&](std::string_view name, std::int64_t value) { counters[py::str(name)] = value; });
+  row["started_ps"] = result.started;
   row["elapsed_ps"] = result.elapsed;
   row["operations"] = operations;
   row["user_bytes"] = user_bytes;
@@ -51,6 +52,7 @@ py::dict to_dict(const machine::LaneResult& result) {
   row["latency"] = latency_row(latency);
   row["counters"] = counters;
   row["groups"] = groups;
+  row["batch_ends_ps"] = result.batch_ends;
   return row;
 }
 
@@ -77,6 +79,7 @@ std::vector<py::dict> simulate(const std::string& name, const std::vector<Platfo
                                                          .group_of_thread = workload->groups(),
                                                          .seed = seed,
                                                          .pmem_footprint = workload->pmem_footprint(),
+                                                         .batches = workload->batches(),
                                                          .poll = check_signals});
     facts = workload->facts();
   }
@@ -103,8 +106,8 @@ void bind_simulate(py::module_& module) {
   module.def(
       "simulate", &simulate, py::arg("workload"), py::arg("platforms"), py::arg("parameters"), py::arg("seed"),
       "Executes a workload once and times it on every platform (values in base units). One dictionary per "
-      "platform: elapsed_ps, operations, user_bytes, micro_ops, latency, counters, groups, facts. Raises "
-      "ConfigError.");
+      "platform: started_ps, elapsed_ps, batch_ends_ps, operations, user_bytes, micro_ops, latency, counters, "
+      "groups, facts. Raises ConfigError.");
 }
 
 }  // namespace pmsim::bindings

@@ -202,6 +202,58 @@ TEST(SimMemory, BlocksMoveBetweenTheDeviceAndMemory) {
             std::string::npos);
 }
 
+TEST(SimMemory, WearOfARegionIsListedLineByLineAndCountsFromZeroAfterAReset) {
+  SimMemory memory({.wear = true});
+  const Address one = memory.allocate(Medium::kPmem, 4096);
+  const Address other = memory.allocate(Medium::kPmem, 4096);
+  const auto persist = [&](Address address) {
+    memory.store<std::uint64_t>(address, 1);
+    memory.flush(address, 8);
+  };
+  persist(one);
+  persist(one + 640);
+  persist(one + 640);
+  persist(other);
+  EXPECT_EQ(memory.line_writes(one), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(memory.line_writes(other), (std::vector<std::uint32_t>{1}));
+  memory.store<std::uint64_t>(one, 2);  // modified before the reset, written back after it
+  memory.reset_wear();
+  EXPECT_TRUE(memory.line_writes(one).empty());
+  EXPECT_EQ(memory.wear().blocks.writes, 0U);
+  memory.flush(one, 8);
+  EXPECT_EQ(memory.line_writes(one), (std::vector<std::uint32_t>{1}));
+  EXPECT_THROW(static_cast<void>(SimMemory().line_writes(one)), ConfigError);
+}
+
+TEST(SimMemory, LosingDramKeepsPmemAndTheBlockDevice) {
+  SimMemory memory;
+  const Address dram = memory.allocate(Medium::kDram, 4096);
+  const Address pmem = memory.allocate(Medium::kPmem, 4096);
+  const Address block = memory.allocate(Medium::kBlock, 4096);
+  memory.store<std::uint64_t>(dram, 7);
+  memory.store<std::uint64_t>(pmem, 8);
+  memory.block_write(block, dram, 512);
+  memory.lose_dram();
+  EXPECT_EQ(memory.load<std::uint64_t>(dram), 0U);
+  EXPECT_EQ(memory.load<std::uint64_t>(pmem), 8U);
+  memory.block_read(block, dram, 512);
+  EXPECT_EQ(memory.load<std::uint64_t>(dram), 7U);
+}
+
+TEST(SimMemory, ABlockDeviceMayLiveInATemporaryFile) {
+  SimMemory memory({.block_in_file = true});
+  const Address dram = memory.allocate(Medium::kDram, 4096);
+  const Address block = memory.allocate(Medium::kBlock, std::uint64_t{1} << 36);  // sparse: nothing is taken
+  const Address far = block + (std::uint64_t{1} << 35);
+  memory.store<std::uint64_t>(dram, 7);
+  memory.block_write(far, dram, 512);
+  memory.store<std::uint64_t>(dram, 0);
+  memory.block_read(block, dram, 512);
+  EXPECT_EQ(memory.load<std::uint64_t>(dram), 0U);
+  memory.block_read(far, dram, 512);
+  EXPECT_EQ(memory.load<std::uint64_t>(dram), 7U);
+}
+
 TEST(SimMemory, WearCountsWriteBacksOfModifiedLinesAndMergesRunsInABlock) {
   SimMemory memory({.wear = true});
   const Address base = memory.allocate(Medium::kPmem, 4096);

@@ -12,9 +12,11 @@ from pmsim.kinds.interleave import Interleave
 from pmsim.kinds.latency import Latency
 from pmsim.kinds.log import Log
 from pmsim.kinds.mixed import Mixed
+from pmsim.kinds.oltp import Oltp
 from pmsim.kinds.operations import Operations
 from pmsim.kinds.page_flush import PageFlush
 from pmsim.kinds.persist import Persist
+from pmsim.kinds.restart import Restart
 
 _ALL: tuple[Kind[Any], ...] = (
     *(Bandwidth(), Latency(), Persist(), Operations(), Mixed(), Block()),
@@ -22,6 +24,8 @@ _ALL: tuple[Kind[Any], ...] = (
     Log(),
     PageFlush(),
     Interleave(),
+    Oltp(),
+    Restart(),
 )
 
 KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in _ALL}

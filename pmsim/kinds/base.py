@@ -96,6 +96,10 @@ class Kind(ABC, Generic[P]):
         dict : every metric of `metric_list`, and the counters as ``counter.NAME``.
         """
 
+    def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
+        """Return the rows of a finished point, by default one; a curve over time has many."""
+        return [dict(metrics)]
+
     def columns(self, machine: Platform, parameters: P) -> dict[str, Scalar]:
         """Return the parameter columns of a row: plain values in base units, defaults resolved."""
         del machine

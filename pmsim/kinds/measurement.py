@@ -93,6 +93,9 @@ class Measurement:
     pmem_block_bytes: int
     #: What the workload says about its data structures; empty for a replayed trace.
     facts: Mapping[str, float]
+    #: When the measured part began, and how long after that each of its batches ended [ps].
+    started_ps: int = 0
+    batch_ends_ps: tuple[int, ...] = ()
 
     def common(self) -> dict[str, int | float]:
         """Return the metrics that every kind has, and the counters."""
@@ -133,6 +136,8 @@ def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
         counters={str(name): int(value) for name, value in result["counters"].items()},
         pmem_block_bytes=machine.value("pmem", "block_size"),
         facts={str(name): float(value) for name, value in result.get("facts", {}).items()},
+        started_ps=_integer(result["started_ps"]),
+        batch_ends_ps=tuple(_integer(end) for end in result["batch_ends_ps"]),
     )
 
 

@@ -53,6 +53,16 @@ struct Measurement {
   std::int64_t micro_ops_after = 0;
   std::vector<std::int64_t> operations_before;
   std::vector<std::int64_t> bytes_before;
+  std::vector<Picoseconds> batch_ends;
+
+  /// Operations to run before it has to be looked at again.
+  [[nodiscard]] std::int64_t goal(const SimulateOptions& options) const {
+    const RunLength& length = options.length;
+    if (!measuring)
+      return length.warmup_operations;
+    const auto batch = static_cast<std::int64_t>(batch_ends.size()) + 1;
+    return length.warmup_operations + length.measured_operations * batch / options.batches;
+  }
 
   void start(const SharedFeed& feed, const Hierarchy& hierarchy) {
     measuring = true;
@@ -81,7 +91,9 @@ struct Measurement {
         ended = std::max(ended, thread.now());
       }
     }
+    result.started = started;
     result.elapsed = ended - started;
+    result.batch_ends = batch_ends;
     result.micro_ops = micro_ops_after - micro_ops_before;
     const Counters timing = lane->counters().since(counters_before);
     const Counters tags = hierarchy_after.since(hierarchy_before);
@@ -107,6 +119,7 @@ struct Measurement {
 std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
                                  std::span<const PlatformParams> platforms, const SimulateOptions& options) {
   ensure(!platforms.empty() && threads > 0, "simulate() without a platform or a thread");
+  ensure(options.batches > 0, "simulate() with no batch");
   for (const PlatformParams& platform : platforms) {
     validate(platform);
     const std::int64_t hardware_threads = platform.core.cores * platform.core.threads_per_core;
@@ -127,14 +140,13 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
       lanes[index].start(feed, hierarchy);
     }
   }
-  const std::int64_t total = options.length.warmup_operations + options.length.measured_operations;
   for (bool running = true; running;) {
     running = false;
     for (Measurement& measured : lanes) {
       if (measured.done) {
         continue;
       }
-      const std::int64_t goal = measured.measuring ? total : options.length.warmup_operations;
+      const std::int64_t goal = measured.goal(options);
       const bool more = measured.lane->run(goal, kTimedOpsPerSlice);
       if (!more && !measured.measuring && measured.lane->operations() >= goal) {
         measured.start(feed, hierarchy);
@@ -142,7 +154,13 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
         if (!measured.measuring) {
           measured.start(feed, hierarchy);
         }
-        measured.stop(feed, hierarchy);
+        const bool reached = measured.lane->operations() >= goal;
+        if (reached) {
+          measured.batch_ends.push_back(measured.lane->now() - measured.started);
+        }
+        if (!reached || measured.batch_ends.size() == options.batches) {
+          measured.stop(feed, hierarchy);
+        }
       }
       running = running || !measured.done;
     }

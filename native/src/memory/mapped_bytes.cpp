@@ -1,8 +1,11 @@
 #include "pmsim/memory/mapped_bytes.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -24,6 +27,31 @@ MappedBytes::MappedBytes(std::uint64_t bytes) : bytes_(bytes) {
   ::madvise(mapped, bytes, MADV_NOHUGEPAGE);  // advice only: kernels without huge pages refuse it and need none
 #endif
   data_ = static_cast<std::byte*>(mapped);
+}
+
+MappedBytes MappedBytes::in_file(std::uint64_t bytes) {
+  if (bytes == 0)
+    return {};
+  const char* folder = std::getenv("TMPDIR");
+  std::string path = std::string(folder != nullptr && *folder != '\0' ? folder : "/var/tmp") + "/pmsim-XXXXXX";
+  const int file = ::mkostemp(path.data(), O_CLOEXEC);
+  void* mapped = MAP_FAILED;
+  if (file >= 0) {
+    ::unlink(path.c_str());  // it lives as long as its mapping
+    if (::ftruncate(file, static_cast<off_t>(bytes)) == 0)
+      mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  }
+  const int error = errno;
+  if (file >= 0)
+    ::close(file);
+  if (mapped == MAP_FAILED) {
+    throw ConfigError("no temporary file of " + std::to_string(bytes) + " bytes (" + path + ": " +
+                      std::strerror(error) + "); set TMPDIR to a folder with space");
+  }
+  MappedBytes result;
+  result.data_ = static_cast<std::byte*>(mapped);
+  result.bytes_ = bytes;
+  return result;
 }
 
 MappedBytes::~MappedBytes() {

@@ -35,7 +35,9 @@ SimMemory::Region& SimMemory::add_region(Address base, std::uint64_t bytes, Back
   region->index = all_.size();
   if (backing == Backing::kBytes) {
     // Whole lines: the tracker copies the line of a store even when the region ends inside it.
-    region->data = MappedBytes((bytes + kLineMask) & ~kLineMask);
+    const std::uint64_t whole_lines = (bytes + kLineMask) & ~kLineMask;
+    const bool in_file = options_.block_in_file && medium_of(base) == Medium::kBlock;
+    region->data = in_file ? MappedBytes::in_file(whole_lines) : MappedBytes(whole_lines);
     region->written = MappedBytes(bytes / kPageBytes / 8 + 1);
     region->persistent = durability_.has_value() && medium_of(base) != Medium::kDram;
   }
@@ -311,6 +313,35 @@ WearSummary SimMemory::wear() const {
       region->wear->add_to(summary);
   }
   return summary;
+}
+
+std::vector<std::uint32_t> SimMemory::line_writes(Address base) const {
+  const Region* region = region_if(base, 1);
+  if (region == nullptr || !region->wear)
+    throw ConfigError("wear is not counted there; create the memory with wear = true");
+  std::vector<std::uint32_t> counts;
+  region->wear->append_line_writes(counts);
+  return counts;
+}
+
+void SimMemory::reset_wear() {
+  for (const auto& region : all_) {
+    if (region->wear)
+      region->wear->reset();
+  }
+}
+
+void SimMemory::lose_dram() {
+  for (const auto& region : all_) {
+    if (medium_of(region->base) != Medium::kDram || region->backing == Backing::kNone)
+      continue;
+    if (region->backing == Backing::kBytes) {
+      region->data = MappedBytes(region->data.size());
+      region->written = MappedBytes(region->written.size());
+      region->written_pages = 0;
+    }
+    region->sparse = {};
+  }
 }
 
 void SimMemory::peek(Address address, std::span<std::byte> into) const {

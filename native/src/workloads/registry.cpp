@@ -21,6 +21,8 @@ constexpr std::array kKinds{
     WorkloadKind{"in-place", make_in_place},
     WorkloadKind{"log", make_log},
     WorkloadKind{"page-flush", make_page_flush},
+    WorkloadKind{"oltp", make_oltp},
+    WorkloadKind{"restart", make_restart},
 };
 
 }  // namespace

@@ -27,8 +27,8 @@ class MemoryStore {
   MemoryStore(M& memory, const EngineOptions& options)
       : page_bytes_(options.page_bytes), pages_(options.dram_bytes / options.page_bytes) {
     if (pages_ < 2) {
-      throw ConfigError("engine " + options.engine + ": dram_bytes = " + std::to_string(options.dram_bytes) +
-                        ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes");
+      throw CapacityError("engine " + options.engine + ": dram_bytes = " + std::to_string(options.dram_bytes) +
+                          ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes");
     }
     place_.dram = memory.allocate(memory::Medium::kDram, pages_ * page_bytes_,
                                   {.name = "pages", .alignment = page_bytes_});
@@ -151,8 +151,8 @@ class MemoryStore {
   [[nodiscard]] Address address(PageId id) const noexcept { return place_.dram + id * page_bytes_; }
   void take_new() {
     if (live_.size() == pages_) {
-      throw ConfigError("the data do not fit into dram_bytes = " + std::to_string(pages_ * page_bytes_) +
-                        "; raise it");
+      throw CapacityError("the data do not fit into dram_bytes = " + std::to_string(pages_ * page_bytes_) +
+                          "; raise it");
     }
     live_.push_back(true);
   }

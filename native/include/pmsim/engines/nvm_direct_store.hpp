@@ -240,8 +240,8 @@ class NvmDirectStore {
         capacity_(options.pmem_bytes / options.page_bytes),
         log_bytes_(options.log_bytes / memory::kLineBytes * memory::kLineBytes) {
     if (capacity_ < 2)
-      throw ConfigError("engine nvm-direct: pmem_bytes = " + std::to_string(options.pmem_bytes) +
-                        ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes");
+      throw CapacityError("engine nvm-direct: pmem_bytes = " + std::to_string(options.pmem_bytes) +
+                          ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes");
     if (log_bytes_ < 4 * std::uint64_t{page_bytes_})
       throw ConfigError("engine nvm-direct: log_bytes = " + std::to_string(options.log_bytes) +
                         ": at least four pages, for the images of a split");

@@ -28,10 +28,13 @@ struct GroupResult {
 
 /// What one lane has measured.
 struct LaneResult {
+  Picoseconds started = 0;  ///< when the measured part began: what the warm-up took
   Picoseconds elapsed = 0;
   std::int64_t micro_ops = 0;
   Counters counters;
   std::vector<GroupResult> groups;
+  /// When each batch of the measured part ended, counted from its start.
+  std::vector<Picoseconds> batch_ends;
 };
 
 struct SimulateOptions {
@@ -39,6 +42,9 @@ struct SimulateOptions {
   std::vector<std::uint32_t> group_of_thread;  ///< empty: all threads are one group
   std::uint64_t seed = 0;
   std::uint64_t pmem_footprint = 0;
+  /// Parts of equally many operations into which the measured part is cut, for confidence intervals and curves
+  /// over time.
+  std::uint32_t batches = 1;
   std::function<void()> poll;  ///< called several times per second of real time; may throw to stop
 };
 

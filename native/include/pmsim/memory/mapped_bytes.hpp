@@ -14,6 +14,10 @@ class MappedBytes {
   MappedBytes() = default;
   /// Throws ConfigError when the host refuses the address space.
   explicit MappedBytes(std::uint64_t bytes);
+  /// The same in a sparse file without a name, in $TMPDIR or else /var/tmp: what is not in use leaves the
+  /// host's memory for that file. For what is large and seldom touched, such as a simulated SSD. Throws
+  /// ConfigError where no such file can be made.
+  [[nodiscard]] static MappedBytes in_file(std::uint64_t bytes);
   MappedBytes(MappedBytes&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   MappedBytes& operator=(MappedBytes&& other) noexcept {

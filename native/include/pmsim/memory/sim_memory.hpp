@@ -27,6 +27,7 @@ struct SimOptions {
   Capacities capacities{};
   Persistence persistence = Persistence::kUntracked;  ///< of pmem and block regions with kBytes
   bool wear = false;                                  ///< count writes per line and block of pmem regions
+  bool block_in_file = false;  ///< block regions are temporary files instead of the host's memory
 };
 
 /// Simulated memory: real bytes in a sparse address space, and one micro-operation per line touched.
@@ -146,6 +147,13 @@ class SimMemory {
 
   /// Throws ConfigError when wear is not counted.
   [[nodiscard]] WearSummary wear() const;
+  /// Write counts of those lines of the region at `base` that have been written, in the order of addresses.
+  [[nodiscard]] std::vector<std::uint32_t> line_writes(Address base) const;
+  void reset_wear();
+
+  /// A power failure that happens to find every line written back: dram is zero, pmem and block devices keep
+  /// their bytes. One of the states that a crash may leave, for timing a restart; crash() has them all.
+  void lose_dram();
 
   /// Reads without leaving a trace, for checks.
   void peek(Address address, std::span<std::byte> into) const;

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <vector>
 
 #include "pmsim/memory/mapped_bytes.hpp"
 #include "pmsim/memory/memory.hpp"
@@ -62,22 +63,44 @@ class WearMap {
   void stream(Address address) noexcept { write_back(line(address), address); }
 
   void add_to(WearSummary& summary) const noexcept {
+    for_each_touched([&](std::uint64_t index) {
+      const std::uint32_t entry = lines_.as<std::uint32_t>()[index];
+      summary.lines.add(entry >> 1);
+      summary.modified_lines += entry & 1;
+      if (index % kLinesPerBlock == 0)
+        summary.blocks.add(blocks_.as<std::uint32_t>()[index / kLinesPerBlock]);
+    });
+  }
+
+  /// Appends the write count of every line that has been written, in the order of addresses.
+  void append_line_writes(std::vector<std::uint32_t>& counts) const {
+    for_each_touched([&](std::uint64_t index) {
+      if (const std::uint32_t writes = lines_.as<std::uint32_t>()[index] >> 1; writes != 0)
+        counts.push_back(writes);
+    });
+  }
+
+  /// Counts from zero again; what is modified stays so.
+  void reset() noexcept {
+    for_each_touched([&](std::uint64_t index) {
+      lines_.as<std::uint32_t>()[index] &= 1;
+      blocks_.as<std::uint32_t>()[index / kLinesPerBlock] = 0;
+    });
+  }
+
+ private:
+  template <typename Visit>
+  void for_each_touched(Visit&& visit) const {
     const auto* touched = touched_.as<std::uint8_t>();
     for (std::uint64_t group = 0; group * kLinesPerGroup < line_count_; ++group) {
       if ((touched[group / 8] >> (group % 8) & 1) == 0)
         continue;
       const std::uint64_t end = std::min((group + 1) * kLinesPerGroup, line_count_);
-      for (std::uint64_t index = group * kLinesPerGroup; index < end; ++index) {
-        const std::uint32_t entry = lines_.as<std::uint32_t>()[index];
-        summary.lines.add(entry >> 1);
-        summary.modified_lines += entry & 1;
-        if (index % kLinesPerBlock == 0)
-          summary.blocks.add(blocks_.as<std::uint32_t>()[index / kLinesPerBlock]);
-      }
+      for (std::uint64_t index = group * kLinesPerGroup; index < end; ++index)
+        visit(index);
     }
   }
 
- private:
   static constexpr std::uint64_t kLinesPerGroup =
       64;  ///< of one bit in touched_, so that a summary skips the rest
   static constexpr std::uint64_t kLinesPerBlock = kBlockBytes / kLineBytes;

@@ -46,5 +46,9 @@ std::unique_ptr<Workload> make_in_place(Parameters& parameters, const machine::P
                                         std::uint64_t seed);
 std::unique_ptr<Workload> make_log(Parameters& parameters, const machine::PlatformParams& platform,
                                    std::uint64_t seed);
+std::unique_ptr<Workload> make_oltp(Parameters& parameters, const machine::PlatformParams& platform,
+                                    std::uint64_t seed);
+std::unique_ptr<Workload> make_restart(Parameters& parameters, const machine::PlatformParams& platform,
+                                       std::uint64_t seed);
 
 }  // namespace pmsim::workloads

@@ -18,6 +18,8 @@ class Workload : public memory::Source {
  public:
   [[nodiscard]] virtual std::uint32_t threads() const = 0;
   [[nodiscard]] virtual machine::RunLength length() const = 0;
+  /// Parts of equally many operations whose ends are noted (SimulateOptions::batches).
+  [[nodiscard]] virtual std::uint32_t batches() const { return 1; }
   /// Group of each thread; empty: one group.
   [[nodiscard]] virtual std::vector<std::uint32_t> groups() const { return {}; }
   /// Numbers about its data structures that no counter of the machine sees, by name; asked for after the run.

@@ -88,10 +88,11 @@ struct BufferConfig {
     if (home == Home::kPmem && pmem_cache)
       throw ConfigError("pmem_cache: a PMem that is home to all pages caches none");
     if (home_pages() == 0)
-      throw ConfigError(home == Home::kPmem ? "pmem_bytes: the engine keeps its pages on PMem; give it some"
-                                            : "ssd_bytes: the engine keeps its pages on the SSD; give it some");
+      throw CapacityError(home == Home::kPmem
+                              ? "pmem_bytes: the engine keeps its pages on PMem; give it some"
+                              : "ssd_bytes: the engine keeps its pages on the SSD; give it some");
     if (pmem_cache && pmem_frames() == 0)
-      throw ConfigError("pmem_bytes: the engine caches pages on PMem; give it room for at least one page");
+      throw CapacityError("pmem_bytes: the engine caches pages on PMem; give it room for at least one page");
     for (const double chance : migration) {
       if (!(chance >= 0 && chance <= 1))
         throw ConfigError("migration: Dr, Dw, Nr and Nw are probabilities, from 0 to 1");

@@ -30,9 +30,9 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
   constexpr std::uint64_t kLine = kLineBytes;
   const std::uint64_t slots = config_.dram_bytes / layout_.bytes();
   if (slots < kMinimumSlots)
-    throw ConfigError("dram_bytes: holds " + std::to_string(slots) + " pages of " +
-                      std::to_string(layout_.bytes()) + " bytes with their headers; give it room for " +
-                      std::to_string(kMinimumSlots));
+    throw CapacityError("dram_bytes: holds " + std::to_string(slots) + " pages of " +
+                        std::to_string(layout_.bytes()) + " bytes with their headers; give it room for " +
+                        std::to_string(kMinimumSlots));
   const std::uint64_t frames = config_.pmem_cache ? config_.pmem_frames() : 0;
   const std::uint64_t in_dram =
       slots * (config_.mini_pages && frames == 0 ? DramPool(0, slots, config_.page_bytes).minis_per_slab() : 1);

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pmsim/workloads/oltp/table_size.hpp"
+#include "pmsim/workloads/oltp/tpcc/tpcc.hpp"
+#include "pmsim/workloads/oltp/transactions.hpp"
+#include "pmsim/workloads/oltp/uniform8.hpp"
+#include "pmsim/workloads/oltp/ycsb.hpp"
+
+namespace pmsim::workloads::oltp {
+
+/// The benchmarks by the names of the parameter `workload`.
+inline constexpr std::array<std::string_view, 11> kWorkloads{"ycsb-ro", "ycsb-rw", "ycsb-scan", "ycsb-a",
+                                                             "ycsb-b",  "ycsb-c",  "ycsb-d",    "ycsb-e",
+                                                             "ycsb-f",  "lookup8", "tpcc"};
+
+struct WorkloadOptions {
+  std::string workload = "ycsb-ro";
+  std::uint64_t data_bytes = 0;      ///< of the loaded B+-tree; not of tpcc
+  std::uint32_t warehouses = 1;      ///< of tpcc
+  std::uint32_t update_percent = 0;  ///< of ycsb-rw
+  std::uint32_t scan_length = 100;   ///< of ycsb-scan, at most; 0: the whole table
+  bool scan_hint = false;            ///< scans ask for whole pages (section 5.4.2)
+  double zipf = 1;
+  std::uint32_t page_bytes = 16384;
+  double fill = 0.66;
+  std::uint64_t seed = 1;
+};
+
+template <memory::Memory M>
+[[nodiscard]] std::unique_ptr<Transactions<M>> make_transactions(const WorkloadOptions& options) {
+  if (options.workload == "tpcc") {
+    return std::make_unique<tpcc::Tpcc<M>>(tpcc::Cardinalities{.warehouses = options.warehouses}, options.seed);
+  }
+  if (options.workload == "lookup8") {
+    return std::make_unique<Uniform8<M>>(
+        Uniform8Options{.rows = rows_of_size(options.data_bytes, options.page_bytes, 8, 8, options.fill),
+                        .zipf = options.zipf,
+                        .seed = options.seed});
+  }
+  YcsbOptions ycsb{.rows = rows_of_size(options.data_bytes, options.page_bytes, 4, kYcsbRowBytes, options.fill),
+                   .mix = {},
+                   .zipf = options.zipf,
+                   .seed = options.seed};
+  if (options.workload == "ycsb-rw") {
+    ycsb.mix.updates = options.update_percent;
+  } else if (options.workload == "ycsb-scan") {
+    ycsb.mix.scans = 100;
+    ycsb.full_scan = options.scan_length == 0;
+  } else if (options.workload != "ycsb-ro") {
+    ycsb.mix = ycsb_mix(std::string_view(options.workload).substr(std::string_view("ycsb-").size()));
+  }
+  if (options.scan_length != 0)
+    ycsb.scan_length = options.scan_length;
+  ycsb.scan_mode = options.scan_hint ? engines::ScanMode::kFullPages : engines::ScanMode::kGrained;
+  return std::make_unique<Ycsb<M>>(ycsb);
+}
+
+}  // namespace pmsim::workloads::oltp

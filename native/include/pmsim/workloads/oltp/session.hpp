@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pmsim/core/random.hpp"
+#include "pmsim/engines/engine.hpp"
+#include "pmsim/machine/params.hpp"
+#include "pmsim/memory/sim_memory.hpp"
+#include "pmsim/workloads/oltp/choice.hpp"
+#include "pmsim/workloads/parameters.hpp"
+
+namespace pmsim::workloads::oltp {
+
+/// A storage engine with a loaded database on simulated memory: what the workloads `oltp` and `restart` share.
+/// Everything in here runs detached, without taking time, unless the caller attaches a stream.
+class Session {
+ public:
+  using Memory = memory::SimMemory;
+  using Counters = std::map<std::string, double>;
+
+  /// Reads the parameters of engine and benchmark, creates both, and loads the tables. Throws CapacityError
+  /// where the engine cannot hold them.
+  Session(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
+
+  [[nodiscard]] std::uint32_t threads() const noexcept { return static_cast<std::uint32_t>(random_.size()); }
+  /// Runs one transaction of a thread.
+  Outcome transaction(std::uint32_t thread) {
+    return transactions_->transaction(memory_, *engine_, random_[thread]);
+  }
+  /// Runs up to `limit` transactions, threads in turn, until the engine is steady (SteadyState). Returns how
+  /// many, and whether it became steady.
+  struct WarmUp {
+    std::uint64_t transactions = 0;
+    bool steady = false;
+  };
+  WarmUp warm_up(std::uint64_t limit);
+
+  /// Ends the engine, cleanly or as a power failure does, and forgets DRAM. Then only restart() may follow.
+  void stop(bool clean);
+  /// The engine's recovery. On the attached stream.
+  void restart();
+
+  /// What the benchmark says about its tables; empty: all is well.
+  [[nodiscard]] std::string check() { return transactions_->check(memory_, *engine_); }
+
+  [[nodiscard]] Memory& memory() noexcept { return memory_; }
+  [[nodiscard]] const engines::Engine<Memory>& engine() const noexcept { return *engine_; }
+  [[nodiscard]] std::uint64_t rows() const { return transactions_->rows(); }
+  [[nodiscard]] bool counts_wear() const noexcept { return counts_wear_; }
+  [[nodiscard]] std::uint64_t pmem_bytes() const;
+
+ private:
+  [[nodiscard]] static memory::SimOptions memory_options(Parameters& parameters,
+                                                         const machine::PlatformParams& platform,
+                                                         bool& counts_wear);
+
+  bool counts_wear_ = false;
+  Memory memory_;
+  engines::EngineOptions engine_options_;
+  std::unique_ptr<engines::Engine<Memory>> engine_;
+  engines::EnginePlace place_;
+  std::unique_ptr<Transactions<Memory>> transactions_;
+  std::vector<Random> random_;  ///< of each thread
+};
+
+/// How the lines of the page region have been written, as facts with the prefix "wear_": lines written at least
+/// once, writes, the most of one line, quantiles over the lines written, and the writes of the line with rank
+/// 1, 2, 5, 10, 20, ... by writes.
+void add_wear_facts(std::vector<std::uint32_t> line_writes, std::map<std::string, double>& facts);
+
+}  // namespace pmsim::workloads::oltp

@@ -1,0 +1,102 @@
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "pmsim/workloads/oltp/session.hpp"
+#include "pmsim/workloads/registry.hpp"
+
+namespace pmsim::workloads {
+
+namespace {
+
+/// Transactions of an OLTP benchmark on a storage engine (van Renen et al. 2018, section 5): loaded and warmed
+/// up without time, warmed up with it for the caches of the CPU, then measured in batches. Virtual threads take
+/// turns between transactions.
+class Oltp final : public Workload {
+ public:
+  Oltp(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
+      : operations_(parameters.number("operations", 1, std::int64_t{1} << 40)),
+        batches_(static_cast<std::uint32_t>(parameters.number("batches", 1, 1 << 20))),
+        warmup_limit_(static_cast<std::uint64_t>(parameters.number("warmup", 0, std::int64_t{1} << 40))),
+        check_(parameters.number("check", 0, 1) != 0),
+        session_(parameters, platform, seed) {
+    warm_up_ = session_.warm_up(warmup_limit_);
+    // Small ones need as many transactions as fill the shared cache; no benchmark needs more than this.
+    timed_warmup_ = std::clamp<std::int64_t>(operations_ / 10, 100, 50'000);
+  }
+
+  [[nodiscard]] std::uint32_t threads() const override { return session_.threads(); }
+  [[nodiscard]] machine::RunLength length() const override { return {timed_warmup_, operations_}; }
+  [[nodiscard]] std::uint32_t batches() const override { return batches_; }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return session_.pmem_bytes(); }
+
+  [[nodiscard]] std::map<std::string, double> facts() const override { return facts_; }
+
+  void refill(std::uint32_t thread, memory::Stream& stream) override {
+    if (executed_ >= timed_warmup_ + operations_)
+      return;
+    session_.memory().attach(stream, thread);
+    // One thread cannot be overtaken: several transactions at once save a machine's trouble with batches.
+    const std::int64_t end = threads() == 1 ? executed_ + kBatch : executed_ + 1;
+    while (executed_ < std::min(end, timed_warmup_ + operations_)) {
+      if (executed_ == timed_warmup_)
+        begin_measurement();
+      stream.push(memory::OpKind::kOperationBegin, 0, 0);
+      const oltp::Outcome outcome = session_.transaction(thread);
+      stream.push(memory::OpKind::kOperationEnd, 0, outcome.user_bytes);
+      rolled_back_ += outcome.committed ? 0 : 1;
+      ++executed_;
+    }
+    session_.memory().detach();
+    if (executed_ == timed_warmup_ + operations_)
+      end_measurement();
+  }
+
+ private:
+  static constexpr std::int64_t kBatch = 8;
+
+  void begin_measurement() {
+    before_ = session_.engine().counters();
+    rolled_back_ = 0;
+    if (session_.counts_wear())
+      session_.memory().reset_wear();
+  }
+  void end_measurement() {
+    for (const auto& [name, value] : session_.engine().counters()) {
+      const auto before = before_.find(name);
+      facts_["engine." + name] = value - (before == before_.end() ? 0 : before->second);
+    }
+    facts_["rows"] = static_cast<double>(session_.rows());
+    facts_["rolled_back"] = static_cast<double>(rolled_back_);
+    facts_["warmup_transactions"] = static_cast<double>(warm_up_.transactions);
+    facts_["steady"] = warm_up_.steady ? 1 : 0;
+    if (const memory::Address pages = session_.engine().place().pmem; session_.counts_wear() && pages != 0)
+      oltp::add_wear_facts(session_.memory().line_writes(pages), facts_);
+    if (!check_)
+      return;
+    if (const std::string broken = session_.check(); !broken.empty())
+      throw SimulationError("pmsim bug: after the run, " + broken);
+  }
+
+  std::int64_t operations_;
+  std::uint32_t batches_;
+  std::uint64_t warmup_limit_;
+  bool check_;
+  oltp::Session session_;
+  oltp::Session::WarmUp warm_up_;
+  std::int64_t timed_warmup_ = 0;
+  std::int64_t executed_ = 0;
+  std::int64_t rolled_back_ = 0;
+  oltp::Session::Counters before_;
+  std::map<std::string, double> facts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> make_oltp(Parameters& parameters, const machine::PlatformParams& platform,
+                                    std::uint64_t seed) {
+  return std::make_unique<Oltp>(parameters, platform, seed);
+}
+
+}  // namespace pmsim::workloads

@@ -1,0 +1,261 @@
+"""Parameters of kinds that run a storage engine: the engine, its tiers, the benchmark, the scale."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, PlainValidator
+
+from pmsim.errors import ConfigError
+from pmsim.kinds.checks import check_region, check_threads
+from pmsim.kinds.types import (
+    LINE_BYTES,
+    Count,
+    CountOrZero,
+    KindParameters,
+    LineSize,
+    LineSizeOrZero,
+    Measures,
+    Threads,
+)
+from pmsim.messages import shown
+from pmsim.platforms import Platform
+from pmsim.units import Quantity, format_value, parse
+
+GIB = 2**30
+#: Data above this lie in a temporary file where they are on the SSD, instead of in memory [B].
+_FILE_FROM = 2 * GIB
+#: Of TPC-C: a loaded warehouse at a load factor of 0.66, for the choice of a file only [B].
+_WAREHOUSE = 110 * 10**6
+
+EngineName = Literal["main-memory", "nvm-direct", "basic-nvm-bm", "ssd-bm", "three-tier", "fptree", "spitfire"]
+WorkloadName = Literal[
+    "ycsb-ro",
+    "ycsb-rw",
+    "ycsb-scan",
+    "ycsb-a",
+    "ycsb-b",
+    "ycsb-c",
+    "ycsb-d",
+    "ycsb-e",
+    "ycsb-f",
+    "lookup8",
+    "tpcc",
+]
+
+
+def _scale(value: object) -> str:
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ValueError
+        scale = Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        raise ConfigError(f'{shown(value)} is not a scale; write "1/16", or 1 for full size') from None
+    if not 0 < scale <= 1:
+        raise ConfigError(f"{shown(value)} is no scale; choose one above 0 and at most 1")
+    return str(scale)
+
+
+def _number(low: float, high: float) -> Callable[[object], float]:
+    def validate(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise ConfigError(f"{shown(value)} is not a number from {low:g} to {high:g}; choose one")
+        return float(value)
+
+    return validate
+
+
+def _count_or_auto(least: int) -> Callable[[object], int | str]:
+    def validate(value: object) -> int | str:
+        if value == "auto":
+            return "auto"
+        count = parse(value, Quantity.COUNT)
+        if count < least:
+            raise ConfigError(f"{count} is too few; choose at least {least}, or write 'auto'")
+        return count
+
+    return validate
+
+
+def _length_or_table(value: object) -> int | str:
+    if value == "table":
+        return "table"
+    count = parse(value, Quantity.COUNT)
+    if not 1 <= count <= 2**30:
+        raise ConfigError(f"{count} is no length; choose 1 to 2^30, or write 'table'")
+    return count
+
+
+Probability = Annotated[float, BeforeValidator(_number(0, 1))]
+CountOrAuto = Annotated[int | Literal["auto"], PlainValidator(_count_or_auto(1)), Measures(Quantity.COUNT)]
+CountZeroOrAuto = Annotated[int | Literal["auto"], PlainValidator(_count_or_auto(0)), Measures(Quantity.COUNT)]
+ScanLength = Annotated[int | Literal["table"], PlainValidator(_length_or_table), Measures(Quantity.COUNT)]
+
+
+class EngineParameters(KindParameters):
+    """A storage engine with a benchmark. Sizes and warehouses are those of the full size; see ``scale``."""
+
+    engine: EngineName = Field("three-tier", description="how the tiers are used")
+    cache_line_grained: bool = Field(True, description="three-tier: load cache lines instead of whole pages")
+    mini_pages: bool = Field(True, description="three-tier: frames of 16 lines where little of a page is used")
+    pointer_swizzling: bool = Field(True, description="three-tier: parents point to their children's frames")
+    leaf_layout: Literal["sorted", "hash"] = Field("sorted", description="three-tier: layout of the leaves")
+    admission_entries: CountOrZero = Field(
+        0, description="three-tier: pages in the admission set; 0: a quarter of the PMem frames"
+    )
+    migration_dr: Probability = Field(1.0, description="spitfire: PMem to DRAM at a read")
+    migration_dw: Probability = Field(1.0, description="spitfire: PMem to DRAM at a write")
+    migration_nr: Probability = Field(1.0, description="spitfire: SSD to PMem at a read")
+    migration_nw: Probability = Field(1.0, description="spitfire: DRAM to PMem at an eviction")
+    page_size: LineSize = Field(16384, description="bytes of a page [B]")
+
+    workload: WorkloadName = Field("ycsb-ro", description="the benchmark")
+    data_size: LineSize = Field(10 * GIB, description="bytes of the loaded B+-tree, not of tpcc [B]")
+    warehouses: Count = Field(16, description="of tpcc; about 100 MB each")
+    update_percent: CountOrZero = Field(0, description="updates of ycsb-rw, the rest are lookups [%]")
+    scan_length: ScanLength = Field(100, description="of ycsb-scan and ycsb-e: rows at most, or 'table'")
+    scan_hint: bool = Field(False, description="scans tell the engine to load pages whole")
+    zipf: Annotated[float, BeforeValidator(_number(0, 100))] = Field(
+        1.0, description="skew of the keys of YCSB and lookup8 (exponent of Zipf's law); 0: uniform"
+    )
+    fill_factor: Annotated[float, BeforeValidator(_number(0.1, 1))] = Field(
+        0.66, description="part of each leaf that is used after loading"
+    )
+
+    dram_capacity: LineSizeOrZero = Field(2 * GIB, description="DRAM for pages [B]")
+    pmem_capacity: LineSizeOrZero = Field(10 * GIB, description="PMem for pages [B]")
+    ssd_capacity: LineSizeOrZero = Field(50 * GIB, description="SSD for pages [B]")
+    log_device: Literal["pmem", "ssd"] = Field("pmem", description="where the write-ahead log is")
+    log_algorithm: Literal["classic", "header", "header-dancing", "rawl", "poplog"] = Field(
+        "poplog", description="how an entry of the log becomes durable as a whole"
+    )
+    log_layout: Literal["naive", "padded", "dram-tail"] = Field("padded", description="as of kind log")
+    log_size: LineSize = Field(2**30, description="bytes of the log; a checkpoint is taken when it is full [B]")
+    cpu_cycles: CountOrZero = Field(
+        0, description="CPU cycles of an operation besides those of its instructions; a calibration"
+    )
+
+    threads: Threads = Field(1, description="virtual threads, which take turns between transactions")
+    scale: Annotated[str, PlainValidator(_scale)] = Field(
+        "1/16", description="data, capacities, the log and the caches of the CPU shrink together"
+    )
+    scale_caches: bool = Field(True, description="whether scale shrinks L2 and L3 of the CPU as well")
+    warmup: CountZeroOrAuto = Field(
+        "auto",
+        description="transactions of the warm-up, at most; auto: 20 million x scale, tpcc 1 million",
+    )
+    operations: CountOrAuto = Field(
+        "auto", description="transactions measured; auto: 10 million x scale, tpcc and scans fewer"
+    )
+
+    @property
+    def factor(self) -> Fraction:
+        """``scale`` as a number."""
+        return Fraction(self.scale)
+
+    def scaled(self, size: int) -> int:
+        """Return bytes at scale, in whole pages; what is not nothing stays at least one page."""
+        return max(int(size * self.factor) // self.page_size, 1 if size else 0) * self.page_size
+
+    @property
+    def simulated_operations(self) -> int:
+        """Transactions measured."""
+        if isinstance(self.operations, int):
+            return self.operations
+        if self.workload == "ycsb-scan":
+            return 8 if self.scan_length == "table" else max(200, int(500_000 * self.factor))
+        return max(200, int((500_000 if self.workload == "tpcc" else 10_000_000) * self.factor))
+
+    @property
+    def simulated_warmup(self) -> int:
+        """Transactions of the warm-up, at most."""
+        if isinstance(self.warmup, int):
+            return self.warmup
+        if self.workload == "ycsb-scan":
+            return 2 if self.scan_length == "table" else max(200, int(1_000_000 * self.factor))
+        return max(200, int((1_000_000 if self.workload == "tpcc" else 20_000_000) * self.factor))
+
+    @property
+    def simulated_warehouses(self) -> int:
+        """Warehouses at scale."""
+        return int(self.warehouses * self.factor)
+
+    def native(self) -> dict[str, int | str]:
+        """Return what the core wants to know of the engine and the benchmark, at scale."""
+        data = (
+            self.simulated_warehouses * _WAREHOUSE if self.workload == "tpcc" else self.scaled(self.data_size)
+        )
+        flags = ("cache_line_grained", "mini_pages", "pointer_swizzling", "scan_hint")
+        reals = ("migration_dr", "migration_dw", "migration_nr", "migration_nw", "zipf", "fill_factor")
+        same: tuple[str, ...] = (
+            "engine",
+            "leaf_layout",
+            "admission_entries",
+            "page_size",
+            "workload",
+            "update_percent",
+        )
+        same += ("log_device", "log_algorithm", "log_layout", "cpu_cycles", "threads")
+        sizes = ("dram_capacity", "pmem_capacity", "ssd_capacity", "data_size", "log_size")
+        return {
+            **{name: getattr(self, name) for name in same},
+            **{name: int(getattr(self, name)) for name in flags},
+            **{name: repr(getattr(self, name)) for name in reals},
+            **{name: self.scaled(getattr(self, name)) for name in sizes},
+            "warehouses": self.simulated_warehouses,
+            "scan_length": self.scan_length if isinstance(self.scan_length, int) else 0,
+            "ssd_in_file": int(data > _FILE_FROM),
+        }
+
+
+def scaled_machine(platform: Platform, parameters: EngineParameters) -> Platform:
+    """Return the platform with L2 and L3 at scale; an L2 is never smaller than its L1."""
+    if not parameters.scale_caches or parameters.factor == 1:
+        return platform
+    changes: dict[str, dict[str, int]] = {}
+    for section in ("l2", "llc"):
+        row = platform.value(section, "ways") * LINE_BYTES
+        size = max(int(platform.value(section, "size") * parameters.factor) // row * row, row)
+        if section == "l2":
+            size = max(size, platform.value("l1", "size"))
+        if size < platform.value(section, "size"):
+            changes[section] = {"size": size}
+    source = f"parameter of the scenario: scale {parameters.scale}"
+    return platform.with_values(changes, source=source) if changes else platform
+
+
+def check_engine(machine: Platform, parameters: EngineParameters) -> None:
+    """Refuse what machine or benchmark cannot be. Whether data fit an engine is for the engine to say."""
+    check_threads(machine, parameters.threads)
+    size = parameters.page_size
+    if size & (size - 1) or not 4096 <= size <= 65536:
+        raise ConfigError(f"page_size: {size} B; choose a power of two from 4 KiB to 64 KiB")
+    if parameters.update_percent > 100:
+        raise ConfigError(f"update_percent: {parameters.update_percent} % are too many; choose at most 100")
+    if parameters.workload == "tpcc" and (parameters.warehouses * parameters.factor).denominator != 1:
+        raise ConfigError(
+            f"warehouses: {parameters.warehouses} at scale {parameters.scale} are not a whole number; "
+            f"choose a multiple of {parameters.factor.denominator}, or another scale"
+        )
+    for memory in ("dram", "pmem"):
+        wanted = parameters.scaled(getattr(parameters, f"{memory}_capacity"))
+        if wanted:
+            check_region(machine, memory, wanted, f"{memory}_capacity")
+    wanted, available = parameters.scaled(parameters.ssd_capacity), machine.value("block", "capacity")
+    if wanted > available:
+        raise ConfigError(
+            f"ssd_capacity: {format_value(wanted, Quantity.SIZE)} do not fit the "
+            f"{format_value(available, Quantity.SIZE)} of the block device of platform '{machine.name}'; "
+            "choose at most that, or another device: "
+            f'platform = {{base = "{machine.name}", block_device = "..."}}'
+        )
+
+
+def gib_columns(parameters: EngineParameters) -> dict[str, float]:
+    """Return the sizes in GiB, for axes."""
+    return {
+        "data_gib": parameters.data_size / GIB,
+        "dram_gib": parameters.dram_capacity / GIB,
+        "pmem_gib": parameters.pmem_capacity / GIB,
+        "ssd_gib": parameters.ssd_capacity / GIB,
+    }

@@ -1,0 +1,204 @@
+"""Kind "oltp": YCSB and TPC-C on a storage engine over DRAM, persistent memory and SSD."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from pmsim.errors import CapacityError
+from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
+from pmsim.kinds.engine_options import EngineParameters, check_engine, gib_columns, scaled_machine
+from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure
+from pmsim.platforms import Platform
+
+#: Batches of the measured part, for the confidence interval.
+BATCHES = 20
+#: Student's t for 95 %, two-sided, by degrees of freedom from 1.
+_STUDENT = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
+)
+#: Metric per transaction: the engine's counter, and what it means.
+_PER_TRANSACTION = {
+    "page_fixes_per_tx": ("fixes", "pages fixed"),
+    "page_table_lookups_per_tx": ("page_table_lookups", "lookups in the page table"),
+    "swizzled_fixes_per_tx": ("swizzled_fixes", "pages fixed by a swizzled pointer"),
+    "dram_misses_per_tx": ("dram_misses", "pages fixed that were not in DRAM"),
+    "lines_pmem_to_dram_per_tx": ("lines_loaded", "cache lines loaded from PMem to DRAM"),
+    "pages_pmem_to_dram_per_tx": ("pages_loaded_pmem", "frames in DRAM made over pages on PMem"),
+    "pages_ssd_to_dram_per_tx": ("pages_loaded_ssd", "pages loaded from SSD"),
+    "lines_dram_to_pmem_per_tx": ("lines_written_back", "cache lines written back to pages on PMem"),
+    "pages_dram_to_pmem_per_tx": ("pages_written_pmem", "pages written back to PMem"),
+    "pages_admitted_per_tx": ("admissions", "pages admitted to PMem"),
+    "pages_denied_per_tx": ("denials", "pages denied admission to PMem"),
+    "pages_to_ssd_per_tx": ("pages_written_ssd", "pages written to SSD"),
+    "evictions_dram_per_tx": ("evictions_dram", "frames evicted from DRAM"),
+    "evictions_pmem_per_tx": ("evictions_pmem", "pages evicted from PMem"),
+    "mini_pages_per_tx": ("mini_allocated", "mini pages allocated"),
+    "promotions_per_tx": ("promotions", "mini pages promoted to full pages"),
+    "swizzles_per_tx": ("swizzles", "pointers swizzled"),
+    "unswizzles_per_tx": ("unswizzles", "pointers unswizzled"),
+    "log_bytes_per_tx": ("log_bytes", "bytes appended to the log"),
+    "checkpoints_per_tx": ("checkpoints", "checkpoints"),
+}
+_WEAR = {
+    "wear_writes": "line writes to pages on PMem",
+    "wear_lines": "lines of pages on PMem that were written",
+    "wear_maximum": "writes of the line that was written most",
+    "wear_p50": "median of the writes of a line that was written",
+    "wear_p90": "90th percentile of the writes of a line that was written",
+    "wear_p99": "99th percentile of the writes of a line that was written",
+    "wear_p999": "99.9th percentile of the writes of a line that was written",
+}
+_RANK = "wear_rank_"
+_RANK_COUNTER = COUNTER_PREFIX + _RANK
+
+
+class OltpParameters(EngineParameters):
+    """Parameters of kind "oltp"."""
+
+    wear: bool = Field(True, description="count the writes of every line of the pages on PMem")
+    rows: Literal["point", "wear"] = Field(
+        "point", description="rows of the result: one per point, or one per rank of the lines by their writes"
+    )
+    check: bool = Field(
+        False, description="check the tables after the run (TPC-C: consistency conditions 1 to 4)"
+    )
+
+
+class Oltp(Kind[OltpParameters]):
+    """Transactions on a storage engine (van Renen et al., Managing Non-Volatile Memory in Database Systems)."""
+
+    name = "oltp"
+    title = "Transactions on a storage engine"
+    default_metric = "transactions_per_s"
+    metrics = (
+        Metric("transactions_per_s", "1/s", "transactions per second"),
+        Metric("transactions_per_s_low", "1/s", "lower end of the 95 % confidence interval over batches"),
+        Metric("transactions_per_s_high", "1/s", "upper end of the 95 % confidence interval over batches"),
+        Metric("fits", "", "1: the engine holds the data; 0: it does not, and nothing was simulated"),
+        *LATENCY_METRICS,
+        Metric("dram_hit_ratio", "", "part of the page fixes that found the page in DRAM"),
+        *(Metric(name, "", f"{meaning} per transaction") for name, (_, meaning) in _PER_TRANSACTION.items()),
+        Metric("pmem_lines_read_per_tx", "", "cache lines read from PMem per transaction, log included"),
+        Metric("pmem_lines_written_per_tx", "", "cache lines written to PMem per transaction, log included"),
+        Metric("ssd_reads_per_tx", "", "read commands to the SSD per transaction"),
+        Metric("ssd_writes_per_tx", "", "write commands to the SSD per transaction"),
+        *(Metric(name, "", meaning) for name, meaning in _WEAR.items()),
+        Metric("table_rows", "", "rows loaded, over all tables"),
+        Metric("rolled_back_ratio", "", "part of the transactions that rolled back, as the benchmark asks for"),
+        Metric("warmup_transactions", "", "transactions of the warm-up"),
+        Metric("steady", "", "1: the warm-up ended because transfers between tiers had become steady"),
+        *COMMON_METRICS,
+    )
+    parameter_model = OltpParameters
+
+    def metric_list(self, parameters: OltpParameters) -> tuple[Metric, ...]:
+        """Add the columns of ``rows = "wear"``."""
+        ranks = (
+            Metric("wear_rank", "", "rank of a line by its writes"),
+            Metric("wear_rank_writes", "", "writes of the line"),
+        )
+        return (*self.metrics, *ranks) if parameters.rows == "wear" else self.metrics
+
+    def machine(self, platform: Platform, parameters: OltpParameters) -> Platform:
+        """Apply ``scale`` to the caches."""
+        return scaled_machine(platform, parameters)
+
+    def check(self, machine: Platform, parameters: OltpParameters) -> None:
+        """Refuse what the machine cannot hold; what the engine cannot hold is a point that does not fit."""
+        check_engine(machine, parameters)
+
+    def columns(self, machine: Platform, parameters: OltpParameters) -> dict[str, Scalar]:
+        """Add the sizes in GiB."""
+        return super().columns(machine, parameters) | gib_columns(parameters)
+
+    def run(self, machine: Platform, parameters: OltpParameters, seed: int) -> dict[str, int | float]:
+        """Load, warm up and measure."""
+        operations = parameters.simulated_operations
+        given = parameters.native() | {
+            "operations": operations,
+            "warmup": parameters.simulated_warmup,
+            "batches": min(BATCHES, operations),
+            "wear": int(parameters.wear),
+            "check": int(parameters.check),
+        }
+        try:
+            run = measure("oltp", machine, given, seed)
+        except CapacityError:
+            return self._does_not_fit(parameters)
+        return _metrics(run, parameters)
+
+    def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
+        """Return one row, or one per rank."""
+        ranks = {
+            int(name.removeprefix(_RANK_COUNTER)): name for name in metrics if name.startswith(_RANK_COUNTER)
+        }
+        if not ranks:
+            return [dict(metrics)]
+        rows = [
+            {**metrics, "wear_rank": rank, "wear_rank_writes": metrics[name]} for rank, name in ranks.items()
+        ]
+        return [row for row in rows if row["wear_rank_writes"]] or rows[:1]
+
+    def _does_not_fit(self, parameters: OltpParameters) -> dict[str, int | float]:
+        nothing: dict[str, int | float] = {metric.name: math.nan for metric in self.metric_list(parameters)}
+        return nothing | {"fits": 0, "simulated_ops": 0, "out_of_range_count": 0}
+
+
+def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | float]:
+    facts, count, transactions = run.facts, run.counters, run.total.operations
+    engine = {name: facts.get(f"engine.{name}", 0.0) for name, _ in _PER_TRANSACTION.values()}
+    hits, misses = facts.get("engine.dram_hits", 0.0), facts.get("engine.dram_misses", 0.0)
+    without_buffer = 1.0 if parameters.engine == "main-memory" else 0.0
+    low, high = confidence_interval(run.batch_ends_ps, transactions)
+    metrics: dict[str, int | float] = {
+        "transactions_per_s": run.total.operations_per_s,
+        "transactions_per_s_low": low,
+        "transactions_per_s_high": high,
+        "fits": 1,
+        "dram_hit_ratio": hits / (hits + misses) if hits + misses else without_buffer,
+        "pmem_lines_read_per_tx": count["pmem_read_lines"] / transactions,
+        "pmem_lines_written_per_tx": count["pmem_write_lines"] / transactions,
+        "ssd_reads_per_tx": count["block_reads"] / transactions,
+        "ssd_writes_per_tx": count["block_writes"] / transactions,
+        "table_rows": facts["rows"],
+        "rolled_back_ratio": facts["rolled_back"] / transactions,
+        "warmup_transactions": facts["warmup_transactions"],
+        "steady": facts["steady"],
+    }
+    metrics |= run.total.latency.metrics()
+    metrics |= {name: engine[counter] / transactions for name, (counter, _) in _PER_TRANSACTION.items()}
+    metrics |= {name: facts.get(name, 0.0 if parameters.wear else math.nan) for name in _WEAR}
+    if parameters.rows == "wear":
+        ranks = {COUNTER_PREFIX + name: value for name, value in facts.items() if name.startswith(_RANK)}
+        metrics |= ranks | {"wear_rank": 1, "wear_rank_writes": facts.get(f"{_RANK}1", 0.0)}
+    counters = {f"{COUNTER_PREFIX}{name}": value for name, value in facts.items() if name.startswith("engine.")}
+    return metrics | counters | run.common()
+
+
+def confidence_interval(batch_ends_ps: Sequence[int], operations: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval of the throughput from equally long batches.
+
+    Parameters
+    ----------
+    batch_ends_ps : sequence of int
+        When each batch ended, from the start of the first.
+    operations : int
+        Over all batches.
+
+    Returns
+    -------
+    low, high : float
+        Operations per second; not a number with fewer than two batches. Batches are taken as independent.
+    """
+    count = len(batch_ends_ps)
+    if count < 2:
+        return math.nan, math.nan
+    times = [end - start for start, end in zip((0, *batch_ends_ps), batch_ends_ps, strict=False)]
+    mean = sum(times) / count
+    deviation = math.sqrt(sum((time - mean) ** 2 for time in times) / (count - 1) / count)
+    reach = _STUDENT[min(count - 1, len(_STUDENT)) - 1] * deviation
+    per_batch = operations / count * 1e12
+    return per_batch / (mean + reach), per_batch / (mean - reach) if mean > reach else math.inf

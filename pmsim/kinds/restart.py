@@ -1,0 +1,140 @@
+"""Kind "restart": throughput over time after a storage engine has been restarted."""
+
+import bisect
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from pmsim.errors import CapacityError, ConfigError
+from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
+from pmsim.kinds.engine_options import EngineParameters, check_engine, gib_columns, scaled_machine
+from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
+from pmsim.kinds.types import Count
+from pmsim.platforms import Platform
+
+#: The curve is drawn from the ends of so many batches of equally many transactions.
+_BATCHES = 2_000
+#: Throughput counts as the peak from this part of it on.
+_NEAR_PEAK = 0.9
+_WINDOW = f"{COUNTER_PREFIX}window."
+_PS_PER_MS = 1e9
+
+
+class RestartParameters(EngineParameters):
+    """Parameters of kind "restart"."""
+
+    end: Literal["clean", "crash"] = Field("clean", description="how the engine ended before its restart")
+    windows: Count = Field(100, description="windows of equal time; one row of the result each")
+
+
+class Restart(Kind[RestartParameters]):
+    """Recovery and ramp-up (van Renen et al., Managing Non-Volatile Memory in Database Systems, A.5)."""
+
+    name = "restart"
+    title = "Throughput after a restart"
+    default_metric = "transactions_per_s"
+    metrics = (
+        Metric("time_ms", "ms", "time since the restart, end of the window"),
+        Metric("transactions_per_s", "1/s", "transactions per second in the window"),
+        Metric("recovery_ms", "ms", "time until the first transaction begins"),
+        Metric("time_to_peak_ms", "ms", "time until a window reaches 90 % of the peak throughput"),
+        Metric("peak_transactions_per_s", "1/s", "highest throughput of a window"),
+        Metric("fits", "", "1: the engine holds the data; 0: it does not, and nothing was simulated"),
+        *LATENCY_METRICS,
+        *COMMON_METRICS,
+    )
+    parameter_model = RestartParameters
+
+    def machine(self, platform: Platform, parameters: RestartParameters) -> Platform:
+        """Apply ``scale`` to the caches."""
+        return scaled_machine(platform, parameters)
+
+    def check(self, machine: Platform, parameters: RestartParameters) -> None:
+        """Refuse what the machine cannot hold."""
+        check_engine(machine, parameters)
+        if parameters.threads != 1:
+            raise ConfigError(f"threads: {parameters.threads}; a restart is timed with one, choose 1")
+
+    def columns(self, machine: Platform, parameters: RestartParameters) -> dict[str, Scalar]:
+        """Add the sizes in GiB."""
+        return super().columns(machine, parameters) | gib_columns(parameters)
+
+    def run(self, machine: Platform, parameters: RestartParameters, seed: int) -> dict[str, int | float]:
+        """Load, warm up, end, and time the restart."""
+        operations = parameters.simulated_operations
+        given = parameters.native() | {
+            "operations": operations,
+            "warmup": parameters.simulated_warmup,
+            "batches": min(_BATCHES, operations),
+            "wear": 0,
+            "end": parameters.end,
+        }
+        try:
+            run = measure("restart", machine, given, seed)
+        except CapacityError:
+            nothing: dict[str, int | float] = {metric.name: math.nan for metric in self.metrics}
+            return nothing | {"fits": 0, "simulated_ops": 0, "out_of_range_count": 0}
+        ends = [run.started_ps + end for end in run.batch_ends_ps]
+        curve = windows_of(run.started_ps, ends, operations, parameters.windows)
+        peak = max(throughput for _, throughput in curve)
+        metrics: dict[str, int | float] = {
+            "recovery_ms": run.started_ps / _PS_PER_MS,
+            "time_to_peak_ms": next(time for time, value in curve if value >= _NEAR_PEAK * peak),
+            "peak_transactions_per_s": peak,
+            "fits": 1,
+            "time_ms": ends[-1] / _PS_PER_MS,
+            "transactions_per_s": run.total.operations_per_s,
+        }
+        for number, (time, throughput) in enumerate(curve):
+            metrics[f"{_WINDOW}{number}.time_ms"] = time
+            metrics[f"{_WINDOW}{number}.transactions_per_s"] = throughput
+        return metrics | run.total.latency.metrics() | run.common()
+
+    def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
+        """Return one row per window."""
+        common = {name: value for name, value in metrics.items() if not name.startswith(_WINDOW)}
+        count = sum(name.startswith(_WINDOW) for name in metrics) // 2
+        if not count:
+            return [common]
+        return [
+            common | {name: metrics[f"{_WINDOW}{number}.{name}"] for name in ("time_ms", "transactions_per_s")}
+            for number in range(count)
+        ]
+
+
+def windows_of(
+    started_ps: int, ends_ps: Sequence[int], operations: int, windows: int
+) -> list[tuple[float, float]]:
+    """Return the end [ms] and the throughput [1/s] of windows of equal time.
+
+    Parameters
+    ----------
+    started_ps : int
+        When the first transaction began; before, there were none.
+    ends_ps : sequence of int
+        When each batch of equally many transactions ended.
+    operations : int
+        Over all batches.
+    windows : int
+        How many, from time zero to the last end.
+    """
+    times = [started_ps, *ends_ps]
+    done = [operations * batch / len(ends_ps) for batch in range(len(times))]
+
+    def done_at(time: float) -> float:
+        if time <= started_ps:
+            return 0.0
+        index = min(bisect.bisect_left(times, time), len(times) - 1)
+        width = times[index] - times[index - 1]
+        part = (time - times[index - 1]) / width if width else 1.0
+        return done[index - 1] + part * (done[index] - done[index - 1])
+
+    length = ends_ps[-1] / windows
+    edges = [length * number for number in range(windows + 1)]
+    return [
+        (after / _PS_PER_MS, (done_at(after) - done_at(before)) / length * 1e12)
+        for before, after in itertools.pairwise(edges)
+    ]

@@ -1,0 +1,121 @@
+"""Kind "oltp": scale, capacities, counts and the statistics of what it reports."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pmsim
+from pmsim.errors import ConfigError
+from pmsim.kinds.engine_options import EngineParameters, scaled_machine
+from pmsim.kinds.oltp import confidence_interval
+from pmsim.profiles import load_platform
+
+PLATFORM = "sep-e5-4620v2"
+SMALL = {"engine": "main-memory", "data_size": "256 MiB", "operations": 2_000, "warmup": 1_000}
+
+
+def measure(**given: Any) -> dict[str, int | float]:
+    return pmsim.simulate_point("oltp", PLATFORM, SMALL | given)
+
+
+def test_data_capacities_and_caches_shrink_together() -> None:
+    full = EngineParameters.model_validate({"scale": 1})
+    small = EngineParameters.model_validate({"scale": "1/16"})
+    for name in ("data_size", "dram_capacity", "pmem_capacity", "ssd_capacity", "log_size"):
+        assert small.native()[name] == int(full.native()[name]) // 16
+    assert small.simulated_operations == full.simulated_operations // 16
+    machine = load_platform(PLATFORM)
+    assert scaled_machine(machine, full) == machine
+    shrunk = scaled_machine(machine, small)
+    assert shrunk.value("llc", "size") == machine.value("llc", "size") // 16
+    # An L2 of 16 KiB below an L1 of 32 KiB would be no cache.
+    assert shrunk.value("l2", "size") == machine.value("l1", "size")
+    kept = EngineParameters.model_validate({"scale": "1/16", "scale_caches": False})
+    assert scaled_machine(machine, kept) == machine
+
+
+def test_rows_are_those_of_the_paper_at_full_size() -> None:
+    # 6.5 million tuples "amount to roughly 10 GB"; at 1/64 a sixty-fourth of them.
+    measured = measure(data_size="10 GiB", scale="1/64", dram_capacity="12 GiB", operations=100, warmup=100)
+    assert measured["table_rows"] * 64 == pytest.approx(6.5e6, rel=0.01)
+
+
+def test_data_that_do_not_fit_end_a_curve_and_not_a_sweep(tmp_path: Path) -> None:
+    scenario = pmsim.Scenario(
+        kind="oltp",
+        platform=PLATFORM,
+        parameters={"engine": "main-memory", "operations": 200, "warmup": 0, "scale": "1/64"},
+        sweep={"data_size": ["1 GiB", "4 GiB"]},
+    )
+    result = pmsim.run(scenario, jobs=1, out=tmp_path)
+    assert not result.failures
+    assert list(result.frame["fits"]) == [1, 0]
+    throughput = list(result.frame["transactions_per_s"])
+    assert throughput[0] > 0
+    assert math.isnan(throughput[1])
+    assert len(result.figure().data) == 1
+    again = pmsim.run(scenario, jobs=1, out=tmp_path)
+    assert again.provenance["points_from_cache"] == 2
+    assert math.isnan(list(again.frame["transactions_per_s"])[1])
+
+
+def test_a_run_is_repeatable_and_depends_on_its_seed() -> None:
+    first, again, other = (
+        pmsim.simulate_point("oltp", PLATFORM, SMALL | {"workload": "ycsb-a"}, seed=seed) for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first["transactions_per_s"] != other["transactions_per_s"]
+
+
+def test_tpcc_keeps_its_consistency_conditions() -> None:
+    measured = measure(workload="tpcc", warehouses=16, check=True, operations=1_000, warmup=200)
+    assert measured["table_rows"] > 100_000 + 100_000 + 30_000 * 10
+    # 45 % new orders, of which one in a hundred rolls back: 4.5 expected.
+    assert 0 < measured["rolled_back_ratio"] < 0.015
+
+
+def test_a_full_scan_reads_the_whole_table_in_each_transaction() -> None:
+    measured = measure(workload="ycsb-scan", scan_length="table", operations=3, warmup=1)
+    short = measure(workload="ycsb-scan", scan_length=100, operations=100, warmup=10)
+    rows = measured["table_rows"] / 50.5
+    assert measured["latency_ns"] > 0.5 * rows * short["latency_ns"]
+
+
+def test_threads_share_the_engine() -> None:
+    one, four = measure(), measure(threads=4)
+    assert 2 < four["transactions_per_s"] / one["transactions_per_s"] <= 4.2
+
+
+def test_the_confidence_interval_is_students() -> None:
+    # Batches of 10 operations in 1, 2 and 3 s: mean 2 s, standard error 1/sqrt(3), t(2) = 4.303.
+    second = 10**12
+    low, high = confidence_interval([second, 3 * second, 6 * second], 30)
+    reach = 4.303 / math.sqrt(3)
+    assert low == pytest.approx(10 / (2 + reach))
+    assert high == math.inf  # the interval of the time reaches below zero
+    low, high = confidence_interval([second * n for n in range(1, 21)], 200)
+    assert (low, high) == (pytest.approx(10), pytest.approx(10))
+    assert all(math.isnan(end) for end in confidence_interval([second], 10))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"scale": "2"}, "scale: '2' is no scale"),
+        ({"scale": "tiny"}, "scale: 'tiny' is not a scale"),
+        ({"workload": "tpcc", "warehouses": 20}, "choose a multiple of 16"),
+        ({"page_size": 5120}, "page_size: 5120 B; choose a power of two"),
+        ({"update_percent": 101}, "update_percent: 101 % are too many"),
+        ({"zipf": -1}, "zipf: -1 is not a number from 0 to 100"),
+        ({"ssd_capacity": "8 TiB", "scale": 1}, "ssd_capacity: 8 TiB do not fit"),
+        ({"dram_capacity": "40 GiB", "scale": 1}, "dram_capacity: 40 GiB do not fit"),
+        ({"operations": 0}, "operations: 0 is too few"),
+        ({"engine": "three-tiers"}, "three-tier"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        measure(**given)
+    assert message in str(raised.value)
