@@ -22,7 +22,16 @@ EngineOptions tiny(std::string_view engine) {
   options.pmem_bytes = engine == "basic-nvm-bm" || engine == "nvm-direct" ? 4 << 20 : 24 * 4096;
   options.ssd_bytes = 4 << 20;
   options.log_bytes = engine == "nvm-direct" ? 4 << 20 : 1 << 18;  // it logs the images of moved rows
+  if (engine == "fptree") {
+    options.dram_bytes = 1 << 20;
+    options.pmem_bytes = 256 << 10;
+  }
   return options;
+}
+
+/// Whether the engine takes such a table.
+bool takes(std::string_view engine, const TableSpec& table, std::string_view leaf_layout) {
+  return engine != "fptree" || (table.key_bytes == 8 && table.payload_bytes == 8 && leaf_layout == "sorted");
 }
 
 struct Shape {
@@ -48,21 +57,37 @@ std::vector<std::string> engines() {
 
 class EngineReference : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(EngineReference, BehavesAsAMapUnderRandomTransactions) {
+/// Over all shapes of tables and layouts of leaves that the engine takes.
+void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts) {
   for (const Shape& shape : kShapes) {
     for (const char* leaves : {"sorted", "hash"}) {
+      if (!takes(engine, shape.table, leaves))
+        continue;
       SCOPED_TRACE(shape.name);
-      Plan plan{.options = tiny(GetParam()), .table = shape.table, .rows = shape.rows, .keys = shape.keys};
+      Plan plan{.options = tiny(engine), .table = shape.table, .rows = shape.rows, .keys = shape.keys};
       plan.options.leaf_layout = leaves;
-      plan.restarts = false;
-      for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+      plan.restarts = restarts;
+      for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
         plan.fill = seed % 3 == 0 ? 1.0 : 0.66;
         Sequence(plan, seed).run();
-        if (HasFatalFailure())
+        if (::testing::Test::HasFatalFailure())
           return;
       }
     }
   }
+}
+
+TEST_P(EngineReference, BehavesAsAMapUnderRandomTransactions) { run_sequences(GetParam(), 60, false); }
+
+TEST_P(EngineReference, BehavesAsAMapOverCrashesAndRestarts) {
+  if (is_volatile(GetParam())) {
+    auto memory = SimMemory();
+    const auto& kind = engine_named<SimMemory>(GetParam());
+    const EnginePlace place = kind.create(memory, tiny(GetParam()))->place();
+    EXPECT_THROW(kind.restart(memory, tiny(GetParam()), place), ConfigError);
+    return;
+  }
+  run_sequences(GetParam(), 6, true);
 }
 
 /// The sequences above would prove little if they went around the hard parts.

@@ -28,6 +28,9 @@ extern const SubjectKind kPageHybrid;
 extern const SubjectKind kPageChecksum;
 extern const SubjectKind kPageChecksumClwb;
 
+// Engines.
+extern const SubjectKind kEngineFpTree;
+
 std::span<const SubjectKind* const> subject_kinds() noexcept {
   static const std::vector<const SubjectKind*> kinds = [] {
     std::vector<const SubjectKind*> all{
@@ -36,7 +39,7 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kPageCowLoad,     &kPageCowInvalidate, &kPageCowInvalidateClwb,
         &kPageMicroLog,    &kPageMicroLogClwb,  &kPageHybrid,
         &kPageChecksum,    &kPageChecksumClwb,  &kLeafInsert,
-        &kLeafGroupInsert,
+        &kLeafGroupInsert, &kEngineFpTree,
     };
     for (const SubjectKind* log : log_subjects())
       all.push_back(log);

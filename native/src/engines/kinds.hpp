@@ -25,5 +25,7 @@ template <memory::Memory M>
 [[nodiscard]] EngineKind<M> main_memory_kind();
 template <memory::Memory M>
 [[nodiscard]] EngineKind<M> nvm_direct_kind();
+template <memory::Memory M>
+[[nodiscard]] EngineKind<M> fptree_kind();
 
 }  // namespace pmsim::engines

@@ -15,6 +15,7 @@ std::span<const EngineKind<M>> engine_kinds() noexcept {
   static const std::vector<EngineKind<M>> kinds{
       main_memory_kind<M>(),
       nvm_direct_kind<M>(),
+      fptree_kind<M>(),
   };
   return kinds;
 }

@@ -39,6 +39,13 @@ class MemoryStore {
     throw ConfigError("engine " + options.engine + ": keeps nothing durable, so it cannot be restarted");
   }
 
+  /// Without undo records, over a region that is there already: for what is rebuilt in DRAM at each start.
+  MemoryStore(Address pages, std::uint64_t bytes, std::uint32_t page_bytes)
+      : page_bytes_(page_bytes), pages_(bytes / page_bytes), zeros_(page_bytes) {
+    place_.dram = pages;
+  }
+  [[nodiscard]] std::uint64_t free_pages() const noexcept { return pages_ - live_.size() + released_; }
+
   Page fix(M&, RootRef& root, Access) const noexcept { return address(root.id); }
   Page fix_child(M& memory, Page parent, std::uint32_t offset, Access) const {
     return address(memory.template load<Swip>(parent + offset));
@@ -53,6 +60,7 @@ class MemoryStore {
     } else {
       free_ = memory.template load<std::uint64_t>(address(id) + offsetof(PageHeader, reserved));
       live_[id] = true;
+      --released_;
     }
     memory.write(address(id), zeros_);
     memory.template store<PageHeader>(address(id), {.lsn = 0, .page_id = id, .reserved = 0});
@@ -62,6 +70,7 @@ class MemoryStore {
     memory.template store<std::uint64_t>(page + offsetof(PageHeader, reserved), free_);
     free_ = page_id(page);
     live_[free_] = false;
+    ++released_;
   }
   [[nodiscard]] PageId page_id(Page page) const noexcept { return (page - place_.dram) / page_bytes_; }
   [[nodiscard]] std::uint32_t page_bytes() const noexcept { return page_bytes_; }
@@ -161,7 +170,8 @@ class MemoryStore {
   std::uint64_t pages_ = 0;
   EnginePlace place_;
   PageId free_ = kNoPage;
-  std::vector<bool> live_;  ///< shadow for check(): pages that have been given out and not released
+  std::uint64_t released_ = 0;  ///< length of that list
+  std::vector<bool> live_;      ///< shadow for check(): pages that have been given out and not released
   std::vector<std::byte> zeros_;
   std::vector<std::uint64_t> undo_;  ///< where the records lie; a real engine links them
   std::uint64_t undo_used_ = 0;

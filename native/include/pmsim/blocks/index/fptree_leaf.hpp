@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 
 #include "pmsim/blocks/site.hpp"
 #include "pmsim/memory/memory.hpp"
@@ -33,6 +34,9 @@ enum class FirstFlush : std::uint8_t {
 ///   4   fingerprints  32 x 1 byte
 ///   64  pairs         32 x (8-byte key, 8-byte value); a pair lies in one line
 ///
+/// With more than 32 slots `used` has 64 bits and the fingerprints begin at byte 8. The 56 slots of the FP-tree
+/// of van Renen et al. 2018 (section 5.5) fill their 960 bytes exactly.
+///
 /// The leaf begins on a line, so a positive lookup touches two lines. All-zero bytes are an empty leaf.
 ///
 /// Invariant: a set bit stands for a pair and a fingerprint that are durable, whatever happens. What is durable
@@ -42,10 +46,14 @@ enum class FirstFlush : std::uint8_t {
 /// nothing to redo.
 ///
 /// Keys of a leaf are distinct: the caller inserts a key that is not there. One thread at a time.
-struct FpTreeLeaf {
-  static constexpr std::uint32_t kSlots = 32;
-  static constexpr std::uint32_t kAllUsed = 0xffff'ffff;
-  static constexpr Address kFingerprints = 4;
+template <std::uint32_t kSlotCount>
+  requires(kSlotCount > 0 && kSlotCount <= 56)
+struct BasicFpTreeLeaf {
+  using Bitmap = std::conditional_t<(kSlotCount <= 32), std::uint32_t, std::uint64_t>;
+
+  static constexpr std::uint32_t kSlots = kSlotCount;
+  static constexpr Bitmap kAllUsed = static_cast<Bitmap>(~Bitmap{0}) >> (8 * sizeof(Bitmap) - kSlots);
+  static constexpr Address kFingerprints = sizeof(Bitmap);
   static constexpr Address kPairs = 64;
   static constexpr Address kPairBytes = 16;
   static constexpr Address kBytes = kPairs + kSlots * kPairBytes;
@@ -85,7 +93,7 @@ struct FpTreeLeaf {
   /// The first used slot from `slot` on with this fingerprint; kSlots: none. The loop is the paper's; where it
   /// ends is in the data, so no predictor knows it.
   template <memory::Memory M>
-  [[nodiscard]] static std::uint32_t find(M& memory, Address leaf, std::uint32_t used, std::uint8_t hash,
+  [[nodiscard]] static std::uint32_t find(M& memory, Address leaf, Bitmap used, std::uint8_t hash,
                                           std::uint32_t slot) {
     const std::uint32_t first = slot;
     while (slot < kSlots && ((used >> slot & 1) == 0 ||
@@ -102,7 +110,7 @@ struct FpTreeLeaf {
   /// The first free slot of a leaf that is not full. Counts trailing zeros, as the authors' published benchmark
   /// does (note 1 of the paper); the listing leaves it open. So there is no branch to mispredict.
   template <memory::Memory M>
-  [[nodiscard]] static std::uint32_t find_free(M& memory, std::uint32_t used) {
+  [[nodiscard]] static std::uint32_t find_free(M& memory, Bitmap used) {
     memory.compute(0, kFreeInstructions);
     return static_cast<std::uint32_t>(std::countr_one(used));
   }
@@ -124,7 +132,7 @@ struct FpTreeLeaf {
   [[nodiscard]] static std::optional<std::uint64_t> lookup(M& memory, Address leaf, std::uint64_t key) {
     memory.compute(0, kHashInstructions);
     const std::uint8_t hash = fingerprint(key);
-    const auto used = memory.template load<std::uint32_t>(leaf);
+    const auto used = memory.template load<Bitmap>(leaf);
     for (std::uint32_t slot = 0; (slot = find(memory, leaf, used, hash, slot)) < kSlots; ++slot) {
       if (const auto value = match(memory, leaf, slot, key)) {
         return value;
@@ -150,8 +158,8 @@ struct FpTreeLeaf {
 
   /// Phase 2, when a barrier has made phase 1 durable: the bitmap with the bit of the slot set.
   template <memory::Memory M>
-  static void publish(M& memory, Address leaf, std::uint32_t used) {
-    memory.template store<std::uint32_t>(leaf, used);
+  static void publish(M& memory, Address leaf, Bitmap used) {
+    memory.template store<Bitmap>(leaf, used);
     memory.flush(leaf, sizeof used, memory::FlushKind::kClwb, kFlushBit);
   }
 
@@ -160,14 +168,14 @@ struct FpTreeLeaf {
   [[nodiscard]] static bool insert(M& memory, Address leaf, std::uint64_t key, std::uint64_t value,
                                    Fence barrier = Fence::kSfence,
                                    FirstFlush flush = FirstFlush::kPairAndFingerprint) {
-    const auto used = memory.template load<std::uint32_t>(leaf);
+    const auto used = memory.template load<Bitmap>(leaf);
     if (used == kAllUsed) {
       return false;
     }
     const std::uint32_t slot = find_free(memory, used);
     write_entry(memory, leaf, slot, key, value, flush);
     fence(memory, barrier, kFenceEntry);
-    publish(memory, leaf, used | std::uint32_t{1} << slot);
+    publish(memory, leaf, used | Bitmap{1} << slot);
     fence(memory, barrier, kFenceBit);
     return true;
   }
@@ -188,7 +196,7 @@ struct FpTreeLeaf {
   template <memory::Memory M>
   [[nodiscard]] static Contents recover(M& memory, Address leaf) {
     Contents contents;
-    auto used = memory.template load<std::uint32_t>(leaf);
+    auto used = memory.template load<Bitmap>(leaf);
     for (; used != 0; used &= used - 1) {
       const auto slot = static_cast<std::uint32_t>(std::countr_zero(used));
       const Address at = pair(leaf, slot);
@@ -200,5 +208,7 @@ struct FpTreeLeaf {
     return contents;
   }
 };
+
+using FpTreeLeaf = BasicFpTreeLeaf<32>;
 
 }  // namespace pmsim::blocks::index

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -59,12 +60,35 @@ class BTree {
     root_level_ = root(memory, store, Access::kFull).header().level;
   }
 
+  /// The part [offset, offset + into.size()) of the payload; false where there is no such key.
   bool lookup(M& memory, Store& store, Key key, std::uint32_t offset, std::span<std::byte> into) {
     Node leaf = descend(memory, store, key, Access::kGrained);
     const Located at = locate(leaf, key);
     if (at.found)
       leaf.read(layout_.payload(at.slot) + offset, into);
     return at.found;
+  }
+
+  /// The highest key <= key, and the beginning of its payload. Sorted leaves only.
+  std::optional<Key> floor(M& memory, Store& store, Key key, std::span<std::byte> into) {
+    for (;;) {
+      Node node = root(memory, store, root_level_ == 0 ? Access::kGrained : Access::kFull);
+      std::optional<Key> low;  // separator left of the subtree that `node` is the root of
+      for (std::uint32_t level = root_level_; level > 0; --level) {
+        const std::uint32_t slot = child_slot(node, node.count(), key);
+        if (slot > 0)
+          low = node.template load<Key>(layout_.key(slot - 1));
+        node = node.child(layout_.child(slot), level == 1 ? Access::kGrained : Access::kFull);
+      }
+      const std::uint32_t slot = child_slot(node, node.count(), key);
+      if (slot > 0) {
+        node.read(layout_.payload(slot - 1), into);
+        return node.template load<Key>(layout_.key(slot - 1));
+      }
+      if (!low || *low == 0)
+        return std::nullopt;
+      key = static_cast<Key>(*low - 1);  // what there was in this leaf below `key` has been erased
+    }
   }
 
   template <typename Note>
