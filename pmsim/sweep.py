@@ -56,20 +56,22 @@ def axes_of(sweep: Mapping[str, Any], quantity_of: QuantityOf) -> tuple[dict[str
     ------
     ConfigError : an empty axis, duplicates, a range that does not come out even, lists that do not zip.
     """
-    mode = "cross"
+    given = sweep.get("mode")
+    mode = given if isinstance(given, str) else "cross"
+    if mode not in _MODES:
+        raise ConfigError(f"sweep.mode: unknown mode '{mode}'; {nearest(mode, _MODES)}")
     axes: dict[str, list[Any]] = {}
     for key, value in sweep.items():
         if key == "mode" and isinstance(value, str):
-            if value not in _MODES:
-                raise ConfigError(f"sweep.mode: unknown mode '{value}'; {nearest(value, _MODES)}")
-            mode = value
             continue
         try:
-            axes[key] = _values(value, quantity_of(key))
+            # Zipped axes may repeat a value beside others that differ.
+            axes[key] = _values(value, quantity_of(key), repeats=mode == "zip")
         except ConfigError as error:
             raise ConfigError(f"sweep.{key}: {error}") from None
     if mode == "zip":
         _check_equal_lengths(axes)
+        _check_distinct(list(combinations(axes, mode)))
     return axes, mode
 
 
@@ -89,14 +91,14 @@ def combinations(axes: Mapping[str, list[Any]], mode: str) -> Iterator[dict[str,
         yield dict(zip(names, row, strict=True))
 
 
-def _values(value: Any, quantity: Quantity | None) -> list[Any]:
+def _values(value: Any, quantity: Quantity | None, *, repeats: bool) -> list[Any]:
     if isinstance(value, Mapping):
         return _range(value, quantity)
     if not isinstance(value, list):
         raise ConfigError(f"{shown(value)} is not a list; write [a, b] or {{from = a, to = b, steps = n}}")
     if not value:
         raise ConfigError("is empty; give it at least one value or remove it")
-    for index, member in enumerate(value):
+    for index, member in enumerate([] if repeats else value):
         if any(type(member) is type(other) and member == other for other in value[:index]):
             raise ConfigError(f"holds {shown(member)} twice; remove one")
     return list(value)
@@ -163,3 +165,12 @@ def _check_equal_lengths(axes: Mapping[str, list[Any]]) -> None:
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
         raise ConfigError(f"sweep.mode: 'zip' needs axes of equal length, but {counts}; even them out")
+
+
+def _check_distinct(points: list[dict[str, Any]]) -> None:
+    seen: set[str] = set()
+    for point in points:
+        text = ", ".join(f"{name} = {shown(value)}" for name, value in point.items())
+        if text in seen:
+            raise ConfigError(f"sweep.mode: 'zip' has the point {text} twice; remove one")
+        seen.add(text)

@@ -238,6 +238,11 @@ SCENARIOS = {
     "empty sweep list": Case(sweep("threads = []"), "sweep.threads: is empty", "at least one value"),
     "sweep that is not a list": Case(sweep("threads = 4"), "sweep.threads: 4 is not a list", "write [a, b]"),
     "unknown axis": Case(sweep("thread = [1, 2]"), "sweep.thread: unknown axis", "'threads'"),
+    "the same zipped point twice": Case(
+        sweep('mode = "zip"\nthreads = [1, 1]\naccess_size = [64, 64]'),
+        "sweep.mode: 'zip' has the point threads = 1, access_size = 64 twice",
+        "remove one",
+    ),
     "the same value twice": Case(sweep("threads = [1, 1]"), "sweep.threads: holds 1 twice", "remove one"),
     "a swept value of the wrong type": Case(
         sweep('threads = [1, "2"]'), "sweep.threads: '2' is text", "without quotes"

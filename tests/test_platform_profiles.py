@@ -59,7 +59,7 @@ def test_all_promised_profiles_are_shipped() -> None:
         "pmfs-e5-2670",
         "spr-cxl",
     }
-    assert set(BLOCK_DEVICES) == {"nvme-p4510", "optane-p4800x", "sata-s3700", "hdd-7200"}
+    assert set(BLOCK_DEVICES) == {"nvme-p4510", "optane-p4800x", "sata-s3700", "hdd-7200", "hymem-ssd"}
 
 
 @pytest.mark.parametrize("name", NAMES)

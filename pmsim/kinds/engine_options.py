@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
+from pmsim.capacity import cost_usd, load_prices
 from pmsim.errors import ConfigError
 from pmsim.kinds.checks import check_region, check_threads
 from pmsim.kinds.types import (
@@ -251,11 +252,28 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
         )
 
 
-def gib_columns(parameters: EngineParameters) -> dict[str, float]:
-    """Return the sizes in GiB, for axes."""
+def engine_columns(parameters: EngineParameters) -> dict[str, float | str]:
+    """Return what figures want besides the parameters: sizes in GiB, the engine with its switches, the cost."""
+    sizes = (parameters.dram_capacity, parameters.pmem_capacity, parameters.ssd_capacity)
     return {
+        "variant": _variant(parameters),
         "data_gib": parameters.data_size / GIB,
         "dram_gib": parameters.dram_capacity / GIB,
         "pmem_gib": parameters.pmem_capacity / GIB,
         "ssd_gib": parameters.ssd_capacity / GIB,
+        "cost_usd": cost_usd(*sizes, load_prices()),
     }
+
+
+def _variant(parameters: EngineParameters) -> str:
+    if parameters.engine != "three-tier":
+        return parameters.engine
+    switches = {
+        "cache lines": parameters.cache_line_grained,
+        "mini pages": parameters.mini_pages,
+        "swizzling": parameters.pointer_swizzling,
+    }
+    parts = [] if all(switches.values()) else [name for name, on in switches.items() if on] or ["whole pages"]
+    if parameters.leaf_layout == "hash":
+        parts.append("hash leaves")
+    return f"three-tier ({', '.join(parts)})" if parts else "three-tier"

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pmsim.errors import CapacityError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
-from pmsim.kinds.engine_options import EngineParameters, check_engine, gib_columns, scaled_machine
+from pmsim.kinds.engine_options import EngineParameters, check_engine, engine_columns, scaled_machine
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure
 from pmsim.platforms import Platform
 
@@ -111,8 +111,8 @@ class Oltp(Kind[OltpParameters]):
         check_engine(machine, parameters)
 
     def columns(self, machine: Platform, parameters: OltpParameters) -> dict[str, Scalar]:
-        """Add the sizes in GiB."""
-        return super().columns(machine, parameters) | gib_columns(parameters)
+        """Add the variant, the sizes in GiB and the cost."""
+        return super().columns(machine, parameters) | engine_columns(parameters)
 
     def run(self, machine: Platform, parameters: OltpParameters, seed: int) -> dict[str, int | float]:
         """Load, warm up and measure."""

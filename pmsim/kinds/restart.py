@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
-from pmsim.kinds.engine_options import EngineParameters, check_engine, gib_columns, scaled_machine
+from pmsim.kinds.engine_options import EngineParameters, check_engine, engine_columns, scaled_machine
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
 from pmsim.kinds.types import Count
 from pmsim.platforms import Platform
@@ -59,8 +59,8 @@ class Restart(Kind[RestartParameters]):
             raise ConfigError(f"threads: {parameters.threads}; a restart is timed with one, choose 1")
 
     def columns(self, machine: Platform, parameters: RestartParameters) -> dict[str, Scalar]:
-        """Add the sizes in GiB."""
-        return super().columns(machine, parameters) | gib_columns(parameters)
+        """Add the variant, the sizes in GiB and the cost."""
+        return super().columns(machine, parameters) | engine_columns(parameters)
 
     def run(self, machine: Platform, parameters: RestartParameters, seed: int) -> dict[str, int | float]:
         """Load, warm up, end, and time the restart."""

@@ -1,0 +1,72 @@
+"""Prices and the Pareto front."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pmsim.capacity import TIERS, cost_usd, load_prices, pareto_front
+from pmsim.errors import ConfigError
+
+GOOD = (
+    '[dram]\nusd_per_gb = 10\nyear = 2020\nsource = "x"\n'
+    '[pmem]\nusd_per_gb = 4.5\nyear = 2020\nsource = "x"\n'
+)
+    '[dram]\nusd_per_gb = 10\nyear = 2020\nsource = "x"\n[pmem]\nusd_per_gb = 4.5\nyear = 2020\nsource = "x"\n'
+)
+SSD = '[ssd]\nusd_per_gb = 0.5\nyear = 2020\nsource = "x"\n'
+
+
+def test_every_shipped_price_has_a_year_and_a_source_and_tiers_are_in_order() -> None:
+    prices = load_prices()
+    assert set(prices) == set(TIERS)
+    assert prices["dram"].usd_per_gb > prices["pmem"].usd_per_gb > prices["ssd"].usd_per_gb > 0
+    assert all(2000 < price.year < 2100 and price.source for price in prices.values())
+
+
+def test_cost_adds_up_over_tiers(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(GOOD + SSD)
+    assert cost_usd(10**9, 2 * 10**9, 4 * 10**9, load_prices(file)) == 10 + 9 + 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD, "ssd: is missing"),
+        (GOOD + SSD + "[tape]\n", "tape: unknown tier"),
+        (GOOD + SSD.replace("0.5", "-1"), "ssd.usd_per_gb: is not a price"),
+        (GOOD + SSD.replace("usd_per_gb", "eur_per_gb"), "ssd.eur_per_gb: unknown key"),
+        (GOOD + SSD.replace("year = 2020\n", ""), "ssd: a price needs a year and a source"),
+    ],
+)
+def test_bad_prices_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"prices\.toml") as raised:
+        load_prices(file)
+    assert message in str(raised.value)
+
+
+def test_the_front_holds_what_nothing_beats() -> None:
+    frame = pd.DataFrame(
+        {
+            "workload": ["a", "a", "a", "a", "b", "a"],
+            "cost_usd": [10, 20, 20, 30, 99, 5],
+            "transactions_per_s": [100.0, 200, 150, 200, 1, float("nan")],
+        },
+        index=[5, 6, 7, 8, 9, 10],
+    )
+    assert list(pareto_front(frame, by=["workload"])) == [True, True, False, False, True, False]
+    # Without workloads apart, the expensive and slow row is beaten.
+    assert not pareto_front(frame).loc[9]
+
+
+def test_equal_rows_do_not_beat_each_other() -> None:
+    frame = pd.DataFrame({"cost_usd": [1, 1], "transactions_per_s": [5.0, 5.0]})
+    assert list(pareto_front(frame)) == [True, True]
+
+
+def test_an_unknown_column_is_named() -> None:
+    with pytest.raises(ConfigError, match="unknown column 'cost'"):
+        pareto_front(pd.DataFrame({"transactions_per_s": [1.0]}), minimise=["cost"])
