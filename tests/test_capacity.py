@@ -9,8 +9,7 @@ from pmsim.capacity import TIERS, cost_usd, load_prices, pareto_front
 from pmsim.errors import ConfigError
 
 GOOD = (
-    '[dram]\nusd_per_gb = 10\nyear = 2020\nsource = "x"\n'
-    '[pmem]\nusd_per_gb = 4.5\nyear = 2020\nsource = "x"\n'
+    '[dram]\nusd_per_gb = 10\nyear = 2020\nsource = "x"\n[pmem]\nusd_per_gb = 4.5\nyear = 2020\nsource = "x"\n'
 )
 SSD = '[ssd]\nusd_per_gb = 0.5\nyear = 2020\nsource = "x"\n'
 
