@@ -52,6 +52,8 @@ struct Plan {
   double fill = 0.66;
   bool restarts = true;  ///< crashes and clean restarts too; needs an engine that is durable
   int transactions = 40;
+  std::uint64_t operations =
+      120;  ///< of a transaction, at most: with no-steal what it changes must fit into DRAM
 };
 
 /// One sequence. Every difference is a failure of the test that runs it; `context` is part of the message.
@@ -105,11 +107,11 @@ class Sequence {
     insert_below_ = mix[1];
   }
 
-  /// Up to 120 operations; then commit, abort, or, rarely, a crash before either.
+  /// Some operations; then commit, abort, or, rarely, a crash before either.
   void transaction() {
     Rows now = committed_;
     engine_->begin(*memory_);
-    for (std::uint64_t left = 1 + random_.below(random_.below(3) == 0 ? 120 : 8);
+    for (std::uint64_t left = 1 + random_.below(random_.below(3) == 0 ? plan_.operations : 8);
          left > 0 && !::testing::Test::HasFatalFailure(); --left)
       operation(now);
     const std::uint64_t end = random_.below(100);

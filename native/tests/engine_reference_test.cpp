@@ -13,15 +13,19 @@ namespace {
 /// Engines whose data end with the power.
 bool is_volatile(std::string_view engine) { return engine == "main-memory"; }
 
+bool has_buffer(std::string_view engine) {
+  return engine == "basic-nvm-bm" || engine == "ssd-bm" || engine == "three-tier" || engine == "spitfire";
+}
+
 /// Capacities so small that pages come and go all the time.
 EngineOptions tiny(std::string_view engine) {
   EngineOptions options;
   options.engine = engine;
   options.page_bytes = 4096;
-  options.dram_bytes = is_volatile(engine) ? 4 << 20 : 12 * 4096;
-  options.pmem_bytes = engine == "basic-nvm-bm" || engine == "nvm-direct" ? 4 << 20 : 24 * 4096;
+  options.dram_bytes = is_volatile(engine) ? 4 << 20 : 40 * 4096;
+  options.pmem_bytes = engine == "basic-nvm-bm" || engine == "nvm-direct" ? 4 << 20 : 60 * 4096;
   options.ssd_bytes = 4 << 20;
-  options.log_bytes = engine == "nvm-direct" ? 4 << 20 : 1 << 18;  // it logs the images of moved rows
+  options.log_bytes = engine == "nvm-direct" ? 4 << 20 : 1 << 20;  // it logs the images of moved rows
   if (engine == "fptree") {
     options.dram_bytes = 1 << 20;
     options.pmem_bytes = 256 << 10;
@@ -67,6 +71,7 @@ void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts
       Plan plan{.options = tiny(engine), .table = shape.table, .rows = shape.rows, .keys = shape.keys};
       plan.options.leaf_layout = leaves;
       plan.restarts = restarts;
+      plan.operations = has_buffer(engine) ? 10 : 120;
       for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
         plan.fill = seed % 3 == 0 ? 1.0 : 0.66;
         Sequence(plan, seed).run();

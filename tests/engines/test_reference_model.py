@@ -29,10 +29,11 @@ def tiny(engine: str) -> dict[str, Any]:
     home_on_pmem = engine in {"basic-nvm-bm", "nvm-direct", "fptree"}
     return {
         "page_bytes": PAGE,
-        "dram_bytes": 2 * MIB if engine in {*VOLATILE, "fptree"} else 12 * PAGE,
+        # No-steal: what a transaction changes must fit into DRAM, and one may change every row.
+        "dram_bytes": 2 * MIB if engine in {*VOLATILE, "fptree"} else 64 * PAGE,
         "pmem_bytes": 2 * MIB if home_on_pmem else 24 * PAGE,
         "ssd_bytes": 2 * MIB,
-        "log_bytes": 1 << 18,
+        "log_bytes": MIB,
     }
 
 

@@ -27,5 +27,8 @@ template <memory::Memory M>
 [[nodiscard]] EngineKind<M> nvm_direct_kind();
 template <memory::Memory M>
 [[nodiscard]] EngineKind<M> fptree_kind();
+/// basic-nvm-bm, ssd-bm, three-tier or spitfire: one class, configured by the name in the options.
+template <memory::Memory M>
+[[nodiscard]] EngineKind<M> buffered_kind(std::string_view name);
 
 }  // namespace pmsim::engines

@@ -16,6 +16,10 @@ std::span<const EngineKind<M>> engine_kinds() noexcept {
       main_memory_kind<M>(),
       nvm_direct_kind<M>(),
       fptree_kind<M>(),
+      buffered_kind<M>("basic-nvm-bm"),
+      buffered_kind<M>("ssd-bm"),
+      buffered_kind<M>("three-tier"),
+      buffered_kind<M>("spitfire"),
   };
   return kinds;
 }

@@ -56,7 +56,8 @@ struct EnginePlace {
   memory::Address pmem = 0;
   memory::Address ssd = 0;
   memory::Address log = 0;
-  memory::Address meta = 0;  ///< anything else, all in one region per engine
+  memory::Address log_buffer = 0;  ///< DRAM
+  memory::Address meta = 0;        ///< anything else, all in one region per engine
 };
 
 }  // namespace pmsim::engines

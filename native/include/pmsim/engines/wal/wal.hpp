@@ -151,6 +151,14 @@ class Wal {
         record.before);
   }
 
+  /// Makes the log durable up to `lsn`, also in the middle of a transaction: before a change in place (steal).
+  /// What has been collected must be whole operations of the tree.
+  template <Memory M>
+  void force(M& memory, Lsn lsn) {
+    if (lsn >= tail() && used_ > 0)
+      append_part(memory);
+  }
+
   /// Whether anything had to be appended.
   template <Memory M>
   bool commit(M& memory) {
@@ -268,9 +276,10 @@ class Wal {
       throw ConfigError(
           "log_algorithm = \"pmemlog\": it keeps no entries, so a restart could not tell transactions "
           "apart; choose classic, header, header-dancing, rawl or poplog");
-    capacity_ = options.log_buffer_bytes != 0 ? options.log_buffer_bytes
-                                              : std::max(std::min(kBatchPages * options.page_bytes, options.log_bytes / 5),
-                                                         kLeastPages * options.page_bytes);
+    capacity_ = options.log_buffer_bytes != 0
+                    ? options.log_buffer_bytes
+                    : std::max(std::min(kBatchPages * options.page_bytes, options.log_bytes / 5),
+                               kLeastPages * options.page_bytes);
     capacity_ = blocks::log::round_up(capacity_, kSectorBytes);
     if (capacity_ < kLeastPages * options.page_bytes)
       throw ConfigError("log_buffer_bytes = " + std::to_string(options.log_buffer_bytes) +
@@ -345,8 +354,12 @@ class Wal {
   /// The tree is sound here: what has been collected may be appended.
   template <Memory M>
   void end_operation(M& memory) {
-    if (used_ <= capacity_ / 2)
-      return;
+    if (used_ > capacity_ / 2)
+      append_part(memory);
+  }
+
+  template <Memory M>
+  void append_part(M& memory) {
     // Rolling back writes about as much again; a transaction that leaves no room for it must not go on.
     parts_bytes_ += used_;
     const bool fits = ask([&](const auto& log) {

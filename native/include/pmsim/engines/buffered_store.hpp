@@ -1,0 +1,171 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/engines/buffer/buffer_manager.hpp"
+#include "pmsim/engines/options.hpp"
+#include "pmsim/engines/page_store.hpp"
+#include "pmsim/engines/wal/wal.hpp"
+
+namespace pmsim::engines {
+
+/// Pages of a buffer manager under a write-ahead log: the store of basic-nvm-bm, ssd-bm, three-tier and
+/// spitfire, which differ in the buffer manager's configuration only (section 5: "the only difference is the
+/// way DRAM, NVM, or/and SSD are accessed").
+///
+/// What is durable when
+///  - commit(), abort(): the transaction's records, in the log (no-force: its pages stay dirty in DRAM).
+///  - No page of the open transaction leaves DRAM (no-steal: each change pins its page until the end); where
+///    spitfire changes a page in place on PMem, the log is forced first.
+///  - checkpoint(): every change, at its page's home or on PMem; then the log is empty. One is taken when a
+///    transaction begins and half of the log is in use: the other half is room for it and for its rollback.
+/// Restart: the buffer manager repairs torn pages and rebuilds its page table, the log repeats history (each
+/// record above its page's LSN), the tree takes back what a transaction without end did.
+template <memory::Memory M>
+class BufferedStore {
+  using Manager = buffer::BufferManager<M>;
+
+ public:
+  using Page = typename Manager::Page;
+
+  BufferedStore(M& memory, const EngineOptions& options)
+      : manager_(memory, buffer::BufferConfig::from(options)), wal_(std::in_place, memory, options) {
+    place_ = manager_.place();
+    place_.log = wal_->place().log;
+    place_.log_buffer = wal_->place().buffer;
+    hook();
+  }
+  BufferedStore(M& memory, const EngineOptions& options, const EnginePlace& place)
+      : place_(place), manager_(memory, buffer::BufferConfig::from(options), place) {
+    manager_.recover(memory);
+    wal_ = wal::Wal::recover(memory, options, {.log = place.log, .buffer = place.log_buffer});
+    if (!wal_)
+      throw ConfigError("engine " + options.engine + ": there is no log: its creation had not finished");
+    hook();
+    wal_->replay(memory, [&](const wal::Record& record, wal::Lsn lsn, wal::Lsn) { redo(memory, record, lsn); });
+  }
+  // The buffer manager's hook points here.
+  BufferedStore(const BufferedStore&) = delete;
+  BufferedStore& operator=(const BufferedStore&) = delete;
+
+  Page fix(M& memory, RootRef& root, Access access) { return manager_.fix(memory, root, access); }
+  Page fix_child(M& memory, Page& parent, std::uint32_t offset, Access access) {
+    return manager_.fix_child(memory, parent, offset, access);
+  }
+  Page fix_page(M& memory, PageId id, Access access) { return manager_.fix_page(memory, id, access); }
+  void unfix(M& memory, Page& page) { manager_.unfix(memory, page); }
+  [[nodiscard]] PageId page_id(const Page& page) const noexcept { return manager_.page_id(page); }
+  [[nodiscard]] std::uint32_t page_bytes() const noexcept { return manager_.page_bytes(); }
+  Address resident(M& memory, Page& page, std::uint32_t offset, std::uint32_t bytes) {
+    return manager_.resident(memory, page, offset, bytes);
+  }
+  void unswizzle_children(M& memory, Page& page, std::uint32_t offset, std::uint32_t count) {
+    manager_.unswizzle_children(memory, page, offset, count);
+  }
+
+  Page allocate(M& memory) {
+    Page page = manager_.allocate(memory);
+    const wal::Lsn lsn = wal_->allocate(memory, page.id);
+    manager_.pin(memory, page);
+    manager_.set_lsn(memory, page, lsn);
+    return page;
+  }
+  void release(M& memory, Page& page) {
+    wal_->release(memory, page.id);
+    manager_.release(memory, page);
+  }
+  void overwrite(M& memory, Page& page, std::uint32_t offset, std::span<const std::byte> bytes) {
+    const wal::Lsn lsn = wal_->overwrite(memory, page.id, offset, bytes);
+    manager_.overwrite(memory, page, offset, bytes, lsn);
+  }
+  void move(M& memory, Page& page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
+    if (bytes == 0)
+      return;
+    const wal::Lsn lsn = wal_->move(memory, page.id, to, from, bytes);
+    manager_.move(memory, page, to, from, bytes, lsn);
+  }
+
+  PageId load(M& memory, std::span<const std::byte> image) { return manager_.load(memory, image); }
+  [[nodiscard]] PageId next_load() const noexcept { return manager_.next_load(); }
+  void sync(M& memory) { manager_.sync(memory); }
+
+  void begin(M& memory) {
+    if (2 * wal_->used() > wal_->capacity())
+      checkpoint(memory);
+    wal_->begin();
+  }
+  void note_undo(M& memory, const UndoRecord& record) { wal_->note_undo(memory, record); }
+  void commit(M& memory) {
+    wal_->commit(memory);
+    manager_.unpin_all(memory);
+  }
+  template <typename Undo>
+  void abort(M& memory, Undo&& undo) {
+    wal_->abort(memory, undo);
+    manager_.unpin_all(memory);
+  }
+  template <typename Undo>
+  void finish_restart(M& memory, Undo&& undo) {
+    wal_->finish(memory, undo);
+    manager_.unpin_all(memory);
+  }
+
+  void checkpoint(M& memory) {
+    manager_.write_back_all(memory);
+    manager_.persist_allocation(memory);
+    wal_->truncate_to(memory, wal_->batch_lsn());
+    ++checkpoints_;
+  }
+  void shutdown(M& memory) { checkpoint(memory); }
+
+  [[nodiscard]] const EnginePlace& place() const noexcept { return place_; }
+  void counters(std::map<std::string, double>& into) const {
+    manager_.counters(into);
+    wal_->counters(into);
+    into["checkpoints"] = static_cast<double>(checkpoints_);
+  }
+  [[nodiscard]] std::string check(M& memory, std::span<const PageId> owned) {
+    return manager_.check(memory, owned);
+  }
+  [[nodiscard]] const Manager& manager() const noexcept { return manager_; }
+
+ private:
+  void hook() {
+    manager_.before_write_back([this](M& memory, std::uint64_t lsn) { wal_->force(memory, lsn); });
+  }
+
+  /// Repeats history. What is redone is in the log already, so pages need not stay in DRAM.
+  void redo(M& memory, const wal::Record& record, wal::Lsn lsn) {
+    const wal::RecordHead& head = record.head;
+    if (head.kind == wal::Kind::kRelease) {
+      manager_.redo_release(memory, head.name);
+      return;
+    }
+    if (head.kind == wal::Kind::kAllocate)
+      manager_.redo_allocate(memory, head.name);
+    Page page = manager_.fix_page(memory, head.name, Access::kGrained);
+    if (manager_.lsn(memory, page) < lsn) {
+      if (head.kind == wal::Kind::kAllocate)
+        manager_.format(memory, page, lsn);
+      else if (head.kind == wal::Kind::kMove)
+        manager_.move(memory, page, head.a, head.b, head.bytes, lsn);
+      else
+        manager_.overwrite(memory, page, head.a, record.data, lsn);
+    }
+    manager_.unfix(memory, page);
+    manager_.unpin_all(memory);
+  }
+
+  EnginePlace place_;
+  Manager manager_;
+  std::optional<wal::Wal> wal_;
+  std::uint64_t checkpoints_ = 0;
+};
+
+}  // namespace pmsim::engines
