@@ -147,11 +147,12 @@ class BufferedStore {
       manager_.redo_release(memory, head.name);
       return;
     }
-    if (head.kind == wal::Kind::kAllocate)
+    const bool allocation = head.kind == wal::Kind::kAllocate;
+    if (allocation)
       manager_.redo_allocate(memory, head.name);
-    Page page = manager_.fix_page(memory, head.name, Access::kGrained);
+    Page page = manager_.fix_page(memory, head.name, allocation ? Access::kFull : Access::kGrained);
     if (manager_.lsn(memory, page) < lsn) {
-      if (head.kind == wal::Kind::kAllocate)
+      if (allocation)
         manager_.format(memory, page, lsn);
       else if (head.kind == wal::Kind::kMove)
         manager_.move(memory, page, head.a, head.b, head.bytes, lsn);
