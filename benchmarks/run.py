@@ -13,6 +13,7 @@ import time
 
 import pmsim
 from pmsim import _native
+from pmsim.kinds import find_kind
 
 PLATFORM = "ucsd-8260"
 SEED = 7
@@ -51,6 +52,15 @@ LOG_POINTS: dict[str, dict[str, int | str]] = {
     "rawl, entries of 1 line": {"algorithm": "rawl", "entry_size": 40},
     "classic, entries of 2 lines": {"algorithm": "classic", "entry_size": 48},
 }
+#: Engine and data size at scale 1/16, with 2 GiB of DRAM and 10 GiB of PMem (HyMem, Fig. 8).
+OLTP_PLATFORM = "sep-e5-4620v2"
+OLTP_POINTS: dict[str, dict[str, object]] = {
+    "main-memory": {"engine": "main-memory", "data_size": "1 GiB"},
+    "nvm-direct, PMem area": {"engine": "nvm-direct", "data_size": "10 GiB"},
+    "three-tier, DRAM area": {"engine": "three-tier", "data_size": "1 GiB"},
+    "three-tier, PMem area": {"engine": "three-tier", "data_size": "10 GiB"},
+}
+OLTP_OPERATIONS = 200_000
 LANE_LATENCIES_NS = (165, 250, 350, 500, 700, 900, 1300, 1800)
 
 Values = dict[str, dict[str, int]]
@@ -92,6 +102,29 @@ def lane_cost(platform: Values, parameters: dict[str, int | str], runs: int) -> 
     return statistics.median(run(lanes, parameters)[0] / run(lanes[:1], parameters)[0] for _ in range(runs))
 
 
+def oltp_rates(given: dict[str, object], runs: int) -> tuple[float, float]:
+    """Transactions of YCSB-RO per second of CPU time, simulated and native; without loading and warm-up."""
+    kind = find_kind("oltp")
+    parameters = kind.parameters(given)
+    machine = kind.machine(pmsim.load_platform(OLTP_PLATFORM), parameters).native()
+    common = parameters.native()
+    run = {"warmup": 200_000, "batches": 1, "wear": 0, "check": 0, "ssd_in_file": 0}
+
+    def simulated(operations: int) -> float:
+        begin = time.process_time()
+        _native.simulate("oltp", [machine], common | run | {"operations": operations}, SEED)
+        return time.process_time() - begin
+
+    samples = []
+    for _ in range(runs):
+        # The timed warm-up is a tenth of the measured part, too.
+        seconds = simulated(2 * OLTP_OPERATIONS) - simulated(OLTP_OPERATIONS)
+        samples.append(1.1 * OLTP_OPERATIONS / seconds)
+    host = {name: value for name, value in common.items() if name not in ("threads", "ssd_in_file")}
+    native = [OLTP_OPERATIONS / _native.host_oltp(host, 200_000, OLTP_OPERATIONS, SEED) for _ in range(runs)]
+    return statistics.median(samples), statistics.median(native)
+
+
 def crash_rate(block: str, runs: int) -> tuple[float, float]:
     """Crash states per second of CPU time, and recoveries (second crashes and repetitions among them)."""
     samples = []
@@ -115,6 +148,11 @@ def main() -> None:
     print("\nmillion log appends per second")
     for name, parameters in LOG_POINTS.items():
         print(f"{name:42s} {append_rate(platform, parameters, options.runs):8.2f}", flush=True)
+    print("\nthousand YCSB-RO transactions per second: simulated, native, and their ratio")
+    for name, given in OLTP_POINTS.items():
+        simulated, native = oltp_rates(given, min(options.runs, 3))
+        ratio = native / simulated
+        print(f"{name:42s} {simulated / 1e3:8.0f} {native / 1e3:8.0f} {ratio:6.1f}", flush=True)
     print("\ncost of 8 latency lanes in one pass, one lane = 1")
     for name in list(POINTS)[1:]:
         print(f"{name:42s} {lane_cost(platform, POINTS[name], options.runs):8.2f}", flush=True)

@@ -3,6 +3,7 @@
 
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
+#include "pmsim/workloads/oltp/host_run.hpp"
 #include "pmsim/workloads/registry.hpp"
 
 namespace py = pybind11;
@@ -99,6 +100,13 @@ std::vector<std::string> workload_names() {
   return names;
 }
 
+double host_oltp(const WorkloadValues& values, std::uint64_t warmup, std::uint64_t operations,
+                 std::uint64_t seed) {
+  const py::gil_scoped_release released;
+  workloads::Parameters parameters("oltp", values);
+  return workloads::oltp::host_cpu_seconds(parameters, warmup, operations, seed);
+}
+
 }  // namespace
 
 void bind_simulate(py::module_& module) {
@@ -108,6 +116,9 @@ void bind_simulate(py::module_& module) {
       "Executes a workload once and times it on every platform (values in base units). One dictionary per "
       "platform: started_ps, elapsed_ps, batch_ends_ps, operations, user_bytes, micro_ops, latency, counters, "
       "groups, facts. Raises ConfigError.");
+  module.def(
+      "host_oltp", &host_oltp, py::arg("parameters"), py::arg("warmup"), py::arg("operations"), py::arg("seed"),
+      "CPU seconds of an OLTP benchmark on a storage engine that runs natively, in this machine's DRAM.");
 }
 
 }  // namespace pmsim::bindings

@@ -1,0 +1,68 @@
+#include "pmsim/workloads/oltp/options.hpp"
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace pmsim::workloads::oltp {
+
+namespace {
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+
+/// A number that may have a fraction: they come as texts.
+double real(Parameters& parameters, std::string_view name, double low, double high) {
+  const std::string text = parameters.text(name);
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(value >= low && value <= high))
+    parameters.refuse(name, "must be a number from " + std::to_string(low) + " to " + std::to_string(high));
+  return value;
+}
+
+std::uint64_t bytes(Parameters& parameters, std::string_view name) {
+  return static_cast<std::uint64_t>(parameters.number(name, 0, kMaxBytes));
+}
+bool flag(Parameters& parameters, std::string_view name) { return parameters.number(name, 0, 1) != 0; }
+
+}  // namespace
+
+engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t seed) {
+  engines::EngineOptions options;
+  options.engine = parameters.text("engine");
+  options.dram_bytes = bytes(parameters, "dram_capacity");
+  options.pmem_bytes = bytes(parameters, "pmem_capacity");
+  options.ssd_bytes = bytes(parameters, "ssd_capacity");
+  options.page_bytes = static_cast<std::uint32_t>(parameters.number("page_size", 4096, 65536));
+  options.cache_line_grained = flag(parameters, "cache_line_grained");
+  options.mini_pages = flag(parameters, "mini_pages");
+  options.pointer_swizzling = flag(parameters, "pointer_swizzling");
+  options.leaf_layout = parameters.choice("leaf_layout", {"sorted", "hash"});
+  options.admission_entries = bytes(parameters, "admission_entries");
+  options.migration = {real(parameters, "migration_dr", 0, 1), real(parameters, "migration_dw", 0, 1),
+                       real(parameters, "migration_nr", 0, 1), real(parameters, "migration_nw", 0, 1)};
+  options.log_device = parameters.choice("log_device", {"pmem", "ssd"});
+  options.log_algorithm = parameters.text("log_algorithm");
+  options.log_layout = parameters.text("log_layout");
+  options.log_bytes = bytes(parameters, "log_size");
+  options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
+  options.seed = seed;
+  return options;
+}
+
+WorkloadOptions read_workload_options(Parameters& parameters, std::uint32_t page_bytes, std::uint64_t seed) {
+  WorkloadOptions options;
+  options.workload = parameters.choice("workload", {kWorkloads.begin(), kWorkloads.end()});
+  options.data_bytes = bytes(parameters, "data_size");
+  options.warehouses = static_cast<std::uint32_t>(parameters.number("warehouses", 0, tpcc::kMaxWarehouses));
+  options.update_percent = static_cast<std::uint32_t>(parameters.number("update_percent", 0, 100));
+  options.scan_length = static_cast<std::uint32_t>(parameters.number("scan_length", 0, 1 << 30));
+  options.scan_hint = flag(parameters, "scan_hint");
+  options.zipf = real(parameters, "zipf", 0, 100);
+  options.page_bytes = page_bytes;
+  options.fill = real(parameters, "fill_factor", 0.1, 1);
+  options.seed = seed;
+  return options;
+}
+
+}  // namespace pmsim::workloads::oltp
