@@ -30,7 +30,7 @@ _FILE_FROM = 2 * GIB
 _WAREHOUSE = 110 * 10**6
 
 #: Transactions of workloads whose tables grow, at full size: few, so that the size is still what was asked for.
-_GROWING = {"tpcc": 100_000, "ycsb-d": 1_000_000, "ycsb-e": 500_000}
+_GROWING = {"tpcc": 50_000, "ycsb-d": 1_000_000, "ycsb-e": 500_000}
 
 EngineName = Literal["main-memory", "nvm-direct", "basic-nvm-bm", "ssd-bm", "three-tier", "fptree", "spitfire"]
 WorkloadName = Literal[

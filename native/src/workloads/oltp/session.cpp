@@ -15,6 +15,9 @@ namespace pmsim::workloads::oltp {
 
 namespace {
 
+/// A loaded warehouse at a load factor of 0.66, indexes included.
+constexpr std::uint64_t kWarehouseBytes = 105'000'000;
+
 /// Kinds of transfers between tiers, by the names of the engines' counters.
 constexpr std::array<std::string_view, 6> kTransfers{
     "dram_misses", "lines_loaded", "pages_loaded_pmem", "pages_loaded_ssd", "pages_written_ssd", "promotions"};
@@ -40,10 +43,16 @@ Session::Session(Parameters& parameters, const machine::PlatformParams& platform
   engine_ = engines::engine_named<Memory>(engine_options_.engine).create(memory_, engine_options_);
   transactions_->load(memory_, *engine_, options.fill);
   place_ = engine_->place();
+  // Headers of frames take their part of DRAM, so data of just its size may still be a little too large.
+  const std::uint64_t data =
+      options.workload == "tpcc" ? options.warehouses * kWarehouseBytes : options.data_bytes;
+  fits_dram_ = data + data / 64 <= engine_options_.dram_bytes;
 }
 
 Session::WarmUp Session::warm_up(std::uint64_t limit) {
   memory_.detach();
+  if (fits_dram_ && limit != 0)
+    read_all_tables();
   const std::uint64_t window = std::max<std::uint64_t>(1, limit / 20);
   SteadyState<kTransfers.size()> steady;
   WarmUp done;
@@ -62,6 +71,15 @@ Session::WarmUp Session::warm_up(std::uint64_t limit) {
     done.steady = steady.add(counts);
   }
   return done;
+}
+
+void Session::read_all_tables() {
+  engine_->begin(memory_);
+  for (const engines::TableId table : transactions_->tables()) {
+    engine_->scan(memory_, table, 0, ~std::uint64_t{0}, 0, 8, engines::ScanMode::kFullPages,
+                  [](std::uint64_t, std::span<const std::byte>) { return true; });
+  }
+  engine_->commit(memory_);
 }
 
 void Session::stop(bool clean) {

@@ -31,8 +31,10 @@ class Session {
   Outcome transaction(std::uint32_t thread) {
     return transactions_->transaction(memory_, *engine_, random_[thread]);
   }
-  /// Runs up to `limit` transactions, threads in turn, until the engine is steady (SteadyState). Returns how
-  /// many, and whether it became steady.
+  /// Where the data fit into DRAM, first reads all tables as whole pages: what a run comes to in the end that
+  /// lasts until every row has been asked for. (Where they do not, it would leave pages whole that are hot for
+  /// one row.) Then runs up to `limit` transactions, threads in turn, until the engine is steady (SteadyState).
+  /// Returns how many, and whether it became steady.
   struct WarmUp {
     std::uint64_t transactions = 0;
     bool steady = false;
@@ -54,6 +56,7 @@ class Session {
   [[nodiscard]] std::uint64_t pmem_bytes() const;
 
  private:
+  void read_all_tables();
   [[nodiscard]] static memory::SimOptions memory_options(Parameters& parameters,
                                                          const machine::PlatformParams& platform,
                                                          bool& counts_wear);
@@ -64,6 +67,7 @@ class Session {
   std::unique_ptr<engines::Engine<Memory>> engine_;
   engines::EnginePlace place_;
   std::unique_ptr<Transactions<Memory>> transactions_;
+  bool fits_dram_ = false;      ///< all of the loaded data
   std::vector<Random> random_;  ///< of each thread
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "pmsim/core/random.hpp"
 #include "pmsim/engines/engine.hpp"
@@ -35,6 +36,8 @@ class Transactions {
   /// transactions only.
   virtual std::string check(M& memory, engines::Engine<M>& engine) = 0;
 
+  /// Tables that load() has made.
+  [[nodiscard]] virtual std::vector<engines::TableId> tables() const = 0;
   /// Rows loaded, over all tables.
   [[nodiscard]] virtual std::uint64_t rows() const = 0;
 };

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/workloads/oltp/scatter.hpp"
@@ -55,6 +56,7 @@ class Uniform8 final : public Transactions<M> {
                                    " pairs in sequence";
   }
 
+  [[nodiscard]] std::vector<engines::TableId> tables() const override { return {table_}; }
   [[nodiscard]] std::uint64_t rows() const override { return rows_; }
 
  private:

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/workloads/oltp/fill_bytes.hpp"
@@ -116,6 +117,7 @@ class Ycsb final : public Transactions<M> {
            " keys in sequence";
   }
 
+  [[nodiscard]] std::vector<engines::TableId> tables() const override { return {table_}; }
   [[nodiscard]] std::uint64_t rows() const override { return rows_; }
   [[nodiscard]] engines::TableId table() const noexcept { return table_; }
 

@@ -78,6 +78,11 @@ class Tpcc final : public Transactions<M> {
     return broken;
   }
 
+  [[nodiscard]] std::vector<engines::TableId> tables() const override {
+    return {
+        ids_.warehouse,  ids_.district, ids_.customer, ids_.history,          ids_.new_order,        ids_.order,
+        ids_.order_line, ids_.item,     ids_.stock,    ids_.customer_by_name, ids_.order_by_customer};
+  }
   [[nodiscard]] std::uint64_t rows() const override {
     const Cardinalities& size = population_.size();
     // Warehouses, districts; customers with their history, orders and two index entries; lines 10 on average.
