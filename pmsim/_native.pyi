@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['CrashMonitor', 'Engine', 'Session', 'SimMemory', 'crash_blocks', 'crash_check', 'engine_names', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'crash_blocks', 'crash_check', 'engine_names', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -121,9 +121,9 @@ class Session:
         """
         Counters of the machine up to a time.
         """
-    def crash(self, at: int, restart_at: int, id: int, seed: int) -> int:
+    def crash(self, at: int, restart_at: int, id: int, seed: int, lost: str = '') -> int:
         """
-        Power failure; the recovery is a request of worker 0. Returns how many requests were lost.
+        Power failure; the recovery is a request of worker 0. A lost device (pmem, block) comes back empty. Returns how many requests were cut off.
         """
     def facts(self) -> dict[str, float]:
         """
@@ -132,6 +132,14 @@ class Session:
     def present(self) -> list[int]:
         """
         What the service's ledger finds; see the part.
+        """
+    def slow(self, device: str, at: int, percent: int) -> None:
+        """
+        The device takes so many hundredths of its times from now on.
+        """
+    def stall(self, device: str, at: int, duration: int) -> None:
+        """
+        The device (pmem, block) pauses.
         """
     def submit(self, worker: int, id: int, kind: int, first: int, count: int, at: int) -> None:
         """
@@ -210,6 +218,96 @@ class Engine:
     def update(self, table: int, key: int, offset: int, data: bytes) -> bool:
         """
         False where there is no such key.
+        """
+class Arrivals:
+    """
+    When requests come; use pmsim.des.
+    """
+    def __init__(self, kind: str, numbers: collections.abc.Mapping[str, float], times: collections.abc.Sequence[int], seed: int) -> None:
+        ...
+    def next(self) -> int:
+        """
+        Time to the next request; -1: there is none.
+        """
+class Mix:
+    """
+    What requests ask for; use pmsim.des.
+    """
+    def __init__(self, entries: collections.abc.Sequence[tuple[int, int, str, int, int, float]], seed: int) -> None:
+        ...
+    def draw(self) -> tuple[int, int, int]:
+        """
+        Kind, first and count of the next request.
+        """
+class Recorder:
+    """
+    What has happened to requests: totals and time windows, in bounded memory.
+    """
+    def __init__(self, window: int, begin: int = 0) -> None:
+        ...
+    def completed(self, submitted: int, granted: int, at: int) -> None:
+        """
+        A request has ended.
+        """
+    def failed(self, at: int) -> None:
+        """
+        A request has been lost.
+        """
+    def restart(self, at: int) -> None:
+        """
+        Only what comes now counts (end of a warm-up).
+        """
+    def submitted(self, at: int) -> None:
+        """
+        A request has come.
+        """
+    def summary(self, at: int) -> dict[str, typing.Any]:
+        """
+        Totals up to a time.
+        """
+    def windows(self) -> list[typing.Any]:
+        """
+        One dictionary per time window, oldest first.
+        """
+class Driver:
+    """
+    Open loops and closed pools that are served natively; use pmsim.des.
+    """
+    def __init__(self, session: Session, tenants: collections.abc.Sequence[tuple[Arrivals, Mix, int, int]], keep_log: bool = False) -> None:
+        ...
+    def drain(self) -> None:
+        """
+        Goes on until no worker is busy; what comes meanwhile waits.
+        """
+    def log(self) -> list[typing.Any]:
+        """
+        With keep_log: (tenant, request, worker, submitted, granted, begin, end) per acknowledged request.
+        """
+    def recorder(self, tenant: int) -> Recorder:
+        """
+        What has happened to a tenant's requests.
+        """
+    def restore(self, state: bytes) -> None:
+        """
+        Continues from a saved state.
+        """
+    def run(self, until: int) -> None:
+        """
+        Runs up to the events of a time, without them.
+        """
+    def save(self) -> bytes:
+        """
+        The state of a drained driver, for a fresh session.
+        """
+    @property
+    def now(self) -> int:
+        """
+        The time run to.
+        """
+    @property
+    def waiting(self) -> int:
+        """
+        Requests that wait for a worker.
         """
 def crash_blocks() -> list[typing.Any]:
     """

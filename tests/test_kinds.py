@@ -101,6 +101,16 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         {"time_ms", "transactions_per_s", "recovery_ms", "time_to_peak_ms", "peak_transactions_per_s", "fits"}
         | LATENCIES,
     ),
+    "system": (
+        {"study", "service", "workers", "load_percent", "rate", "requests", "algorithm", "entry_size"}
+        | {"log_size", "rows", "row_size", "scanners", "scan_rows", "engine", "dram_capacity", "pmem_capacity"}
+        | {"update_percent", "group_size", "timeout", "technique", "background", "writers", "page_size"}
+        | {"pages", "dirty_lines", "dirty_limit", "dirty_target", "crash_at", "restart_after", "duration"}
+        | {"windows"},
+        {"offered_per_s", "throughput_per_s", "saturation_per_s", "waited_ns", "mean_in_system"}
+        | {"in_system_at_end"}
+        | LATENCIES,
+    ),
 }
 SMALL_ENGINE = {"engine": "main-memory", "data_size": "64 MiB", "operations": 400, "warmup": 400}
 QUICK: dict[str, dict[str, Any]] = {
@@ -112,6 +122,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "log": {},
     "oltp": SMALL_ENGINE,
     "restart": SMALL_ENGINE | {"engine": "nvm-direct"},
+    "system": {"requests": 2_000},
 }
 
 

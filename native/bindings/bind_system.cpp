@@ -9,71 +9,13 @@
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/system/part.hpp"
-#include "pmsim/system/session.hpp"
+#include "py_session.hpp"
 
 namespace py = pybind11;
 
 namespace pmsim::bindings {
 
 namespace {
-
-using system::Completion;
-using system::Session;
-
-/// A session as Python drives it: one call per event, none per micro-operation.
-class PySession {
- public:
-  PySession(std::unique_ptr<system::Service> service, const machine::PlatformParams& platform,
-            std::uint32_t workers, std::uint64_t seed)
-      : session_(std::move(service), platform, workers, seed) {}
-
-  void submit(std::uint32_t worker, std::uint64_t id, std::uint32_t kind, std::uint64_t first,
-              std::uint64_t count, Picoseconds at) {
-    session_.submit(worker, {id, kind, first, count}, at);
-  }
-
-  /// A number: nothing is due up to `before`, and that is when there is something to do next. Else what is due,
-  /// its time and that number.
-  py::object advance(Picoseconds before) {
-    const Picoseconds at = session_.advance(before);
-    if (at == kNever)
-      return py::int_(session_.next());
-    session_.take_due(due_);
-    py::list completions(due_.size());
-    for (std::size_t index = 0; index < due_.size(); ++index) {
-      const Completion& done = due_[index];
-      completions[index] = py::make_tuple(done.request, done.worker, done.begin, done.result);
-    }
-    return py::make_tuple(at, std::move(completions), session_.next());
-  }
-
-  [[nodiscard]] Picoseconds next() const { return session_.next(); }
-
-  [[nodiscard]] std::vector<std::string> kinds() {
-    const std::vector<std::string_view> names = session_.service().kinds();
-    return {names.begin(), names.end()};
-  }
-
-  [[nodiscard]] py::dict counters(Picoseconds at) {
-    py::dict counters;
-    session_.counters(at).for_each(
-        [&](std::string_view name, std::int64_t value) { counters[py::str(name)] = value; });
-    return counters;
-  }
-
-  std::uint32_t crash(Picoseconds at, Picoseconds restart_at, std::uint64_t id, std::uint64_t seed) {
-    return session_.crash(at, restart_at, id, seed);
-  }
-
-  [[nodiscard]] std::vector<std::uint64_t> present() { return session_.service().present(); }
-  [[nodiscard]] std::map<std::string, double> facts() { return session_.service().facts(); }
-  [[nodiscard]] std::int64_t micro_ops() const { return session_.micro_ops(); }
-  [[nodiscard]] std::uint32_t workers() const { return session_.workers(); }
-
- private:
-  Session session_;
-  std::vector<Completion> due_;
-};
 
 using Parts = std::vector<std::pair<std::string, WorkloadValues>>;
 
@@ -121,8 +63,15 @@ void bind_system(py::module_& module) {
            "Acts strictly before a time, up to the first completion. Returns when there is something to do "
            "next, or, "
            "where something is due, (time, [(id, worker, begin, result), ...], that).")
-      .def("crash", &PySession::crash, py::arg("at"), py::arg("restart_at"), py::arg("id"), py::arg("seed"),
-           "Power failure; the recovery is a request of worker 0. Returns how many requests were lost.")
+      .def(
+          "crash", &PySession::crash, py::arg("at"), py::arg("restart_at"), py::arg("id"), py::arg("seed"),
+          py::arg("lost") = "",
+          "Power failure; the recovery is a request of worker 0. A lost device (pmem, block) comes back empty. "
+          "Returns how many requests were cut off.")
+      .def("stall", &PySession::stall, py::arg("device"), py::arg("at"), py::arg("duration"),
+           "The device (pmem, block) pauses.")
+      .def("slow", &PySession::slow, py::arg("device"), py::arg("at"), py::arg("percent"),
+           "The device takes so many hundredths of its times from now on.")
       .def("present", &PySession::present, "What the service's ledger finds; see the part.")
       .def("counters", &PySession::counters, py::arg("at"), "Counters of the machine up to a time.")
       .def("facts", &PySession::facts, "Numbers about the service's data structures.")

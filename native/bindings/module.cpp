@@ -14,4 +14,5 @@ PYBIND11_MODULE(_native, module) {
   pmsim::bindings::bind_crash(module);
   pmsim::bindings::bind_system(module);
   pmsim::bindings::bind_engines(module);
+  pmsim::bindings::bind_load(module);
 }

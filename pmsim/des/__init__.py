@@ -3,39 +3,83 @@
 See docs/des.md.
 """
 
+from pmsim.des.background import Checkpoints, DirtyPages, GroupCommit, PagePropagation
 from pmsim.des.environment import Core, Environment
+from pmsim.des.faults import power_failures, slow_periods, stalls
+from pmsim.des.load import (
+    Ask,
+    Bursty,
+    ClosedPool,
+    Load,
+    NativeLoad,
+    Paced,
+    Poisson,
+    Served,
+    Tenant,
+    TraceDriven,
+)
+from pmsim.des.long_run import LongRun
 from pmsim.des.parts import (
     PARTS,
     BlockLogPart,
     ComputePart,
+    EnginePart,
     LogPart,
     PagesPart,
     Part,
     TablePart,
 )
-from pmsim.des.server import Completion, Execution, PowerFailureError, Recovery, Request, Server
+from pmsim.des.server import (
+    Completion,
+    Execution,
+    PowerFailureError,
+    Recovery,
+    Request,
+    Server,
+    WorkerGroup,
+)
 from pmsim.des.times import MS, NEVER, NS, US, S, picoseconds
 
 __all__ = [
-    "MS",
-    "NEVER",
-    "NS",
-    "PARTS",
-    "US",
+    "Ask",
     "BlockLogPart",
+    "Bursty",
+    "Checkpoints",
+    "ClosedPool",
     "Completion",
     "ComputePart",
     "Core",
+    "DirtyPages",
+    "EnginePart",
     "Environment",
     "Execution",
+    "GroupCommit",
+    "Load",
     "LogPart",
+    "LongRun",
+    "MS",
+    "NEVER",
+    "NS",
+    "NativeLoad",
+    "PARTS",
+    "Paced",
+    "PagePropagation",
     "PagesPart",
     "Part",
+    "Poisson",
     "PowerFailureError",
     "Recovery",
     "Request",
     "S",
+    "Served",
     "Server",
     "TablePart",
+    "Tenant",
+    "TraceDriven",
+    "US",
+    "WorkerGroup",
     "picoseconds",
+    "power_failures",
+    "slow_periods",
+    "stalls",
 ]

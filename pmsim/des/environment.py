@@ -91,8 +91,9 @@ class Environment(simpy.Environment):
         queue = self._queue
         if self._core_next < NEVER:
             peek = queue[0][0] if queue else NEVER
-            if self._core_next <= peek:
-                self._advance(int(peek))
+            # At `now` the core has been: it acts strictly before, and has said what is due.
+            if self._core_next <= peek != self._now:
+                self._advance(peek)  # type: ignore[arg-type]
         # The rest is simpy.Environment.step(), written out: it runs for every event.
         if not queue:
             raise EmptySchedule
@@ -126,9 +127,58 @@ class Environment(simpy.Environment):
         ------
         ConfigError : a time that is no whole number of picoseconds.
         """
-        if until is None or isinstance(until, Event):
-            return super().run(until)
-        return super().run(picoseconds(until))
+        stop: Event | None = None
+        if isinstance(until, Event):
+            stop = until
+        elif until is not None:
+            stop = self._stop_at(picoseconds(until))
+        if stop is not None:
+            if stop.callbacks is None:
+                return stop.value  # type: ignore[unreachable]
+            stop.callbacks.append(StopSimulation.callback)
+        try:
+            self._loop()
+        except StopSimulation as stopped:
+            return stopped.args[0]
+        except EmptySchedule:
+            if stop is not None:
+                raise RuntimeError(
+                    f'No scheduled events left but "until" event was not triggered: {stop}'
+                ) from None
+        return None
+
+    def _stop_at(self, at: int) -> Event:
+        if at <= self._now:
+            raise ValueError(f"until ({at}) must be greater than the current simulation time")
+        stop = Event(self)
+        stop._ok = True
+        stop._value = None
+        self.schedule(stop, URGENT, at - self._now)
+        return stop
+
+    def _loop(self) -> None:
+        # step() for ever, in one frame.
+        queue = self._queue
+        while True:
+            if self._core_next < NEVER:
+                peek = queue[0][0] if queue else NEVER
+                if self._core_next <= peek != self._now:
+                    self._advance(peek)  # type: ignore[arg-type]
+            if not queue:
+                raise EmptySchedule
+            self._now, _, _, event = heappop(queue)  # type: ignore[assignment]
+            callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+            try:
+                for callback in callbacks:
+                    callback(event)
+            except StopSimulation:
+                event.callbacks = callbacks[callbacks.index(callback) + 1 :]
+                self.schedule(event, EventPriority(-1))
+                raise
+            if not event._ok and not hasattr(event, "_defused"):
+                exception = type(event._value)(*event._value.args)
+                exception.__cause__ = event._value
+                raise exception
 
     def _advance(self, peek: int) -> None:
         if len(self._cores) == 1:

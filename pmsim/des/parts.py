@@ -7,7 +7,16 @@ from pydantic import Field, ValidationError
 
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
-from pmsim.kinds.types import Count, KindParameters, LineSize, Memory, SectorSize, WordSize
+from pmsim.kinds.types import (
+    Count,
+    CountOrZero,
+    KindParameters,
+    LineSize,
+    LineSizeOrZero,
+    Memory,
+    SectorSize,
+    WordSize,
+)
 from pmsim.messages import config_error
 
 
@@ -76,8 +85,31 @@ class TablePart(Part):
     memory: Memory = Field("pmem", description="where the rows are")
 
 
+class EnginePart(Part):
+    """A storage engine with one table whose keys are 0, 1, 2 ...; each request is a transaction.
+
+    ``engine.read``, ``engine.update``: `count` rows, that with key `first` and others scattered by it.
+    ``engine.scan``: up to `count` rows from `first` on. ``engine.checkpoint``. Workers take turns; with
+    several, requests are acknowledged in the order of their execution.
+    """
+
+    name = "engine"
+    engine: str = Field("nvm-direct", description="a name of `pmsim list engines`")
+    rows: Count = Field(100_000, description="rows of the table")
+    row_size: WordSize = Field(1000, description="payload of a row, at most 4096 [B]")
+    dram_capacity: LineSizeOrZero = Field(2**28, description="DRAM for pages [B]")
+    pmem_capacity: LineSizeOrZero = Field(2**29, description="PMem for pages [B]")
+    ssd_capacity: LineSizeOrZero = Field(0, description="SSD for pages [B]")
+    page_size: LineSize = Field(16384, description="bytes of a page [B]")
+    log_device: Literal["pmem", "ssd"] = Field("pmem", description="where the log is")
+    log_size: LineSize = Field(2**26, description="bytes of the log [B]")
+    cpu_cycles: CountOrZero = Field(
+        0, description="CPU cycles of an operation besides its instructions; a calibration"
+    )
+
+
 PARTS: dict[str, type[Part]] = {
-    model.name: model for model in (ComputePart, LogPart, BlockLogPart, PagesPart, TablePart)
+    model.name: model for model in (ComputePart, LogPart, BlockLogPart, PagesPart, TablePart, EnginePart)
 }
 
 #: A part as users give it: a model, or its name and parameters with units.

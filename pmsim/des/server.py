@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import simpy
 from simpy.events import PENDING, Event
@@ -76,18 +77,149 @@ class Recovery(NamedTuple):
 class Execution(Event):
     """The event of one request: succeeds with a `Completion` when it is acknowledged."""
 
-    def __init__(self, server: Server, number: int, kind: int, first: int, count: int) -> None:
-        self.env = server.env
-        self._server = server
+    def __init__(self, group: WorkerGroup, number: int, kind: int, first: int, count: int) -> None:
+        self.env = env = group.env
+        self.group = group
         self.number = number
         self.kind = kind
         self.first = first
         self.count = count
-        self.submitted = server.env._now
+        self.submitted = env._now
         self.granted = NEVER
         self.worker = -1
         self.grant: Any = None
-        self.callbacks: list[Callable[[Any], None]] = [server._done]
+        self.callbacks: list[Callable[[Any], None]] = [group._done]
+
+
+class WorkerGroup:
+    """Some of a server's workers, and the requests that wait for them.
+
+    Attributes
+    ----------
+    pool : simpy.Resource or None
+        Who gets a worker next; its capacity is the number of workers. None: first come, first served, without
+        the events of a resource: a request that finds a worker free begins in the same event.
+    numbers : tuple of int
+        The workers.
+    """
+
+    def __init__(self, server: Server, numbers: Sequence[int], pool: simpy.Resource | None) -> None:
+        self.server = server
+        self.env = server.env
+        self.numbers = tuple(numbers)
+        self.pool = pool
+        if pool is not None and pool.capacity != len(numbers):
+            raise ConfigError(f"pool: its capacity is {pool.capacity}; it must be workers = {len(numbers)}")
+        self._prioritised = isinstance(pool, simpy.PriorityResource)
+        self._queue: deque[Execution] = deque()
+        self._down = False
+        self._free = list(numbers)
+        self._blockers: list[Any] = []
+        self._submit = server.session.submit
+
+    @property
+    def busy(self) -> int:
+        """Workers that are executing a request now."""
+        return 0 if self._down else len(self.numbers) - len(self._free)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a worker."""
+        return len(self._queue if self.pool is None else self.pool.put_queue)
+
+    def execute(
+        self, kind: str | int | Request, first: int = 0, count: int = 1, *, priority: int = 0
+    ) -> Execution:
+        """Ask for a request; the event succeeds with its `Completion`.
+
+        Parameters
+        ----------
+        kind : str, int or Request
+            Name or number of a kind (`Server.kinds`), or a whole request.
+        first, count : int
+            What the kind says.
+        priority : int
+            Lower is served first; needs a `simpy.PriorityResource` as the pool.
+
+        Raises
+        ------
+        ConfigError : unknown kind, or a priority that nobody looks at.
+        """
+        if isinstance(kind, Request):
+            first, count = kind.first, kind.count
+            kind = kind.kind
+        server = self.server
+        if isinstance(kind, str):
+            kind = server.kind(kind)
+        number = server._next_number
+        server._next_number = number + 1
+        execution = Execution(self, number, kind, first, count)
+        if priority and not self._prioritised:
+            raise ConfigError("priority: the pool has none; make the server with pool=PriorityResource(...)")
+        server._outstanding[number] = execution
+        if self.pool is None:
+            if self._free:
+                self._give(execution)
+            else:
+                self._queue.append(execution)
+        else:
+            self._wait_in(self.pool, execution, priority)
+        return execution
+
+    def _wait_in(self, pool: simpy.Resource, execution: Execution, priority: int) -> None:
+        grant: Any = pool.request(priority=priority) if self._prioritised else pool.request()  # type: ignore[call-arg]
+        execution.grant = grant
+        grant.execution = execution
+        grant.callbacks.append(self._granted)
+
+    def _granted(self, grant: Any) -> None:
+        execution: Execution = grant.execution
+        if execution._value is PENDING:  # otherwise the power has failed meanwhile
+            self._give(execution)
+
+    def _give(self, execution: Execution) -> None:
+        env = self.env
+        now = execution.granted = env._now
+        worker = execution.worker = heappop(self._free)
+        server = self.server
+        server._working[worker] = execution
+        self._submit(worker, execution.number, execution.kind, execution.first, execution.count, now)
+        env.wake(server._core)
+
+    def _done(self, event: Event) -> None:
+        execution: Any = event
+        if not execution._ok:
+            return
+        worker = execution.worker
+        server = self.server
+        server._working[worker] = None
+        heappush(self._free, worker)
+        del server._outstanding[execution.number]
+        if self.pool is not None:
+            self.pool.release(execution.grant)
+        elif self._queue:
+            self._give(self._queue.popleft())
+
+    def _lose_power(self) -> None:
+        self._down = True
+        self._queue.clear()
+        self._free = []
+        if self.pool is not None:
+            for grant in list(self.pool.put_queue):
+                grant.cancel()
+            for user in list(self.pool.users):
+                self.pool.release(user)
+            self._blockers = [self.pool.request() for _ in self.numbers]
+
+    def _regain_power(self) -> None:
+        self._down = False
+        self._free = list(self.numbers)
+        if self.pool is not None:
+            for blocker in self._blockers:
+                self.pool.release(blocker)
+            self._blockers = []
+        while self._queue and self._free:
+            self._give(self._queue.popleft())
 
 
 class Server:
@@ -101,14 +233,15 @@ class Server:
         What the server does: parts of `pmsim.des.PARTS`, which share the machine and its memory.
     platform : str, dict or Platform
         The machine.
-    workers : int
-        Threads that execute requests, one each at a time.
+    workers : int, or dict of int by name
+        Threads that execute requests, one each at a time. Named groups have pools of their own:
+        ``server["writers"].execute(...)``; the first group is that of ``server.execute``.
     seed : int
         Of the machine and the parts.
     crash : bool
         Whether the power may fail; costs time and a second copy of the memory.
     pool : simpy.Resource, optional
-        Who gets a worker: its capacity must be `workers`. By default a `simpy.Resource`: first come, first
+        Who gets a worker of the first group: its capacity must be their number. By default first come, first
         served. A `simpy.PriorityResource` makes ``priority`` of `execute` count.
 
     Raises
@@ -122,20 +255,21 @@ class Server:
         parts: Sequence[PartLike],
         *,
         platform: str | Mapping[str, Any] | Platform,
-        workers: int = 1,
+        workers: int | Mapping[str, int] = 1,
         seed: int = 1,
         crash: bool = False,
         pool: simpy.Resource | None = None,
     ) -> None:
         machine = platform if isinstance(platform, Platform) else load_platform(platform)
+        groups = {"workers": workers} if isinstance(workers, int) else dict(workers)
         session = _native.Session(
             [native_part(part) for part in parts],
             machine.native(),
-            workers=workers,
+            workers=sum(groups.values()),
             seed=seed,
             crash=crash,
         )
-        self._start(env, session, pool)
+        self._start(env, session, groups, pool)
 
     @classmethod
     def of_workload(
@@ -155,82 +289,66 @@ class Server:
         session = _native.Session.of_workload(
             workload, dict(parameters), machine.native(), workers=workers, seed=seed
         )
-        server._start(env, session, pool)
+        server._start(env, session, {"workers": workers}, pool)
         return server
 
-    def _start(self, env: Environment, session: _native.Session, pool: simpy.Resource | None) -> None:
+    def _start(
+        self,
+        env: Environment,
+        session: _native.Session,
+        groups: Mapping[str, int],
+        pool: simpy.Resource | None,
+    ) -> None:
         if not isinstance(env, Environment):
             raise ConfigError("env: a native server needs a pmsim.des.Environment")
-        workers = session.workers
         self.env = env
         self.session = session
         self.kinds: tuple[str, ...] = tuple(session.kinds)
-        self.pool = simpy.Resource(env, capacity=workers) if pool is None else pool
-        if self.pool.capacity != workers:
-            raise ConfigError(f"pool: its capacity is {self.pool.capacity}; it must be workers = {workers}")
-        self._prioritised = isinstance(self.pool, simpy.PriorityResource)
         self._number_of = {name: number for number, name in enumerate(self.kinds)}
-        self._free = list(range(workers))
-        self._working: list[Execution | None] = [None] * workers
+        self._working: list[Execution | None] = [None] * session.workers
         self._outstanding: dict[int, Execution] = {}
         self._next_number = 0
         self._recovery: Event | None = None
         self._recovering = (0, 0, 0)
-        self._blockers: list[Any] = []
+        self._groups: dict[str, WorkerGroup] = {}
+        first = 0
+        for name, size in groups.items():
+            numbers = range(first, first + size)
+            self._groups[name] = WorkerGroup(self, numbers, pool if not self._groups else None)
+            first += size
+        self.main = next(iter(self._groups.values()))
+        self.execute = self.main.execute
         self._core = env.attach(self)
+
+    def __getitem__(self, name: str) -> WorkerGroup:
+        """Return a group of workers by its name."""
+        if name not in self._groups:
+            raise ConfigError(f"workers: this server has no group '{name}'; {nearest(name, self._groups)}")
+        return self._groups[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the groups."""
+        return iter(self._groups)
+
+    @property
+    def pool(self) -> simpy.Resource | None:
+        """The resource of the first group; None: first come, first served."""
+        return self.main.pool
 
     @property
     def workers(self) -> int:
-        """Worker threads."""
+        """Worker threads of all groups."""
         return len(self._working)
 
     @property
     def busy(self) -> int:
         """Workers that are executing a request now."""
-        return len(self._working) - len(self._free)
+        return sum(group.busy for group in self._groups.values())
 
     @property
     def waiting(self) -> int:
         """Requests that wait for a worker."""
-        return len(self.pool.put_queue)
-
-    def execute(
-        self, kind: str | int | Request, first: int = 0, count: int = 1, *, priority: int = 0
-    ) -> Execution:
-        """Ask for a request; the event succeeds with its `Completion`.
-
-        Parameters
-        ----------
-        kind : str, int or Request
-            Name or number of a kind (`kinds`), or a whole request.
-        first, count : int
-            What the kind says.
-        priority : int
-            Lower is served first; needs a `simpy.PriorityResource` as the pool.
-
-        Raises
-        ------
-        ConfigError : unknown kind, or a priority that nobody looks at.
-        """
-        if isinstance(kind, Request):
-            first, count = kind.first, kind.count
-            kind = kind.kind
-        if isinstance(kind, str):
-            kind = self.kind(kind)
-        number = self._next_number
-        self._next_number = number + 1
-        execution = Execution(self, number, kind, first, count)
-        if self._prioritised:
-            grant = self.pool.request(priority=priority)  # type: ignore[call-arg]
-        elif priority:
-            raise ConfigError("priority: the pool has none; make the server with pool=PriorityResource(...)")
-        else:
-            grant = self.pool.request()
-        execution.grant = grant
-        grant.execution = execution  # type: ignore[attr-defined]
-        grant.callbacks.append(self._granted)
-        self._outstanding[number] = execution
-        return execution
+        return sum(group.waiting for group in self._groups.values())
 
     def kind(self, name: str) -> int:
         """Return the number of a kind of request."""
@@ -238,17 +356,6 @@ class Server:
         if number is None:
             raise ConfigError(f"kind: this server has no '{name}'; {nearest(name, self.kinds)}")
         return number
-
-    def _granted(self, grant: Any) -> None:
-        execution: Execution = grant.execution
-        if execution._value is not PENDING:
-            return  # the power failed meanwhile
-        env = self.env
-        now = execution.granted = env._now
-        worker = execution.worker = heappop(self._free)
-        self._working[worker] = execution
-        self.session.submit(worker, execution.number, execution.kind, execution.first, execution.count, now)
-        env.wake(self._core)
 
     def advance(self, before: int) -> int:
         """Advance the machine; see `pmsim.des.Environment`."""
@@ -270,17 +377,9 @@ class Server:
             self.env.schedule_at(execution, at)
         return following
 
-    def _done(self, event: Event) -> None:
-        execution: Any = event
-        if not execution._ok:
-            return
-        worker = execution.worker
-        self._working[worker] = None
-        heappush(self._free, worker)
-        del self._outstanding[execution.number]
-        self.pool.release(execution.grant)
-
-    def power_failure(self, *, restart_after: Time = 0, seed: int = 0) -> Event:
+    def power_failure(
+        self, *, restart_after: Time = 0, seed: int = 0, lost: Literal["pmem", "block"] | None = None
+    ) -> Event:
         """Fail the power now; the event succeeds with a `Recovery` when the server is ready again.
 
         Every request that has not been acknowledged fails with `PowerFailureError`. What survives is a legal
@@ -293,6 +392,8 @@ class Server:
             From the failure until the recovery begins: power, firmware, operating system.
         seed : int
             Draws what of unfinished writes has become durable.
+        lost : "pmem" or "block", optional
+            A tier that comes back empty: its content is gone.
 
         Raises
         ------
@@ -300,26 +401,27 @@ class Server:
         """
         now = self.env.now
         restart = now + picoseconds(restart_after)
-        self.session.crash(at=now, restart_at=restart, id=_RESTART, seed=seed)
-        lost = list(self._outstanding.values())
+        self.session.crash(at=now, restart_at=restart, id=_RESTART, seed=seed, lost=lost or "")
+        cut_off = list(self._outstanding.values())
         self._outstanding.clear()
-        for blocker in self._blockers:
-            self.pool.release(blocker)
-        queued = list(self.pool.put_queue)
-        for grant in queued:
-            grant.cancel()
-        for execution in lost:
-            if execution.grant.triggered:
-                self.pool.release(execution.grant)
-            execution.fail(PowerFailureError("the power failed before the request was acknowledged"))
-        self._free = list(range(self.workers))
         self._working = [None] * self.workers
-        self._blockers = [self.pool.request() for _ in range(self.workers)]
+        for group in self._groups.values():
+            group._lose_power()
+        for execution in cut_off:
+            execution.fail(PowerFailureError("the power failed before the request was acknowledged"))
         if self._recovery is None:
             self._recovery = self.env.event()
-        self._recovering = (now, restart, len(lost))
+        self._recovering = (now, restart, len(cut_off))
         self.env.wake(self._core)
         return self._recovery
+
+    def stall(self, device: Literal["pmem", "block"], duration: Time) -> None:
+        """Let a device pause from now on: wear levelling, garbage collection."""
+        self.session.stall(device, self.env.now, picoseconds(duration))
+
+    def slow_down(self, device: Literal["pmem", "block"], percent: int) -> None:
+        """Let a device take `percent` hundredths of its times from now on; 100 heals it."""
+        self.session.slow(device, self.env.now, percent)
 
     def _recovered(self, at: int) -> None:
         event, self._recovery = self._recovery, None
@@ -333,9 +435,8 @@ class Server:
 
     def _ready(self, event: Event) -> None:
         del event
-        for blocker in self._blockers:
-            self.pool.release(blocker)
-        self._blockers = []
+        for group in self._groups.values():
+            group._regain_power()
 
     def present(self) -> list[int]:
         """Return what the ledger of the server's part finds, for checks; costs no virtual time."""

@@ -17,6 +17,7 @@ from pmsim.kinds.operations import Operations
 from pmsim.kinds.page_flush import PageFlush
 from pmsim.kinds.persist import Persist
 from pmsim.kinds.restart import Restart
+from pmsim.kinds.system import System
 
 _ALL: tuple[Kind[Any], ...] = (
     *(Bandwidth(), Latency(), Persist(), Operations(), Mixed(), Block()),
@@ -26,6 +27,7 @@ _ALL: tuple[Kind[Any], ...] = (
     Interleave(),
     Oltp(),
     Restart(),
+    System(),
 )
 
 KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in _ALL}

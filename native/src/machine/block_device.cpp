@@ -100,6 +100,23 @@ Picoseconds BlockDevice::write(std::uint64_t address, std::uint64_t bytes, Picos
   return done;
 }
 
+void BlockDevice::stall(Picoseconds now, Picoseconds duration) noexcept {
+  for (Picoseconds& unit : units_) {
+    unit = std::max(unit, now) + duration;
+  }
+  link_in_free_ = std::max(link_in_free_, now) + duration;
+  link_out_free_ = std::max(link_out_free_, now) + duration;
+}
+
+void BlockDevice::slow(const BlockDeviceParams& original, std::int64_t percent) noexcept {
+  params_.seek_latency = original.seek_latency * percent / 100;
+  params_.rotation_latency = original.rotation_latency * percent / 100;
+  params_.read_latency = original.read_latency * percent / 100;
+  params_.write_latency = original.write_latency * percent / 100;
+  params_.program_latency = original.program_latency * percent / 100;
+  params_.flush_latency = original.flush_latency * percent / 100;
+}
+
 Picoseconds BlockDevice::flush(Picoseconds now) {
   ++counters_->block_flushes;
   Picoseconds done = enter_queue(now);

@@ -160,6 +160,37 @@ void MemorySystem::drain(std::size_t module, std::vector<Grant>& grants) {
   changed_ |= std::uint32_t{1} << module;
 }
 
+void MemorySystem::stall(memory::Medium medium, Picoseconds now, Picoseconds duration) {
+  if (medium == memory::Medium::kBlock) {
+    block_device_.stall(now, duration);
+    return;
+  }
+  if (medium == memory::Medium::kDram) {
+    throw ConfigError("device: DRAM does not pause; choose pmem or block");
+  }
+  for (std::size_t module = 0; module < modules_.size(); ++module) {
+    catch_up(module, now);
+    modules_[module].stall(now, duration);
+  }
+}
+
+void MemorySystem::slow(memory::Medium medium, Picoseconds now, std::int64_t percent) {
+  if (percent < 1) {
+    throw ConfigError("percent: a device takes at least 1 % of its time");
+  }
+  if (medium == memory::Medium::kBlock) {
+    block_device_.slow(params_.block, percent);
+    return;
+  }
+  if (medium == memory::Medium::kDram) {
+    throw ConfigError("device: DRAM does not slow down; choose pmem or block");
+  }
+  for (std::size_t module = 0; module < modules_.size(); ++module) {
+    catch_up(module, now);
+    modules_[module].slow(params_.pmem, percent);
+  }
+}
+
 std::uint64_t MemorySystem::cached_in(std::uint64_t set) const {
   if (const auto found = memory_mode_sets_.find(set); found != memory_mode_sets_.end()) {
     return found->second;

@@ -85,6 +85,17 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   return available + params_.buffer_latency;
 }
 
+void PmemModule::stall(Picoseconds now, Picoseconds duration) noexcept {
+  media_free_ = std::max(media_free_, now) + duration;
+  last_write_end_ = std::max(last_write_end_, now) + duration;
+}
+
+void PmemModule::slow(const PmemParams& original, std::int64_t percent) noexcept {
+  params_.media_read_latency = original.media_read_latency * percent / 100;
+  params_.media_read_service = original.media_read_service * percent / 100;
+  params_.media_write_service = original.media_write_service * percent / 100;
+}
+
 void PmemModule::accept(std::uint64_t line, Picoseconds now) {
   std::size_t tail = queue_head_ + queue_size_;
   tail = tail >= queue_capacity_ ? tail - queue_capacity_ : tail;

@@ -268,7 +268,7 @@ WordState SimMemory::word_state(Address address) const {
   return durability().word_state(word, region->data.data() + (word - region->base));
 }
 
-SimMemory SimMemory::crash(const DurableImage& image) const {
+SimMemory SimMemory::crash(const DurableImage& image, std::optional<Medium> lost) const {
   SimMemory after(options_);
   for (const Medium medium : {Medium::kDram, Medium::kPmem, Medium::kBlock}) {
     for (const RegionPlace& place : table_.places(medium)) {
@@ -278,7 +278,7 @@ SimMemory SimMemory::crash(const DurableImage& image) const {
       after.allocate(medium, place.bytes, {place.name, alignment, region.backing});
       Region& copy = *after.all_.back();
       ensure(copy.base == place.base, "a region moved in a crash");
-      if (medium == Medium::kDram || region.backing == Backing::kNone)
+      if (medium == Medium::kDram || medium == lost || region.backing == Backing::kNone)
         continue;
       for (std::uint64_t page = 0; page * kPageBytes < region.bytes; ++page) {
         const std::uint8_t bits = region.written.as<std::uint8_t>()[page / 8];
@@ -293,6 +293,8 @@ SimMemory SimMemory::crash(const DurableImage& image) const {
     }
   }
   for (const CellBytes& cell : image) {
+    if (medium_of(cell.address) == lost)
+      continue;
     const auto found =
         std::ranges::find_if(after.all_, [&](const auto& copy) { return copy->contains(cell.address, 1); });
     ensure(found != after.all_.end(), "a crash image has a cell outside of every region");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kParts{
     PartKind{"compute", make_compute}, PartKind{"log", make_log},     PartKind{"block-log", make_block_log},
-    PartKind{"pages", make_pages},     PartKind{"table", make_table},
+    PartKind{"pages", make_pages},     PartKind{"table", make_table}, PartKind{"engine", make_engine},
 };
 
 [[nodiscard]] memory::SimOptions options_of(const machine::PlatformParams& platform, bool crash) {

@@ -186,7 +186,8 @@ machine::Counters Session::counters(Picoseconds time) {
 
 std::int64_t Session::micro_ops() const noexcept { return micro_ops_before_crash_ + feed_->micro_ops(); }
 
-std::uint32_t Session::crash(Picoseconds at, Picoseconds restart_at, std::uint64_t id, std::uint64_t seed) {
+std::uint32_t Session::crash(Picoseconds at, Picoseconds restart_at, std::uint64_t id, std::uint64_t seed,
+                             std::optional<memory::Medium> lost) {
   if (!twin_)
     throw ConfigError("this server cannot be crashed; create its service with crash = 1");
   ensure(restart_at >= at && at >= acted_, "a power failure in the past of the machine");
@@ -202,10 +203,10 @@ std::uint32_t Session::crash(Picoseconds at, Picoseconds restart_at, std::uint64
     }
   }
   Random random(seed);
-  memory::SimMemory after = twin_->fail(completed, in_flight, random);
+  memory::SimMemory after = twin_->fail(completed, in_flight, random, lost);
   before_crash_ = counters(at);
   micro_ops_before_crash_ = micro_ops();
-  const std::uint32_t lost = busy_;
+  const std::uint32_t cut_off = busy_;
   due_.clear();
   held_.clear();
   workers_.assign(workers_.size(), Worker{});
@@ -217,7 +218,17 @@ std::uint32_t Session::crash(Picoseconds at, Picoseconds restart_at, std::uint64
   after.keep_log();
   feed_->restart_with(std::move(after));
   submit(0, Request{.id = id, .kind = kRestart}, restart_at);
-  return lost;
+  return cut_off;
+}
+
+void Session::stall(memory::Medium medium, Picoseconds at, Picoseconds duration) {
+  ensure(at >= acted_, "a fault in the past of the machine");
+  lane_->stall(medium, at, duration);
+}
+
+void Session::slow(memory::Medium medium, Picoseconds at, std::int64_t percent) {
+  ensure(at >= acted_, "a fault in the past of the machine");
+  lane_->slow(medium, at, percent);
 }
 
 }  // namespace pmsim::system

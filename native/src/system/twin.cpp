@@ -31,7 +31,7 @@ void Twin::ended(std::uint32_t worker) {
 }
 
 memory::SimMemory Twin::fail(std::span<const std::uint64_t> completed, std::span<const std::uint32_t> in_flight,
-                             Random& random) {
+                             Random& random, std::optional<memory::Medium> lost) {
   for (const std::uint32_t worker : in_flight) {
     const InFlight& request = in_flight_[worker];
     std::uint64_t certain = completed[worker] > request.barriers ? completed[worker] - request.barriers : 0;
@@ -44,7 +44,7 @@ memory::SimMemory Twin::fail(std::span<const std::uint64_t> completed, std::span
   memory::DurableImage image;
   // Most mistakes show where nearly all or nearly nothing has been lost; every legal image can be drawn.
   lagging_.durability().sample_corners(random, image);
-  return lagging_.crash(image);
+  return lagging_.crash(image, lost);
 }
 
 }  // namespace pmsim::system

@@ -22,6 +22,11 @@ class BlockDevice {
   Picoseconds write(std::uint64_t address, std::uint64_t bytes, Picoseconds now);
   Picoseconds flush(Picoseconds now);
 
+  /// Units and links pause from `now` on for `duration` (garbage collection, a reset of the link).
+  void stall(Picoseconds now, Picoseconds duration) noexcept;
+  /// From now on everything inside the device takes `percent` hundredths of the times of `original`.
+  void slow(const BlockDeviceParams& original, std::int64_t percent) noexcept;
+
  private:
   struct Cached {
     Picoseconds written;

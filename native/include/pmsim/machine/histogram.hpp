@@ -36,6 +36,10 @@ class Histogram {
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
   [[nodiscard]] Picoseconds maximum() const noexcept { return maximum_; }
   [[nodiscard]] Picoseconds mean() const noexcept { return count_ == 0 ? 0 : sum_ / count_; }
+  /// The mean with its fraction; 0 where nothing has been recorded.
+  [[nodiscard]] double exact_mean() const noexcept {
+    return count_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(count_);
+  }
 
   /// Upper edge of the bucket in which the fraction `quantile` of all records is reached, at most the maximum.
   [[nodiscard]] Picoseconds percentile(double quantile) const noexcept {

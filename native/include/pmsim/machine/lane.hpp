@@ -41,6 +41,15 @@ class Lane {
     into.clear();
     into.swap(progress_->retired);
   }
+  /// Faults of devices: see MemorySystem.
+  void stall(memory::Medium medium, Picoseconds now, Picoseconds duration) {
+    memory_.stall(medium, now, duration);
+    settle_modules();
+  }
+  void slow(memory::Medium medium, Picoseconds now, std::int64_t percent) {
+    memory_.slow(medium, now, percent);
+    settle_modules();
+  }
   /// Makes up for what memory devices did before `time`, so that their counters are those of that time.
   void settle(Picoseconds time) { memory_.catch_up_all(time); }
 

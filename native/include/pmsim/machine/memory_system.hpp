@@ -13,6 +13,7 @@
 #include "pmsim/machine/dram_channel.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/pmem_module.hpp"
+#include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::machine {
 
@@ -52,6 +53,11 @@ class MemorySystem {
   /// Makes up for what modules did before `time`. Returns when the last line left a queue that nobody waited
   /// for.
   Picoseconds catch_up_all(Picoseconds time);
+
+  /// All modules of PMem, or the block device, pause from `now` on. ConfigError for DRAM.
+  void stall(memory::Medium medium, Picoseconds now, Picoseconds duration);
+  /// From `now` on they take `percent` hundredths of their times. ConfigError for DRAM and below 1.
+  void slow(memory::Medium medium, Picoseconds now, std::int64_t percent);
 
   [[nodiscard]] BlockDevice& block_device() noexcept { return block_device_; }
 

@@ -76,6 +76,10 @@ class PmemModule {
 
   /// Moves one line out of the queue, at next_drain(). Returns when its place is free.
   Picoseconds drain();
+  /// The medium pauses from `now` on for `duration`, as wear levelling makes it: what it has to do comes later.
+  void stall(Picoseconds now, Picoseconds duration) noexcept;
+  /// From now on the medium takes `percent` hundredths of the times of `original`.
+  void slow(const PmemParams& original, std::int64_t percent) noexcept;
   /// To be called after drain(), when the free place has been given away.
   void schedule_drain() noexcept;
 

@@ -143,7 +143,8 @@ class SimMemory {
   /// Of the word at `address`; whatever is not tracked (dram) is lost.
   [[nodiscard]] WordState word_state(Address address) const;
   /// The memory after a crash that left `image`: same regions, pmem and block as durable, dram zero, no stream.
-  [[nodiscard]] SimMemory crash(const DurableImage& image) const;
+  /// `lost`: a medium whose content is gone as well, for good.
+  [[nodiscard]] SimMemory crash(const DurableImage& image, std::optional<Medium> lost = std::nullopt) const;
 
   /// Throws ConfigError when wear is not counted.
   [[nodiscard]] WearSummary wear() const;

@@ -86,6 +86,7 @@ std::unique_ptr<Part> make_compute(workloads::Parameters& parameters, const Part
 std::unique_ptr<Part> make_log(workloads::Parameters& parameters, const PartContext& context);
 std::unique_ptr<Part> make_block_log(workloads::Parameters& parameters, const PartContext& context);
 std::unique_ptr<Part> make_pages(workloads::Parameters& parameters, const PartContext& context);
+std::unique_ptr<Part> make_engine(workloads::Parameters& parameters, const PartContext& context);
 std::unique_ptr<Part> make_table(workloads::Parameters& parameters, const PartContext& context);
 
 }  // namespace pmsim::system

@@ -75,7 +75,14 @@ class Session {
   /// (docs/des.md). Then the service restarts through its own recovery: worker 0 executes it, from `restart_at`
   /// on; the caches are cold. Its completion has the id `id`; requests may be submitted after it.
   /// Returns how many requests were lost. Throws ConfigError where the service cannot be crashed.
-  std::uint32_t crash(Picoseconds at, Picoseconds restart_at, std::uint64_t id, std::uint64_t seed);
+  /// `lost`: a medium that does not come back, with all that it held.
+  std::uint32_t crash(Picoseconds at, Picoseconds restart_at, std::uint64_t id, std::uint64_t seed,
+                      std::optional<memory::Medium> lost = std::nullopt);
+
+  /// The device pauses from `at` on for `duration`, or takes `percent` hundredths of its times from `at` on.
+  /// ConfigError for DRAM. A power failure ends either.
+  void stall(memory::Medium medium, Picoseconds at, Picoseconds duration);
+  void slow(memory::Medium medium, Picoseconds at, std::int64_t percent);
 
  private:
   class WorkFeed;

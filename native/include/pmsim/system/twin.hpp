@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,9 +32,10 @@ class Twin {
   void ended(std::uint32_t worker);
   /// The memory after a failure now, drawn from the legal ones. `completed`: barriers that each worker's thread
   /// has completed. `in_flight`: the workers whose requests count so far; of a serial service at most the one
-  /// with the earliest.
+  /// with the earliest. `lost`: a medium that does not come back.
   [[nodiscard]] memory::SimMemory fail(std::span<const std::uint64_t> completed,
-                                       std::span<const std::uint32_t> in_flight, Random& random);
+                                       std::span<const std::uint32_t> in_flight, Random& random,
+                                       std::optional<memory::Medium> lost);
 
  private:
   struct InFlight {

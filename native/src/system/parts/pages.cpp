@@ -42,13 +42,7 @@ class Pages final : public Part {
         resident_(options_.pages, true) {
     data_ = context.memory.allocate(memory::Medium::kDram, options_.pages * options_.page_bytes,
                                     {.name = "DRAM pages", .alignment = 1 << 21});
-    for (PageId page = 0; page < options_.pages; ++page) {
-      store_.slots().install(
-          context.memory, page,
-          static_cast<blocks::page::SlotId>(page + page / per_worker_ * options_.spare_slots));
-    }
-    store_.slots().deal_free();
-    context.memory.sfence();
+    install(context.memory);
     Random random(context.seed);
     for (LineMask& pattern : patterns_) {
       while (pattern.count() < dirty_lines_)
@@ -86,6 +80,11 @@ class Pages final : public Part {
 
   void recover(memory::SimMemory& memory) override {
     store_.recover(memory);
+    // A medium that has lost everything: the pages begin anew.
+    for (PageId page = 0; page < options_.pages; ++page) {
+      if (store_.slots().at(page).slot == blocks::page::kNoSlot)
+        return install(memory);
+    }
     resident_.assign(options_.pages, false);
     for (PageId page = 0; page < options_.pages; ++page)
       versions_[page] = version_of(memory, page);
@@ -125,6 +124,18 @@ class Pages final : public Part {
   [[nodiscard]] static Choice choice_of(workloads::Parameters& parameters) {
     const std::string technique = parameters.choice("technique", {"cow", "microlog", "hybrid"});
     return technique == "cow" ? Choice::kCow : technique == "microlog" ? Choice::kMicroLog : Choice::kByCost;
+  }
+
+  /// Every page gets a slot of zeros, durably.
+  void install(memory::SimMemory& memory) {
+    for (PageId page = 0; page < options_.pages; ++page) {
+      store_.slots().install(
+          memory, page, static_cast<blocks::page::SlotId>(page + page / per_worker_ * options_.spare_slots));
+    }
+    store_.slots().deal_free();
+    memory.sfence();
+    versions_.assign(options_.pages, 0);
+    resident_.assign(options_.pages, true);
   }
 
   void change(memory::SimMemory& memory, PageId page, std::uint64_t version) {

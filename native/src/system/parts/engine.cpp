@@ -1,0 +1,163 @@
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/engines/engine.hpp"
+#include "pmsim/system/part.hpp"
+
+namespace pmsim::system {
+
+namespace {
+
+using engines::Engine;
+using engines::EngineOptions;
+using memory::SimMemory;
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+
+/// Rows with the keys 0, 1, 2 ... that begin with the number 0.
+class FreshRows final : public engines::RowSource {
+ public:
+  explicit FreshRows(std::uint64_t rows) : rows_(rows) {}
+  [[nodiscard]] std::uint64_t rows() const override { return rows_; }
+  std::uint64_t next(std::span<std::byte> payload) override {
+    std::memset(payload.data(), 0, payload.size());
+    return next_++;
+  }
+
+ private:
+  std::uint64_t rows_;
+  std::uint64_t next_ = 0;
+};
+
+/// A storage engine with one table. Each request is a transaction:
+///
+///  - read, update: `count` rows, the one with key `first` and others scattered over the table by it (all of
+///  one
+///    transaction); an update writes the request's id + 1 into the first eight bytes. Result: rows found.
+///  - scan: up to `count` rows from key `first` on.
+///  - checkpoint: everything committed goes to its home tier, the log is truncated.
+///
+/// The engines execute one transaction at a time; their workers take turns (engines/engine.hpp).
+class EnginePart final : public Part {
+ public:
+  EnginePart(workloads::Parameters& parameters, const PartContext& context)
+      : options_(options_of(parameters, context)),
+        rows_(static_cast<std::uint64_t>(parameters.number("rows", 1, kMaxBytes))),
+        row_bytes_(static_cast<std::uint32_t>(parameters.number("row_size", 8, 4096))),
+        shared_(context.workers > 1) {
+    engine_ = engines::engine_named<SimMemory>(options_.engine).create(context.memory, options_);
+    FreshRows rows(rows_);
+    table_ =
+        engine_->load(context.memory, {.name = "rows", .key_bytes = 8, .payload_bytes = row_bytes_}, rows, 0.7);
+    place_ = engine_->place();
+    for (const memory::RegionPlace& region : context.memory.regions().places(memory::Medium::kPmem))
+      pmem_bytes_ += region.bytes;
+    bytes_.resize(row_bytes_);
+  }
+
+  [[nodiscard]] std::vector<std::string_view> kinds() const override {
+    return {"read", "update", "scan", "checkpoint"};
+  }
+
+  std::uint64_t execute(SimMemory& memory, std::uint32_t, const Request& request) override {
+    std::uint64_t found = 0;
+    switch (request.kind) {
+      case 0:
+        engine_->begin(memory);
+        for (std::uint64_t number = 0; number < request.count; ++number)
+          found += engine_->read(memory, table_, key(request, number), 0, bytes_) ? 1 : 0;
+        engine_->commit(memory);
+        break;
+      case 1: {
+        const std::uint64_t mark = request.id + 1;
+        engine_->begin(memory);
+        for (std::uint64_t number = 0; number < request.count; ++number) {
+          found += engine_->update(memory, table_, key(request, number), 0, std::as_bytes(std::span(&mark, 1)))
+                       ? 1
+                       : 0;
+        }
+        engine_->commit(memory);
+        break;
+      }
+      case 2:
+        engine_->begin(memory);
+        found = engine_->scan(memory, table_, request.first % rows_, request.count, 0, row_bytes_,
+                              engines::ScanMode::kGrained,
+                              [](std::uint64_t, std::span<const std::byte>) { return true; });
+        engine_->commit(memory);
+        break;
+      default:
+        engine_->checkpoint(memory);
+        break;
+    }
+    return found;
+  }
+
+  void recover(SimMemory& memory) override {
+    engine_.reset();
+    engine_ = engines::engine_named<SimMemory>(options_.engine).restart(memory, options_, place_);
+  }
+
+  [[nodiscard]] std::uint64_t pmem_bytes() const override { return pmem_bytes_; }
+  [[nodiscard]] std::map<std::string, double> facts() const override { return engine_->counters(); }
+  [[nodiscard]] bool shared() const override { return shared_; }
+
+  /// The number that each row begins with, by key.
+  [[nodiscard]] std::optional<std::vector<std::uint64_t>> present(SimMemory& memory) override {
+    if (const std::string wrong = engine_->check(memory); !wrong.empty())
+      throw SimulationError("pmsim bug: " + wrong);
+    std::vector<std::uint64_t> marks;
+    engine_->begin(memory);
+    for (std::uint64_t key = 0; key < rows_; ++key) {
+      std::uint64_t mark = 0;
+      ensure(engine_->read(memory, table_, key, 0, std::as_writable_bytes(std::span(&mark, 1))),
+             "a loaded row is gone");
+      marks.push_back(mark);
+    }
+    engine_->commit(memory);
+    return marks;
+  }
+
+ private:
+  [[nodiscard]] static EngineOptions options_of(workloads::Parameters& parameters, const PartContext& context) {
+    const auto bytes = [&](std::string_view name) {
+      return static_cast<std::uint64_t>(parameters.number(name, 0, kMaxBytes));
+    };
+    EngineOptions options;
+    options.engine = parameters.text("engine");
+    options.dram_bytes = bytes("dram_capacity");
+    options.pmem_bytes = bytes("pmem_capacity");
+    options.ssd_bytes = bytes("ssd_capacity");
+    options.page_bytes = static_cast<std::uint32_t>(parameters.number("page_size", 4096, 65536));
+    options.log_device = parameters.choice("log_device", {"pmem", "ssd"});
+    options.log_bytes = bytes("log_size");
+    options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
+    options.seed = context.seed;
+    return options;
+  }
+
+  [[nodiscard]] std::uint64_t key(const Request& request, std::uint64_t number) const noexcept {
+    return (number == 0 ? request.first : mix64(request.first * 64 + number)) % rows_;
+  }
+
+  EngineOptions options_;
+  std::uint64_t rows_;
+  std::uint32_t row_bytes_;
+  bool shared_;
+  std::unique_ptr<Engine<SimMemory>> engine_;
+  engines::TableId table_ = 0;
+  engines::EnginePlace place_;
+  std::uint64_t pmem_bytes_ = 0;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Part> make_engine(workloads::Parameters& parameters, const PartContext& context) {
+  return std::make_unique<EnginePart>(parameters, context);
+}
+
+}  // namespace pmsim::system

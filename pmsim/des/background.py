@@ -1,0 +1,313 @@
+"""Work that nobody waits for, until there is too much of it: page propagation, checkpoints, group commit."""
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from simpy.events import Event
+
+from pmsim.des.environment import Environment
+from pmsim.des.server import Completion, PowerFailureError, WorkerGroup
+from pmsim.des.times import Time, picoseconds
+from pmsim.errors import ConfigError
+
+
+class DirtyPages:
+    """Which pages of a buffer in DRAM differ from their durable copies, oldest first.
+
+    A transaction that changes a page calls `change`; while the buffer is full of dirty pages it waits until one
+    has been written back. Nobody writes back unless a process does it: `PagePropagation` in the background, or
+    the transaction itself (`change_and_evict`).
+
+    Parameters
+    ----------
+    env : Environment
+        The clock.
+    limit : int
+        Dirty pages that fit into the buffer.
+    """
+
+    def __init__(self, env: Environment, limit: int) -> None:
+        if limit < 1:
+            raise ConfigError(f"limit: {limit} dirty pages; choose at least 1")
+        self.env = env
+        self.limit = limit
+        self.stalls = 0
+        self.stalled_ps = 0
+        self._oldest: deque[int] = deque()
+        self._dirty: set[int] = set()
+        self._being_written = 0
+        self._room: deque[Event] = deque()
+        self._more: list[Event] = []
+
+    def __len__(self) -> int:
+        """Return how many pages are dirty, those that are being written included."""
+        return len(self._dirty) + self._being_written
+
+    def change(self, page: int) -> Generator[Event, Any, None]:
+        """Change a page, waiting for room where the buffer is full: ``yield from dirty.change(page)``."""
+        if page in self._dirty:
+            return
+        began = self.env.now
+        while len(self) >= self.limit:
+            room = self.env.event()
+            self._room.append(room)
+            yield room
+        if self.env.now > began:
+            self.stalls += 1
+            self.stalled_ps += self.env.now - began
+        self._mark(page)
+
+    def change_and_evict(self, page: int, group: WorkerGroup, flush: str | int) -> Generator[Event, Any, None]:
+        """Change a page; where the buffer is full, write the oldest one back first, and wait for it."""
+        if page in self._dirty:
+            return
+        began = self.env.now
+        while len(self) >= self.limit:
+            oldest = self.take()
+            if oldest is None:  # all of them are being written by others
+                room = self.env.event()
+                self._room.append(room)
+                yield room
+                continue
+            yield group.execute(flush, oldest)
+            self.written()
+        if self.env.now > began:
+            self.stalls += 1
+            self.stalled_ps += self.env.now - began
+        self._mark(page)
+
+    def take(self) -> int | None:
+        """Return the oldest dirty page, which the caller now writes back; None: there is none."""
+        if not self._oldest:
+            return None
+        page = self._oldest.popleft()
+        self._dirty.discard(page)
+        self._being_written += 1
+        return page
+
+    def written(self) -> None:
+        """Tell that a page that was taken is durable."""
+        self._being_written -= 1
+        if self._room:
+            self._room.popleft().succeed()
+
+    def more(self) -> Event:
+        """Return an event that happens when the next page becomes dirty."""
+        event = self.env.event()
+        self._more.append(event)
+        return event
+
+    def forget(self) -> None:
+        """Forget all: the power has failed."""
+        self._oldest.clear()
+        self._dirty.clear()
+        self._being_written = 0
+        for event in self._room:
+            event.succeed()
+        self._room.clear()
+
+    def _mark(self, page: int) -> None:
+        if page not in self._dirty:  # somebody else may have changed it while this one waited
+            self._dirty.add(page)
+            self._oldest.append(page)
+        waiting, self._more = self._more, []
+        for event in waiting:
+            event.succeed()
+
+
+class PagePropagation:
+    """Background writers that keep the dirty pages of a buffer below a target.
+
+    Parameters
+    ----------
+    dirty : DirtyPages
+        The buffer.
+    group : WorkerGroup
+        Whose threads write: one process for each of `writers`.
+    target : int
+        Dirty pages that are left alone.
+    writers : int, optional
+        By default one for each worker of the group.
+    flush : str
+        The request that writes page `first` back.
+    """
+
+    def __init__(
+        self,
+        dirty: DirtyPages,
+        group: WorkerGroup,
+        *,
+        target: int,
+        writers: int | None = None,
+        flush: str = "pages.flush",
+    ) -> None:
+        if not 0 <= target < dirty.limit:
+            raise ConfigError(f"target: {target} dirty pages of {dirty.limit}; choose 0 to {dirty.limit - 1}")
+        self.dirty = dirty
+        self.group = group
+        self.target = target
+        self.pages_written = 0
+        self._kind = group.server.kind(flush)
+        for _ in range(len(group.numbers) if writers is None else writers):
+            dirty.env.process(self._write())
+
+    def _write(self) -> Generator[Event, Any, None]:
+        dirty = self.dirty
+        while True:
+            page = dirty.take() if len(dirty) > self.target else None
+            if page is None:
+                yield dirty.more()
+                continue
+            try:
+                yield self.group.execute(self._kind, page)
+            except PowerFailureError:
+                continue
+            dirty.written()
+            self.pages_written += 1
+
+
+class Checkpoints:
+    """Every so often: write all dirty pages back, then truncate the logs.
+
+    Parameters
+    ----------
+    env : Environment
+        The clock.
+    period : int [ps] or text with a unit
+        From the end of one checkpoint to the begin of the next.
+    dirty : DirtyPages, optional
+        What is written back; none: the logs are truncated only.
+    writers : WorkerGroup, optional
+        Who writes pages back.
+    logs : sequence of WorkerGroup
+        Groups of one worker each, whose logs are truncated.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        period: Time,
+        dirty: DirtyPages | None = None,
+        writers: WorkerGroup | None = None,
+        logs: Sequence[WorkerGroup] = (),
+        flush: str = "pages.flush",
+        truncate: str = "log.truncate",
+    ) -> None:
+        if (dirty is None) != (writers is None):
+            raise ConfigError("writers: dirty pages and those who write them back come together")
+        for log in logs:
+            if len(log.numbers) != 1:
+                raise ConfigError("logs: each worker has a log of its own; give groups of one worker")
+        self.env = env
+        self.period = picoseconds(period)
+        self.taken: list[tuple[int, int]] = []
+        self._dirty = dirty
+        self._writers = writers
+        self._logs = tuple(logs)
+        self._flush = flush
+        self._truncate = truncate
+        env.process(self._run())
+
+    def _run(self) -> Generator[Event, Any, None]:
+        while True:
+            yield self.env.timeout(self.period)
+            began = self.env.now
+            try:
+                yield from self._pages()
+                yield self.env.all_of([log.execute(self._truncate) for log in self._logs])
+            except PowerFailureError:
+                continue
+            self.taken.append((began, self.env.now))
+
+    def _pages(self) -> Generator[Event, Any, None]:
+        if self._dirty is None or self._writers is None:
+            return
+        # Those that are dirty now; what becomes dirty meanwhile is the next checkpoint's.
+        todo = len(self._dirty)
+        workers = len(self._writers.numbers)
+        while todo > 0:
+            batch = [page for _ in range(min(workers, todo)) if (page := self._dirty.take()) is not None]
+            if not batch:
+                return
+            yield self.env.all_of([self._writers.execute(self._flush, page) for page in batch])
+            for _ in batch:
+                self._dirty.written()
+            todo -= len(batch)
+
+
+class GroupCommit:
+    """Entries of several transactions that become durable together.
+
+    A group is closed when it has `size` entries, or `timeout` after its first one. Groups are appended one
+    after the other; while one is, the next one gathers.
+
+    Parameters
+    ----------
+    group : WorkerGroup
+        Whose worker appends: a log of one worker, so entries have one order.
+    size : int
+        Entries of a full group.
+    timeout : int [ps] or text with a unit
+        How long the first entry of a group waits for others.
+    append : str
+        The request that appends entries `first` to `first + count - 1` and commits.
+    """
+
+    def __init__(self, group: WorkerGroup, *, size: int, timeout: Time, append: str = "log.append") -> None:
+        if size < 1:
+            raise ConfigError(f"size: a group of {size} entries; choose at least 1")
+        if len(group.numbers) != 1:
+            raise ConfigError("group: each worker has a log of its own; group commit needs a group of one")
+        self.env: Environment = group.env
+        self.group = group
+        self.size = size
+        self.timeout = picoseconds(timeout)
+        self.groups = 0
+        self.entries = 0
+        self._kind = group.server.kind(append)
+        self._next = 0
+        self._gathering: list[Event] = []
+        self._number = 0  # of the group that gathers
+
+    def append(self) -> tuple[int, Event]:
+        """Add an entry.
+
+        Returns
+        -------
+        (int, Event) : its number, and the event of its being durable; fails with `PowerFailureError`.
+        """
+        entry = self._next
+        self._next += 1
+        event = self.env.event()
+        self._gathering.append(event)
+        if len(self._gathering) == self.size:
+            self._close()
+        elif len(self._gathering) == 1:
+            self.env.process(self._expire(self._number))
+        return entry, event
+
+    def _expire(self, number: int) -> Generator[Event, Any, None]:
+        yield self.env.timeout(self.timeout)
+        if number == self._number and self._gathering:
+            self._close()
+
+    def _close(self) -> None:
+        members, self._gathering = self._gathering, []
+        self._number += 1
+        execution = self.group.execute(self._kind, self._next - len(members), len(members))
+
+        def tell(event: Event) -> None:
+            if not event._ok:
+                execution._defused = True
+                for member in members:
+                    member.fail(PowerFailureError("the power failed before the group was durable"))
+                return
+            done: Completion = event._value
+            self.groups += 1
+            self.entries += len(members)
+            for member in members:
+                member.succeed(done)
+
+        execution.callbacks.append(tell)

@@ -1,0 +1,84 @@
+"""Faults as SimPy processes: power failures, slow devices, pauses."""
+
+from collections.abc import Generator, Iterable
+from typing import Any, Literal
+
+from simpy.events import Event
+
+from pmsim import _native
+from pmsim.des.server import Recovery, Server
+from pmsim.des.times import Time, picoseconds
+
+Device = Literal["pmem", "block"]
+
+
+def power_failures(
+    server: Server,
+    *,
+    at: Iterable[Time] | None = None,
+    mean: Time | None = None,
+    restart_after: Time = 0,
+    seed: int = 1,
+    log: list[Recovery] | None = None,
+) -> Generator[Event, Any, None]:
+    """Let the power fail at given times, or at random ones: ``env.process(power_failures(server, ...))``.
+
+    Parameters
+    ----------
+    server : Server
+        Made with ``crash=True``.
+    at : iterable of times [ps], optional
+        When; ascending. A time at which the server is still down fails its recovery.
+    mean : int [ps] or text with a unit, optional
+        Mean of exponential times between failures, counted from the end of each recovery.
+    restart_after : int [ps] or text
+        From a failure until the recovery begins.
+    seed : int
+        Of the random times, and of what survives.
+    log : list, optional
+        Gets every `Recovery`.
+    """
+    env = server.env
+    if at is not None:
+        for number, time in enumerate(at):
+            yield env.timeout(picoseconds(time) - env.now)
+            ready = server.power_failure(restart_after=restart_after, seed=seed + number)
+            if log is not None:
+                ready.callbacks.append(lambda event: log.append(event._value))
+    if mean is not None:
+        gaps = _native.Arrivals("poisson", {"interval": picoseconds(mean)}, [], seed)
+        number = 0
+        while True:
+            yield env.timeout(gaps.next())
+            recovery = yield server.power_failure(restart_after=restart_after, seed=seed + number)
+            number += 1
+            if log is not None:
+                log.append(recovery)
+
+
+def slow_periods(
+    server: Server, device: Device, periods: Iterable[tuple[Time, Time, int]]
+) -> Generator[Event, Any, None]:
+    """Slow a device down in periods of (begin, end, percent of its times), ascending and disjoint."""
+    env = server.env
+    for begin, end, percent in periods:
+        yield env.timeout(picoseconds(begin) - env.now)
+        server.slow_down(device, percent)
+        yield env.timeout(picoseconds(end) - env.now)
+        server.slow_down(device, 100)
+
+
+def stalls(
+    server: Server, device: Device, *, mean: Time, duration: Time, seed: int = 1
+) -> Generator[Event, Any, None]:
+    """Let a device pause for `duration` after exponential times with a mean: wear levelling of a worn medium.
+
+    The machine model has wear levelling of its own where its platform has ``pmem.wear_stall_writes``; this is
+    for what comes on top.
+    """
+    env = server.env
+    gaps = _native.Arrivals("poisson", {"interval": picoseconds(mean)}, [], seed)
+    pause = picoseconds(duration)
+    while True:
+        yield env.timeout(gaps.next())
+        server.stall(device, pause)

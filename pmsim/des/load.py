@@ -1,0 +1,405 @@
+"""Load on a server: who asks when for what, driven by SimPy processes or, with identical results, natively."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from simpy.events import Event
+
+from pmsim import _native
+from pmsim.des.server import Execution, PowerFailureError, Server, WorkerGroup
+from pmsim.des.times import Time, picoseconds
+from pmsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Log2 of the distance between the seeds of tenants.
+_SEED_SHIFT = 20
+
+
+class Served(NamedTuple):
+    """A line of the event log: an acknowledged request; times in picoseconds."""
+
+    tenant: int
+    request: int
+    worker: int
+    submitted: int
+    granted: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Requests that come independently of each other.
+
+    Parameters
+    ----------
+    rate : float [1/s]
+        Mean requests per second.
+    """
+
+    rate: float
+
+    def native(self, seed: int) -> _native.Arrivals:
+        """Return what draws the gaps."""
+        return _arrivals("poisson", {"interval": _interval(self.rate)}, seed)
+
+
+@dataclass(frozen=True)
+class Paced:
+    """Requests at equal distances.
+
+    Parameters
+    ----------
+    interval : int [ps] or text with a unit
+        From one to the next.
+    """
+
+    interval: Time
+
+    def native(self, seed: int) -> _native.Arrivals:
+        """Return what draws the gaps."""
+        return _arrivals("paced", {"interval": picoseconds(self.interval)}, seed)
+
+
+@dataclass(frozen=True)
+class Bursty:
+    """Poisson requests in on phases, none in off phases; both phases last exponentially (interrupted Poisson).
+
+    Parameters
+    ----------
+    rate : float [1/s]
+        Mean requests per second *in an on phase*.
+    on, off : int [ps] or text with a unit
+        Mean lengths of the phases.
+    """
+
+    rate: float
+    on: Time
+    off: Time
+
+    def native(self, seed: int) -> _native.Arrivals:
+        """Return what draws the gaps."""
+        numbers = {
+            "interval": _interval(self.rate),
+            "on": picoseconds(self.on),
+            "off": picoseconds(self.off),
+        }
+        return _arrivals("bursty", numbers, seed)
+
+
+@dataclass(frozen=True)
+class TraceDriven:
+    """Requests at given times [ps], ascending."""
+
+    times: Sequence[int]
+
+    def native(self, seed: int) -> _native.Arrivals:
+        """Return what gives the gaps."""
+        return _native.Arrivals("trace", {}, [picoseconds(time) for time in self.times], seed)
+
+
+@dataclass(frozen=True)
+class ClosedPool:
+    """Clients that think, ask, wait for the answer, and think again.
+
+    Parameters
+    ----------
+    clients : int
+        How many.
+    think : int [ps] or text with a unit
+        Mean think time; every client thinks before its first request.
+    exponential : bool
+        Whether think times are exponentially distributed, or all alike.
+    """
+
+    clients: int
+    think: Time = 0
+    exponential: bool = True
+
+    def native(self, seed: int) -> _native.Arrivals:
+        """Return what draws the think times."""
+        think = picoseconds(self.think)
+        kind = "poisson" if self.exponential and think > 0 else "paced"
+        return _arrivals(kind, {"interval": think}, seed)
+
+
+ArrivalsLike = Poisson | Paced | Bursty | TraceDriven | ClosedPool
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One kind of request in a mix.
+
+    Parameters
+    ----------
+    kind : str
+        A kind of the server.
+    weight : int
+        Its share, relative to the other kinds of the mix.
+    first : "sequence", "uniform" or int
+        How `first` of each request is chosen: consecutive numbers, uniformly below `below`, or always the same.
+    below : int
+        For "uniform". For "sequence": where it begins.
+    count : int
+        `count` of each request.
+    mean : int [ps] or text with a unit, optional
+        `first` is exponentially distributed with this mean: service times of ``compute.run``.
+    """
+
+    kind: str
+    weight: int = 1
+    first: Literal["sequence", "uniform"] | int = "sequence"
+    below: int = 0
+    count: int = 1
+    mean: Time | None = None
+
+    def native(self, server: Server) -> tuple[int, int, str, int, int, float]:
+        """Return it as the core takes it."""
+        mean = 0.0 if self.mean is None else float(picoseconds(self.mean))
+        if isinstance(self.first, int):
+            return (self.weight, server.kind(self.kind), "fixed", self.first, self.count, mean)
+        return (self.weight, server.kind(self.kind), self.first, self.below, self.count, mean)
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """Requests that belong together.
+
+    Parameters
+    ----------
+    name : str
+        For results.
+    arrivals : Poisson, Paced, Bursty, TraceDriven or ClosedPool
+        When they come.
+    mix : sequence of Ask
+        What they ask for.
+    window : int [ps] or text with a unit
+        Length of the time windows of its statistics, as long as these are few (`_native.Recorder`).
+    """
+
+    name: str
+    arrivals: ArrivalsLike
+    mix: Sequence[Ask]
+    window: Time = "1 ms"
+
+
+class _Statistics:
+    """What both drivers have: the tenants and what has happened to their requests."""
+
+    def __init__(self, server: Server, tenants: Sequence[Tenant]) -> None:
+        self.server = server
+        self.tenants = tuple(tenants)
+        names = [tenant.name for tenant in tenants]
+        if len(set(names)) != len(names) or not names:
+            raise ConfigError("tenants: at least one, each with a name of its own")
+        self._index = {name: index for index, name in enumerate(names)}
+
+    @property
+    def now(self) -> int:
+        """The time that has been simulated [ps]."""
+        raise NotImplementedError
+
+    def recorder(self, tenant: str | int = 0) -> _native.Recorder:
+        """Return the statistics of a tenant, by name or number."""
+        raise NotImplementedError
+
+    def index(self, tenant: str | int) -> int:
+        """Return the number of a tenant."""
+        if isinstance(tenant, str):
+            if tenant not in self._index:
+                raise ConfigError(f"tenant: there is no '{tenant}'; there are {', '.join(self._index)}")
+            return self._index[tenant]
+        return tenant
+
+    def summary(self, tenant: str | int = 0) -> dict[str, Any]:
+        """Return the totals of a tenant up to now: counts, latencies [ps], mean number in the system."""
+        return dict(self.recorder(tenant).summary(self.now))
+
+    def windows(self, tenant: str | int = 0) -> pd.DataFrame:
+        """Return one row per time window of a tenant."""
+        import pandas as pd  # takes a second, and the workers of a run do without
+
+        return pd.DataFrame(self.recorder(tenant).windows())
+
+    def restart_statistics(self) -> None:
+        """Count only what comes from now on: the end of a warm-up."""
+        for index in range(len(self.tenants)):
+            self.recorder(index).restart(self.now)
+
+
+@dataclass
+class _Running:
+    tenant: Tenant
+    arrivals: _native.Arrivals
+    mix: _native.Mix
+    recorder: _native.Recorder
+    group: WorkerGroup = field(repr=False)
+
+
+class Load(_Statistics):
+    """Tenants as SimPy processes on one server.
+
+    Parameters
+    ----------
+    server : Server
+        Who serves them.
+    tenants : sequence of Tenant
+        Who asks.
+    seed : int
+        Of arrivals and mixes.
+    keep_log : bool
+        Whether every request is kept in `log`.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        tenants: Sequence[Tenant],
+        *,
+        seed: int = 1,
+        keep_log: bool = False,
+    ) -> None:
+        super().__init__(server, tenants)
+        self.env = server.env
+        self.log: list[Served] = []
+        self._keep_log = keep_log
+        self._running: list[_Running] = []
+        for index, tenant in enumerate(self.tenants):
+            running = _Running(
+                tenant,
+                tenant.arrivals.native(_seed(seed, index)),
+                _native.Mix([ask.native(server) for ask in tenant.mix], _seed(seed, index) + 1),
+                _native.Recorder(picoseconds(tenant.window), self.env.now),
+                server.main,
+            )
+            self._running.append(running)
+            if isinstance(tenant.arrivals, ClosedPool):
+                for _ in range(tenant.arrivals.clients):
+                    self.env.process(self._client(index, running))
+            else:
+                self.env.process(self._open(index, running))
+
+    @property
+    def now(self) -> int:
+        """The time that has been simulated [ps]."""
+        return self.env.now
+
+    def recorder(self, tenant: str | int = 0) -> _native.Recorder:
+        """Return the statistics of a tenant, by name or number."""
+        return self._running[self.index(tenant)].recorder
+
+    def _ask(self, index: int, running: _Running) -> Execution:
+        kind, first, count = running.mix.draw()
+        running.recorder.submitted(self.env.now)
+        execution = running.group.execute(kind, first, count)
+
+        def record(event: Event) -> None:
+            if not execution._ok:
+                running.recorder.failed(self.env.now)
+                execution._defused = True
+                return
+            done = execution._value
+            running.recorder.completed(done.submitted, done.granted, done.end)
+            if self._keep_log:
+                self.log.append(
+                    Served(index, done.request, done.worker, done.submitted, done.granted, done.begin, done.end)
+                )
+
+        execution.callbacks.append(record)
+        return execution
+
+    def _open(self, index: int, running: _Running) -> Generator[Event, Any, None]:
+        while (gap := running.arrivals.next()) >= 0:
+            yield self.env.timeout(gap)
+            self._ask(index, running)
+
+    def _client(self, index: int, running: _Running) -> Generator[Event, Any, None]:
+        while (think := running.arrivals.next()) >= 0:
+            yield self.env.timeout(think)
+            with suppress(PowerFailureError):  # counted; the client goes on with its next request
+                yield self._ask(index, running)
+
+
+class NativeLoad(_Statistics):
+    """The same tenants, drawn and served by the core itself: nothing in Python decides per request.
+
+    Results are those of `Load` on a server without a pool of its own, request by request. The server must
+    have one group of workers, and nobody else may use it.
+
+    Parameters
+    ----------
+    server, tenants, seed, keep_log
+        As for `Load`.
+    """
+
+    def __init__(
+        self, server: Server, tenants: Sequence[Tenant], *, seed: int = 1, keep_log: bool = False
+    ) -> None:
+        super().__init__(server, tenants)
+        if len(list(server)) != 1:
+            raise ConfigError("workers: the core serves one group of workers; use Load for several")
+        self._driver = _native.Driver(
+            server.session,
+            [
+                (
+                    tenant.arrivals.native(_seed(seed, index)),
+                    _native.Mix([ask.native(server) for ask in tenant.mix], _seed(seed, index) + 1),
+                    tenant.arrivals.clients if isinstance(tenant.arrivals, ClosedPool) else 0,
+                    picoseconds(tenant.window),
+                )
+                for index, tenant in enumerate(self.tenants)
+            ],
+            keep_log,
+        )
+
+    @property
+    def now(self) -> int:
+        """The time that has been simulated [ps]."""
+        return self._driver.now
+
+    @property
+    def log(self) -> list[Served]:
+        """The acknowledged requests, with `keep_log`."""
+        return [Served(*row) for row in self._driver.log()]
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a worker now."""
+        return self._driver.waiting
+
+    def recorder(self, tenant: str | int = 0) -> _native.Recorder:
+        """Return the statistics of a tenant, by name or number."""
+        return self._driver.recorder(self.index(tenant))
+
+    def run(self, until: Time) -> None:
+        """Simulate up to a time; may be called again. Ctrl-C interrupts it between requests."""
+        self._driver.run(picoseconds(until))
+
+    def drain(self) -> bytes:
+        """Finish what workers do, and return the state, for `restore` on a fresh server; see `LongRun`."""
+        self._driver.drain()
+        return self._driver.save()
+
+    def restore(self, state: bytes) -> None:
+        """Continue from a state of the same tenants."""
+        self._driver.restore(state)
+
+
+def _seed(seed: int, index: int) -> int:
+    return (seed << _SEED_SHIFT) + 2 * index
+
+
+def _interval(rate: float) -> float:
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= 1e12:
+        raise ConfigError(f"rate: {rate!r} per second; choose a number between 0 and 1e12")
+    return 1e12 / rate
+
+
+def _arrivals(kind: str, numbers: Mapping[str, float], seed: int) -> _native.Arrivals:
+    return _native.Arrivals(kind, dict(numbers), [], seed)

@@ -1,0 +1,282 @@
+"""What kind "system" runs: one question per function, each a pure function of its arguments.
+
+Every study returns plain numbers. Latencies are in picoseconds here, from the client's call to the
+acknowledgement.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from simpy.events import Event
+
+from pmsim import _native
+from pmsim.des.background import DirtyPages, GroupCommit, PagePropagation
+from pmsim.des.environment import Environment
+from pmsim.des.faults import power_failures
+from pmsim.des.load import Ask, ClosedPool, NativeLoad, Poisson, Tenant
+from pmsim.des.parts import LogPart, PagesPart, Part
+from pmsim.des.server import PowerFailureError, Recovery, Server
+from pmsim.des.times import S
+from pmsim.errors import SimulationError
+from pmsim.platforms import Platform
+
+#: A queue has grown without end when so many of the requests are still there at the end of a run.
+_BACKLOG = 0.01
+#: Requests of one run of the bisection, and its steps: each halves the bracket of the saturation.
+_PROBE = 20_000
+_STEPS = 10
+
+Summary = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What serves: parts on a machine, and the mix that asks them."""
+
+    machine: Platform
+    parts: tuple[Part, ...]
+    workers: int
+    mix: tuple[Ask, ...]
+    seed: int
+
+    def server(self, *, crash: bool = False) -> Server:
+        """Return a fresh server on a clock of its own."""
+        return Server(
+            Environment(),
+            self.parts,
+            platform=self.machine,
+            workers=self.workers,
+            seed=self.seed,
+            crash=crash,
+        )
+
+
+def closed_throughput(setting: Setting, *, clients: int | None = None, requests: int = _PROBE) -> float:
+    """Return the throughput [1/s] of clients that never think, by default two for each worker."""
+    pool = ClosedPool(2 * setting.workers if clients is None else clients)
+    load = NativeLoad(setting.server(), [Tenant("all", pool, setting.mix, "1 s")], seed=setting.seed)
+    _run_requests(load, requests // 10)
+    load.restart_statistics()
+    _run_requests(load, requests)
+    found = load.summary()
+    return float(found["count"] * S / found["elapsed_ps"])
+
+
+def saturation(setting: Setting) -> float:
+    """Return the largest rate [1/s] of Poisson arrivals whose queue does not grow, by bisection.
+
+    A queue counts as growing where more than 1 % of the requests of a run are still in the system at its end.
+    The bracket begins at the throughput of a closed pool.
+    """
+    closed = closed_throughput(setting)
+    low, high = 0.0, closed
+    while _keeps_up(setting, high):
+        low, high = high, 2 * high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _keeps_up(setting, middle) else (low, middle)
+    return low
+
+
+def _keeps_up(setting: Setting, rate: float) -> bool:
+    load = NativeLoad(setting.server(), [Tenant("all", Poisson(rate), setting.mix, "1 s")], seed=setting.seed)
+    load.run(round(_PROBE / rate * S))
+    found = load.summary()
+    return bool(found["in_system"] <= _BACKLOG * found["submitted"] + setting.workers)
+
+
+def _run_requests(load: NativeLoad, requests: int) -> None:
+    # The rate is not known beforehand: ever longer pieces until enough have ended.
+    piece = 1_000_000
+    while load.summary()["count"] < requests:
+        load.run(load.now + piece)
+        piece *= 2
+        if piece > 10**18:
+            raise SimulationError("pmsim bug: a closed pool that serves nobody")
+
+
+def open_load(setting: Setting, rate: float, requests: int) -> Summary:
+    """Serve about so many requests that come at a rate [1/s], a tenth of them before they count."""
+    load = NativeLoad(setting.server(), [Tenant("all", Poisson(rate), setting.mix, "1 s")], seed=setting.seed)
+    length = round(requests / rate * S)
+    load.run(length // 10)
+    load.restart_statistics()
+    load.run(length + length // 10)
+    return load.summary() | {"offered": rate} | _machine_of(load.server, load.now)
+
+
+def two_tenants(setting: Setting, rate: float, scans: Ask, scanners: int, requests: int) -> Summary:
+    """Serve requests at a rate [1/s] beside clients who scan without a pause."""
+    tenants = [Tenant("all", Poisson(rate), setting.mix, "1 s")]
+    if scanners:
+        tenants.append(Tenant("scans", ClosedPool(scanners), [scans], "1 s"))
+    load = NativeLoad(setting.server(), tenants, seed=setting.seed)
+    length = round(requests / rate * S)
+    load.run(length // 10)
+    load.restart_statistics()
+    load.run(length + length // 10)
+    found = load.summary("all") | {"offered": rate} | _machine_of(load.server, load.now)
+    if scanners:
+        scanned = load.summary("scans")
+        found["scans_per_s"] = scanned["count"] * S / scanned["elapsed_ps"]
+    return found
+
+
+def _machine_of(server: Server, now: int) -> Summary:
+    return {"counters": dict(server.session.counters(now)), "facts": server.facts()}
+
+
+def group_commit(
+    machine: Platform, log: Part, *, size: int, timeout: int, rate: float, requests: int, seed: int
+) -> Summary:
+    """Let transactions come at a rate [1/s], whose entries are made durable in groups by one thread."""
+    env = Environment()
+    server = Server(env, [log], platform=machine, workers=1, seed=seed)
+    commit = GroupCommit(server.main, size=size, timeout=timeout, append=f"{log.name}.append")
+    recorder = _native.Recorder(S)
+    gaps = Poisson(rate).native(seed)
+
+    def transactions() -> Generator[Event, Any, None]:
+        for _ in range(requests + requests // 10):
+            yield env.timeout(gaps.next())
+            began = env.now
+            recorder.submitted(began)
+            _, durable = commit.append()
+            durable.callbacks.append(ender(began))
+
+    def ender(began: int) -> Callable[[Event], None]:
+        def ended(event: Event) -> None:
+            # Until the group is closed is waiting, too.
+            recorder.completed(began, event._value.begin, env.now)
+
+        return ended
+
+    env.process(transactions())
+    env.run(round(requests / 10 / rate * S))
+    recorder.restart(env.now)
+    before = (commit.groups, commit.entries)
+    env.run(env.now + round(requests / rate * S))
+    groups, entries = commit.groups - before[0], commit.entries - before[1]
+    return (
+        recorder.summary(env.now)
+        | {"offered": rate, "entries_per_group": entries / groups if groups else 0.0}
+        | _machine_of(server, env.now)
+    )
+
+
+def propagation(
+    machine: Platform,
+    *,
+    log: LogPart,
+    pages: PagesPart,
+    background: Literal["none", "writers"],
+    workers: int,
+    writers: int,
+    limit: int,
+    target: int,
+    rate: float,
+    requests: int,
+    seed: int,
+) -> Summary:
+    """Let transactions change a page each and append to the log, with or without background writers.
+
+    Without, a transaction that finds the buffer full of dirty pages writes the oldest one back itself, on the
+    worker that would have served somebody else's transaction.
+    """
+    env = Environment()
+    groups = {"clients": workers, "writers": writers} if background == "writers" else {"clients": workers}
+    server = Server(env, [log, pages], platform=machine, workers=groups, seed=seed)
+    dirty = DirtyPages(env, limit)
+    if background == "writers":
+        PagePropagation(dirty, server["writers"], target=target)
+    recorder = _native.Recorder(S)
+    gaps = Poisson(rate).native(seed)
+    choose = _native.Mix([(1, 0, "uniform", pages.pages, 1, 0.0)], seed + 1)
+    append = server.kind("log.append")
+    flush = server.kind("pages.flush")
+
+    def arrivals() -> Generator[Event, Any, None]:
+        for number in range(2 * requests):
+            yield env.timeout(gaps.next())
+            env.process(transaction(number))
+
+    def transaction(number: int) -> Generator[Event, Any, None]:
+        began = env.now
+        recorder.submitted(began)
+        page = choose.draw()[1]
+        if background == "writers":
+            yield from dirty.change(page)
+        else:
+            yield from dirty.change_and_evict(page, server.main, flush)
+        done = yield server.execute(append, number)
+        recorder.completed(began, done.granted, done.end)
+
+    env.process(arrivals())
+    env.run(round(requests / 10 / rate * S))
+    recorder.restart(env.now)
+    stalls = dirty.stalls
+    env.run(env.now + round(requests / rate * S))
+    found = recorder.summary(env.now) | {"offered": rate} | _machine_of(server, env.now)
+    return found | {"stalled_ratio": (dirty.stalls - stalls) / max(1, found["count"])}
+
+
+def restart_under_load(
+    setting: Setting,
+    rate: float,
+    *,
+    crash_at: int,
+    restart_after: int,
+    duration: int,
+    windows: int,
+) -> tuple[Summary, list[Summary]]:
+    """Let the power fail under open load; return the totals and the time windows.
+
+    The requests that the failure cuts off are asked again by their clients at once, and count from their first
+    call; what comes while the server is down waits.
+    """
+    server = setting.server(crash=True)
+    env = server.env
+    window = -(-duration // windows)
+    recorder = _native.Recorder(window)
+    gaps = Poisson(rate).native(setting.seed)
+    mix = _native.Mix([ask.native(server) for ask in setting.mix], setting.seed + 1)
+
+    def arrivals() -> Generator[Event, Any, None]:
+        while True:
+            yield env.timeout(gaps.next())
+            env.process(client())
+
+    def client() -> Generator[Event, Any, None]:
+        began = env.now
+        recorder.submitted(began)
+        asked = mix.draw()
+        while True:
+            try:
+                done = yield server.execute(*asked)
+            except PowerFailureError:
+                continue
+            recorder.completed(began, done.granted, done.end)
+            return
+
+    log: list[Recovery] = []
+    env.process(arrivals())
+    env.process(power_failures(server, at=[crash_at], restart_after=restart_after, seed=setting.seed, log=log))
+    env.run(duration)
+    found = recorder.summary(env.now) | {"offered": rate} | _machine_of(server, env.now)
+    if log:
+        found["recovery"] = log[0].ready - log[0].restarted
+        found["cut_off"] = log[0].lost
+    return found, list(recorder.windows())
+
+
+__all__: Sequence[str] = (
+    "Setting",
+    "closed_throughput",
+    "group_commit",
+    "open_load",
+    "propagation",
+    "restart_under_load",
+    "saturation",
+    "two_tenants",
+)

@@ -1,0 +1,294 @@
+"""Background work and faults: nothing acknowledged is lost, and what waits has a reason."""
+
+import random
+
+import pytest
+
+import pmsim
+from pmsim import des
+from pmsim.errors import ConfigError
+from pmsim.kinds.machine_options import with_options
+
+PLATFORM = {"base": "ucsd-8260", "block_device": "nvme-p4510"}
+
+
+def crashable(parts, workers=2, seed=1):
+    env = des.Environment()
+    return des.Server(env, parts, platform=PLATFORM, workers=workers, seed=seed, crash=True)
+
+
+PARTS = {
+    "poplog": des.LogPart(log_size="64 KiB"),
+    "classic": des.LogPart(log_size="64 KiB", algorithm="classic", layout="dram-tail"),
+    "block": des.BlockLogPart(log_size="256 KiB"),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_ledger_over_random_power_failures_finds_every_acknowledged_entry_once(name):
+    """1,000 failures over the three logs, many of them in the middle of a recovery."""
+    draw = random.Random(name)
+    part = PARTS[name]
+    uncertain = survived = 0
+    for trial in range(67):
+        server = crashable([part], workers=draw.randint(1, 3), seed=trial)
+        env = server.env
+        acknowledged, unknown = [], []
+        numbers = iter(range(10**6))
+
+        def client(server=server, acknowledged=acknowledged, unknown=unknown, numbers=numbers):
+            while True:
+                number = next(numbers)
+                try:
+                    yield server.execute(f"{part.name}.append", number)
+                    acknowledged.append(number)
+                except des.PowerFailureError:
+                    unknown.append(number)
+
+        for _ in range(draw.randint(1, 4)):
+            env.process(client())
+        for failure in range(5):
+            length = 60 * des.US if name == "block" else 6 * des.US
+            env.run(env.now + draw.randint(1, length))
+            ready = server.power_failure(restart_after=draw.randint(0, 1_000), seed=1_000 * trial + failure)
+            if failure % 2:
+                env.run(env.now + draw.randint(1_000, length))
+                ready = server.power_failure(seed=draw.getrandbits(30))  # often in the recovery
+            env.run(ready)
+            found = server.present()
+            assert len(found) == len(set(found)), "an entry is there twice"
+            missing = set(acknowledged) - set(found)
+            assert not missing, f"trial {trial}, failure {failure}: {sorted(missing)} acknowledged and gone"
+            assert set(found) <= set(acknowledged) | set(unknown), "an entry that nobody has sent"
+        uncertain += len(unknown)
+        survived += len(set(unknown) & set(server.present()))
+    assert uncertain > 300
+    assert 0 < survived < uncertain, "of what was in flight, some must survive and some not"
+
+
+@pytest.mark.parametrize("technique", ["cow", "microlog", "hybrid"])
+def test_no_page_is_torn_and_no_acknowledged_version_is_lost(technique):
+    draw = random.Random(technique)
+    torn = 2**64 - 1
+    in_flight = 0
+    for trial in range(25):
+        part = des.PagesPart(technique=technique, page_size=512, pages=4, dirty_lines=3, spare_slots=2)
+        server = crashable([part], workers=2, seed=trial)
+        env = server.env
+        versions = [0] * 4
+        asked = [0] * 4
+
+        def client(server=server, versions=versions, asked=asked):
+            while True:
+                page = draw.randrange(2)
+                try:
+                    done = yield server.execute("pages.flush", page)
+                except des.PowerFailureError:
+                    continue
+                versions[2 * done.worker + page] += 1
+
+        env.process(client())
+        env.process(client())
+        for failure in range(6):
+            env.run(env.now + draw.randint(1, 8 * des.US))
+            ready = server.power_failure(seed=100 * trial + failure)
+            env.run(ready)
+            found = server.present()
+            assert torn not in found
+            for page in range(4):
+                assert versions[page] <= found[page] <= versions[page] + 1
+                in_flight += found[page] > versions[page]
+                versions[page] = found[page]
+    assert in_flight > 10
+
+
+def test_requests_wait_while_the_server_is_down_and_go_on_afterwards():
+    server = crashable([des.LogPart(log_size="64 KiB")], workers=1)
+    env = server.env
+    ends = []
+
+    def client():
+        yield env.timeout("12 us")  # the power is off
+        done = yield server.execute("log.append", 0)
+        ends.append(done)
+
+    def fault():
+        yield env.timeout("10 us")
+        return (yield server.power_failure(restart_after="5 us", seed=1))
+
+    env.process(client())
+    recovery = env.run(env.process(fault()))
+    env.run()
+    assert recovery.failed == 10 * des.US
+    assert recovery.restarted == 15 * des.US
+    assert recovery.ready > recovery.restarted
+    assert ends[0].granted == recovery.ready
+    assert ends[0].submitted == 12 * des.US
+
+
+def test_a_lost_tier_takes_its_log_with_it_and_the_other_one_is_whole():
+    server = crashable([des.LogPart(log_size="64 KiB"), des.BlockLogPart(log_size="64 KiB")], workers=1)
+    env = server.env
+
+    def both():
+        for number in range(20):
+            yield server.execute("log.append", number)
+            yield server.execute("block-log.append", number)
+
+    env.run(env.process(both()))
+    assert server.present() == list(range(20))  # the ledger is that of the first part: the log in PMem
+    env.run(server.power_failure(lost="block"))
+    assert server.present() == list(range(20))
+    env.run(server.power_failure(lost="pmem"))
+    assert server.present() == []
+    env.run(server.execute("log.append", 7))
+    assert server.present() == [7]
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "device"),
+    [
+        (des.PagesPart(technique="cow", pages=64), "pages.flush", "pmem"),
+        (des.BlockLogPart(), "block-log.append", "block"),
+    ],
+)
+def test_slow_devices_and_pauses_show_in_latency_and_pass(part, kind, device):
+    env = des.Environment()
+    machine = pmsim.load_platform(PLATFORM)
+    machine = with_options(machine, dimms=1)  # so that one worker can feel the medium
+    server = des.Server(env, [part], platform=machine, workers=1)
+    latencies = {}
+
+    def run():
+        for phase in ("warm", "before", "slow", "pause", "after"):
+            if phase == "slow":
+                server.slow_down(device, 400)
+            elif phase == "pause":
+                server.slow_down(device, 100)
+                server.stall(device, "2 ms")
+            latencies[phase] = []
+            for number in range(40):
+                done = yield server.execute(kind, number)
+                latencies[phase].append(done.end - done.granted)
+            if phase in ("slow", "pause"):
+                yield env.timeout("10 ms")
+
+    env.run(env.process(run()))
+    mean = {phase: sum(values) / len(values) for phase, values in latencies.items()}
+    assert mean["slow"] > 1.5 * mean["before"]
+    assert max(latencies["pause"]) > 1.5 * des.MS
+    assert mean["after"] == pytest.approx(mean["before"], rel=0.2)
+    with pytest.raises(ConfigError, match="choose pmem or block"):
+        server.stall("dram", 1)
+
+
+def committing(size, timeout):
+    env = des.Environment()
+    server = des.Server(env, [des.LogPart()], platform=PLATFORM, workers=1)
+    return env, server, des.GroupCommit(server.main, size=size, timeout=timeout)
+
+
+def test_a_group_is_closed_when_it_is_full_or_its_first_entry_has_waited_long_enough():
+    env, server, commit = committing(3, "10 us")
+    ends = {}
+
+    def client(at):
+        yield env.timeout(at)
+        number, durable = commit.append()
+        done = yield durable
+        ends[number] = (at, done.submitted, done.end)
+
+    for at in (1_000, 2_000, 3_000, 50_000_000):
+        env.process(client(at))
+    env.run()
+    assert [ends[number][1] for number in range(4)] == [3_000, 3_000, 3_000, 60_000_000]
+    assert ends[0][2] == ends[1][2] == ends[2][2]
+    assert commit.groups == 2
+    assert commit.entries == 4
+    assert server.facts()["log.entries"] == 4
+
+
+def test_a_full_group_costs_one_barrier():
+    env, server, commit = committing(8, "1 s")
+    for _ in range(16):
+        commit.append()
+    env.run("1 ms")
+    before = server.counters()["persist_barriers"]
+    for _ in range(8):
+        commit.append()
+    env.run("2 ms")
+    assert server.counters()["persist_barriers"] == before + 1
+
+
+def dirtying(background):
+    env = des.Environment()
+    server = des.Server(
+        env,
+        [des.PagesPart(pages=256, dirty_lines=32)],
+        platform=PLATFORM,
+        workers={"clients": 2, "writers": 2},
+    )
+    dirty = des.DirtyPages(env, limit=32)
+    latencies = []
+    if background:
+        propagation = des.PagePropagation(dirty, server["writers"], target=16)
+
+    def transactions():
+        draw = random.Random(1)
+        for _ in range(1_500):
+            yield env.timeout("4 us")
+            began = env.now
+            page = draw.randrange(100_000)
+            if background:
+                yield from dirty.change(page)
+            else:
+                yield from dirty.change_and_evict(page, server["clients"], "pages.flush")
+            latencies.append(env.now - began)
+
+    env.run(env.process(transactions()))
+    written = propagation.pages_written if background else int(server.facts()["pages.flushed"])
+    return dirty, latencies, written
+
+
+def test_background_writers_keep_the_dirty_pages_below_the_limit_and_off_the_critical_path():
+    dirty, latencies, written = dirtying(background=True)
+    assert dirty.stalls == 0
+    assert max(latencies) == 0
+    assert written >= 1_400
+    assert len(dirty) <= 32
+
+
+def test_without_background_writers_the_transaction_waits_for_the_write():
+    dirty, latencies, written = dirtying(background=False)
+    assert dirty.stalls > 1_400
+    assert written >= 1_400
+    assert sorted(latencies)[len(latencies) // 2] > 1 * des.US
+    assert len(dirty) <= 32
+
+
+def test_a_checkpoint_writes_what_is_dirty_and_truncates_the_logs():
+    env = des.Environment()
+    server = des.Server(
+        env,
+        [des.LogPart(log_size="64 KiB"), des.PagesPart(pages=64)],
+        platform=PLATFORM,
+        workers={"one": 1, "two": 1, "writers": 1},
+    )
+    dirty = des.DirtyPages(env, limit=64)
+    checkpoints = des.Checkpoints(
+        env, period="100 us", dirty=dirty, writers=server["writers"], logs=[server["one"], server["two"]]
+    )
+
+    def transactions():
+        for number in range(20):
+            yield from dirty.change(number)
+            yield server["one" if number % 2 else "two"].execute("log.append", number)
+
+    env.process(transactions())
+    env.run("90 us")
+    assert len(server.present()) == 20
+    assert len(dirty) == 20
+    env.run("1 ms")
+    assert len(checkpoints.taken) >= 2
+    assert len(dirty) == 0
+    assert server.present() == []

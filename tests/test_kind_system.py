@@ -1,0 +1,169 @@
+"""Kind "system": saturation, tails, group commit, restarts and tenants, and a run of hours that resumes."""
+
+import math
+
+import pytest
+
+import pmsim
+from pmsim import des
+from pmsim.des import studies
+from pmsim.errors import ConfigError
+
+PLATFORM = "ucsd-8260"
+WITH_SSD = {"base": PLATFORM, "block_device": "sata-s3700"}
+
+
+def point(platform=PLATFORM, **parameters):
+    return pmsim.simulate_point("system", platform, {"requests": 5_000} | parameters)
+
+
+def test_the_saturation_of_fixed_service_is_workers_over_service_time():
+    machine = pmsim.load_platform(PLATFORM)
+    service = 20 * des.US
+    for workers in (1, 3):
+        mix = (des.Ask("compute.run", first=service),)
+        setting = studies.Setting(machine, (des.ComputePart(),), workers, mix, 1)
+        assert studies.closed_throughput(setting) == pytest.approx(workers * des.S / service, rel=0.01)
+        assert studies.saturation(setting) == pytest.approx(workers * des.S / service, rel=0.02)
+
+
+def test_latency_rises_with_load_and_a_queue_beyond_saturation_does_not_end():
+    low, high = point(load_percent=20), point(load_percent=95)
+    assert low["saturation_per_s"] == pytest.approx(high["saturation_per_s"], rel=0.01)
+    assert low["throughput_per_s"] == pytest.approx(0.2 * low["saturation_per_s"], rel=0.05)
+    assert high["waited_ns"] > 5 * low["waited_ns"]
+    assert high["latency_p99_ns"] > low["latency_p99_ns"]
+    over = point(load_percent=130)
+    assert over["in_system_at_end"] > 0.1 * 5_000
+    assert over["throughput_per_s"] < 1.1 * over["saturation_per_s"]
+    given = point(rate=100_000)
+    assert math.isnan(given["saturation_per_s"])
+    assert given["offered_per_s"] == 100_000
+
+
+def test_groups_help_where_a_barrier_costs_more_than_waiting():
+    def latency(service, size):
+        return point(
+            WITH_SSD, study="group-commit", service=service, rate=100_000, group_size=size, timeout="1 ms"
+        )
+
+    pmem = {size: latency("log", size) for size in (1, 16)}
+    ssd = {size: latency("block-log", size) for size in (1, 16, 128)}
+    assert pmem[16]["latency_ns"] > 10 * pmem[1]["latency_ns"]
+    assert ssd[1]["in_system_at_end"] > 1_000  # it does not keep up
+    assert ssd[128]["in_system_at_end"] < 300
+    assert pmem[16]["entries_per_group"] == pytest.approx(16, rel=0.01)
+
+
+def test_background_writers_take_page_flushes_out_of_the_tail():
+    def tail(background):
+        return point(study="propagation", rate=200_000, background=background, technique="cow")
+
+    alone, beside = tail("none"), tail("writers")
+    assert alone["stalled_ratio"] > 0.5
+    assert beside["stalled_ratio"] == 0
+    assert beside["latency_p99_ns"] < 0.5 * alone["latency_p99_ns"]
+
+
+def test_a_restart_under_load_has_a_hole_a_backlog_and_an_end():
+    result = pmsim.run(
+        pmsim.Scenario(
+            kind="system",
+            platform=PLATFORM,
+            parameters={
+                "study": "restart",
+                "rate": 1_000_000,
+                "workers": 2,
+                "log_size": "64 KiB",
+                "crash_at": "200 us",
+                "restart_after": "100 us",
+                "duration": "1 ms",
+                "windows": 50,
+            },
+        ),
+        progress=False,
+    )
+    frame = result.frame
+    assert len(frame) == 50
+    throughput = frame.set_index("time_ms")["window_throughput_per_s"]
+    assert throughput[:0.2].mean() == pytest.approx(1e6, rel=0.1)
+    assert (throughput[0.22:0.3] == 0).all()
+    assert throughput.max() > 1.5e6  # the backlog is worked off
+    assert throughput[-10:].mean() == pytest.approx(1e6, rel=0.15)
+    assert frame["recovery_ms"].iloc[0] > 0
+    assert frame["window_latency_p99_ns"].max() > 100_000  # who came while it was down
+
+
+def test_scans_delay_lookups():
+    alone = point(study="tenants", service="table", workers=4, scanners=0, load_percent=25)
+    beside = point(study="tenants", service="table", workers=4, scanners=4, load_percent=25)
+    assert beside["latency_p99_ns"] > 3 * alone["latency_p99_ns"]
+    assert beside["scans_per_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"service": "block-log"}, "block_device"),
+        ({"load_percent": 0}, "load_percent"),
+        ({"study": "propagation"}, "rate"),
+        ({"study": "tenants"}, "choose table"),
+        ({"study": "group-commit", "service": "table", "rate": 5}, "no groups"),
+        ({"study": "restart", "service": "table"}, "restart"),
+        ({"workers": 1_000}, "hardware threads"),
+        ({"dirty_target": 256}, "dirty_limit"),
+        ({"timeout": "1 B"}, "timeout"),
+    ],
+)
+def test_studies_that_make_no_sense_are_refused(parameters, message):
+    with pytest.raises(ConfigError, match=message):
+        point(**parameters)
+
+
+SEGMENT = 2 * des.MS
+
+
+def long_run(state, until):
+    def server(segment):
+        return des.Server(
+            des.Environment(),
+            [des.LogPart(log_size="64 KiB")],
+            platform=PLATFORM,
+            workers=2,
+            seed=segment + 1,
+        )
+
+    tenants = [
+        des.Tenant("a", des.Bursty(4e6, "30 us", "60 us"), [des.Ask("log.append")], "1 ms"),
+        des.Tenant("b", des.ClosedPool(2, "5 us"), [des.Ask("log.append")], "1 ms"),
+    ]
+    run = des.LongRun(server, tenants, segment=SEGMENT, state=state, seed=3)
+    run.run(until)
+    return run
+
+
+def test_an_interrupted_long_run_ends_as_one_that_was_not(tmp_path):
+    whole = long_run(None, 8 * SEGMENT)
+    state = tmp_path / "run.state"
+    for segments in (3, 4, 8):
+        resumed = long_run(state, segments * SEGMENT)
+    for tenant in ("a", "b"):
+        assert resumed.load.summary(tenant) == whole.load.summary(tenant)
+        assert resumed.load.windows(tenant).equals(whole.load.windows(tenant))
+    assert whole.load.summary("a")["count"] > 10_000
+    assert resumed.segments == 8
+
+
+def test_the_state_of_another_run_and_a_damaged_one_are_refused(tmp_path):
+    state = tmp_path / "run.state"
+    long_run(state, SEGMENT)
+    data = state.read_bytes()
+    state.write_bytes(data[:-1])
+    with pytest.raises(ConfigError, match="damaged"):
+        long_run(state, SEGMENT)
+    state.write_bytes(data)
+    other = [des.Tenant("a", des.Poisson(5), [des.Ask("log.append")])]
+    with pytest.raises(ConfigError, match="another run"):
+        des.LongRun(lambda segment: None, other, segment=SEGMENT, state=state)
+    with pytest.raises(ConfigError, match="end of a segment"):
+        long_run(state, SEGMENT + 1)
