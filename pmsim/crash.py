@@ -48,7 +48,8 @@ class Violation:
     """A crash after which recovery did not keep the block's promise.
 
     ``step`` counts the persistence steps of the program from 1; ``recovery_step`` those of a recovery that was
-    cut short as well, 0 where it was not.
+    cut short as well, and of the program that went on after it, 0 where there was no second crash;
+    ``resumed_operation`` counts the operations of that program, 0 where it had not gone on.
     """
 
     message: str
@@ -58,6 +59,7 @@ class Violation:
     operation: int
     step: int
     recovery_step: int
+    resumed_operation: int
     lost_words: int
 
 
@@ -68,6 +70,7 @@ class Check:
     states: int
     distinct: int
     recovery_crashes: int
+    resumed_crashes: int
     second_recoveries: int
     rewrites: int
     steps: int

@@ -109,6 +109,24 @@ TEST(Checker, ARecoveryThatIsNotIdempotentFailsOnlyUnderASecondCrash) {
   EXPECT_NE(bad.violation->counterexample.find("power failed again"), std::string::npos);
 }
 
+TEST(Checker, LetsTheProgramGoOnAfterRecoveryAndCrashesItAgain) {
+  const CheckReport good = check(Append<Bug::kNone>::kind(), kQuick);
+  EXPECT_GT(good.resumed_crashes, good.states / 2);
+  EXPECT_LT(good.resumed_crashes, 2 * good.states);
+  EXPECT_EQ(check(Transfer<false>::kind(), kQuick).resumed_crashes, 0U);  // it does not say how
+}
+
+TEST(Checker, FindsAMistakeOfRecoveryThatOnlyTheNextOperationShows) {
+  const Violation violation = violation_of<Bug::kRecoveredTail>();
+  // The entry that was overwritten was acknowledged, or seen by whoever recovered.
+  EXPECT_NE(violation.message.find("are acknowledged"), std::string::npos) << violation.message;
+  EXPECT_GE(violation.resumed_operation, 1U);
+  EXPECT_GT(violation.recovery_step, 0U);
+  EXPECT_NE(violation.counterexample.find("the program went on:\n    1  append"), std::string::npos)
+      << violation.counterexample;
+  EXPECT_NE(violation.counterexample.find("power failed again at step"), std::string::npos);
+}
+
 TEST(Checker, EadrMakesFlushesUnnecessaryAndKeepsOrderingPoints) {
   CheckOptions options = kQuick;
   options.persistence = memory::Persistence::kEadr;

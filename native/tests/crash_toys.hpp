@@ -23,6 +23,7 @@ enum class Bug : std::uint8_t {
   kWrongOrder,      ///< length before payload
   kNoLastFence,     ///< acknowledged before it is durable
   kRecoveryThrows,  ///< where the length is odd
+  kRecoveredTail,   ///< what goes on after recovery appends one entry too early
 };
 
 /// The two-barrier persist: payload, flush, fence; length, flush, fence.
@@ -38,10 +39,11 @@ class Append final : public Subject {
       : seed_(seed), operations_(scale == Scale::kSmall ? 2 + static_cast<std::uint32_t>(seed % 2) : 40) {}
 
   void create(SimMemory& memory) override {
-    base_ = memory.allocate(Medium::kPmem, 64 + 16 * operations_, {.name = "toy"});
+    base_ = memory.allocate(Medium::kPmem, 64 + 16 * (operations_ + kMore), {.name = "toy"});
   }
   [[nodiscard]] std::uint32_t operations() const override { return operations_; }
-  void run(SimMemory& memory, std::uint32_t index) override {
+  void run(SimMemory& memory, std::uint32_t number) override {
+    const std::uint64_t index = first_ + number;
     in_flight_ = true;
     memory.sfence(14);
     if constexpr (kBug == Bug::kWrongOrder)
@@ -78,8 +80,18 @@ class Append final : public Subject {
     }
     return {};
   }
+  [[nodiscard]] std::unique_ptr<Subject> resume(Recovered& recovered) const override {
+    auto next = std::make_unique<Append>(*this);
+    next->acknowledged_ = static_cast<Found&>(recovered).length;
+    next->first_ = next->acknowledged_;
+    if (kBug == Bug::kRecoveredTail && next->first_ > 0)
+      --next->first_;
+    next->operations_ = kMore;
+    next->in_flight_ = false;
+    return next;
+  }
   [[nodiscard]] std::string describe(std::uint32_t index) const override {
-    return "append " + std::to_string(value(index));
+    return "append " + std::to_string(value(first_ + index));
   }
 
   static const SubjectKind& kind() {
@@ -106,7 +118,9 @@ class Append final : public Subject {
   std::uint64_t seed_;
   std::uint32_t operations_;
   Address base_ = 0;
-  std::uint32_t acknowledged_ = 0;
+  static constexpr std::uint32_t kMore = 2;  ///< entries that are appended after a recovery
+  std::uint64_t first_ = 0;                  ///< the entry that run(0) appends
+  std::uint64_t acknowledged_ = 0;
   bool in_flight_ = false;
 };
 

@@ -57,11 +57,12 @@ def crash_command(
 def _report(result: CrashResult, verbose: bool) -> None:
     console = Console(highlight=False, soft_wrap=True, markup=False)
     check = result.check
-    rate = (check.states + check.recovery_crashes + check.second_recoveries) / max(check.seconds, 1e-9)
+    recoveries = check.states + check.recovery_crashes + check.resumed_crashes + check.second_recoveries
+    rate = recoveries / max(check.seconds, 1e-9)
     console.print(
         f"{result.block.name}{' (eADR)' if result.eadr else ''}: {check.states:,} crash states "
         f"({check.distinct:,} distinct) at {check.steps:,} steps ({check.exhaustive_steps:,} exhaustively), "
-        f"{check.recovery_crashes:,} crashes of recovery, {check.second_recoveries:,} second recoveries "
+        f"{check.recovery_crashes:,} crashes of recovery, {check.resumed_crashes:,} after it, {check.second_recoveries:,} second recoveries "
         f"({check.rewrites:,} of them wrote); seeds {result.seed} to "
         f"{result.seed + max(check.small_programs, check.large_programs) - 1}; {check.seconds:.1f} s, "
         f"{rate:,.0f} recoveries per second"

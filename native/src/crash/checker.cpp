@@ -16,6 +16,9 @@ namespace {
 constexpr std::uint64_t kPollEvery = 256;         ///< states between two calls of poll
 constexpr std::uint64_t kNestedImages = 64;       ///< of one step of a recovery: all, or ...
 constexpr std::uint64_t kNestedSamples = 8;       ///< ... this many drawn
+constexpr std::uint64_t kResumedImages = 16;      ///< of one step of a program that goes on: all, or ...
+constexpr std::uint64_t kResumedSamples = 2;      ///< ... this many drawn; ...
+constexpr std::uint64_t kResumedSteps = 4;        ///< ... and of so many steps one: rather more first crashes
 constexpr std::uint64_t kMostPrograms = 4096;     ///< of programs so short that the states are never reached
 constexpr std::uint64_t kUncountedSamples = 256;  ///< of a step of a small program with too many images
 constexpr std::uint32_t kSearchPrograms = 8;      ///< looked at for a shorter counter-example
@@ -29,8 +32,9 @@ struct Stopped {};
 
 class Search {
  public:
-  Search(const SubjectKind& kind, const CheckOptions& options)
-      : kind_(kind), options_(options), random_(mix64(options.seed)) {}
+  /// `go_on`: whether programs go on after recovery, where their subject can.
+  Search(const SubjectKind& kind, const CheckOptions& options, bool go_on = true)
+      : kind_(kind), options_(options), go_on_(go_on), random_(mix64(options.seed)) {}
 
   /// Every legal image of every step (drawn ones where a step has too many) of a small program, up to `until`.
   void small(std::uint64_t seed, std::optional<CrashPoint> until = std::nullopt) {
@@ -107,32 +111,42 @@ class Search {
     report_.second_recoveries += is_new ? 1 : 0;
     report_.rewrites += outcome.rewrote ? 1 : 0;
     if (!outcome.wrong.empty())
-      throw Found{{where.seed, where.scale, where.point, image, 0, {}, outcome.second_recovery, outcome.wrong}};
-    // A recovery with many steps must not eat the time: at most as many states of its crashes as of others.
-    if (is_new && report_.recovery_crashes <= report_.states)
-      crash_recovery(program, where, image);
+      throw Found{
+          {where.seed, where.scale, where.point, image, {}, {}, outcome.second_recovery, outcome.wrong}};
+    if (is_new)
+      crash_again(program, where, image);
     poll(false);
   }
 
-  void crash_recovery(Program& program, const Where& where, const memory::DurableImage& first) {
-    program.recover_stepwise(first, [&](std::uint64_t step) {
-      for_images(
-          program.recovering().durability(), kNestedImages, kNestedSamples, random_, second_image_,
-          [&](const memory::DurableImage& image) {
-            for (const memory::CellBytes& cell : image)
-              program.put_again(cell.address, cell.bytes);
-            std::string wrong = program.recover_again_and_check();
-            ++report_.recovery_crashes;
-            if (!wrong.empty()) {
-              throw Found{{where.seed, where.scale, where.point, first, step, image, false, std::move(wrong)}};
-            }
-            poll(false);
-          });
+  /// Recovery is cut short, and the program that goes on after it. A recovery with many steps must not eat the
+  /// time: at most as many states of each kind as of first crashes.
+  void crash_again(Program& program, const Where& where, const memory::DurableImage& first) {
+    const bool in_recovery = report_.recovery_crashes <= report_.states;
+    const bool after_it = go_on_ && report_.resumed_crashes <= report_.states;
+    if (!in_recovery && !after_it)
+      return;
+    program.recover_stepwise(first, after_it, [&](const SecondPoint& second) {
+      const bool resumed = second.operation > 0;
+      if (resumed ? random_.below(kResumedSteps) != 0 : !in_recovery)
+        return;
+      for_images(program.recovering().durability(), resumed ? kResumedImages : kNestedImages,
+                 resumed ? kResumedSamples : kNestedSamples, random_, second_image_,
+                 [&](const memory::DurableImage& image) {
+                   for (const memory::CellBytes& cell : image)
+                     program.put_again(cell.address, cell.bytes);
+                   std::string wrong = program.recover_again_and_check();
+                   ++(resumed ? report_.resumed_crashes : report_.recovery_crashes);
+                   if (!wrong.empty()) {
+                     throw Found{
+                         {where.seed, where.scale, where.point, first, second, image, false, std::move(wrong)}};
+                   }
+                   poll(false);
+                 });
     });
   }
 
   void poll(bool now) {
-    const std::uint64_t done = report_.states + report_.recovery_crashes;
+    const std::uint64_t done = report_.states + report_.recovery_crashes + report_.resumed_crashes;
     if (!options_.poll || (!now && done - polled_ < kPollEvery))
       return;
     const std::uint64_t since = done - polled_;
@@ -143,6 +157,7 @@ class Search {
 
   const SubjectKind& kind_;
   const CheckOptions& options_;
+  bool go_on_;
   Random random_;
   CheckReport report_;
   std::unordered_set<std::uint64_t> seen_;
@@ -163,18 +178,24 @@ void search(Search& search, const CheckOptions& options) {
     search.large(options.seed + index, std::min(share, goal - search.states()));
 }
 
-/// A violation of a small program with fewer operations, or at an earlier step, where a short search meets one.
+/// A violation of a small program that is easier to follow, where a short search meets one: best without going
+/// on after recovery, then with fewer operations, or at an earlier step.
 Finding shortest(const SubjectKind& kind, const CheckOptions& options, Finding finding) {
-  std::uint64_t states = 0;
-  for (std::uint32_t index = 0; index < kSearchPrograms && states < kSearchStates; ++index) {
-    Search shorter(kind, options);
-    try {
-      shorter.small(options.seed + index,
-                    finding.scale == Scale::kSmall ? std::optional(finding.point) : std::nullopt);
-    } catch (Found& found) {
-      finding = std::move(found.finding);
+  for (const bool go_on : {false, true}) {
+    if (go_on && finding.second.operation == 0)
+      return finding;
+    std::uint64_t states = 0;
+    for (std::uint32_t index = 0; index < kSearchPrograms && states < kSearchStates; ++index) {
+      Search shorter(kind, options, go_on);
+      const bool longer_is_no_better =
+          finding.scale == Scale::kSmall && (finding.second.operation > 0) == go_on;
+      try {
+        shorter.small(options.seed + index, longer_is_no_better ? std::optional(finding.point) : std::nullopt);
+      } catch (Found& found) {
+        finding = std::move(found.finding);
+      }
+      states += shorter.states();
     }
-    states += shorter.states();
   }
   return finding;
 }

@@ -94,7 +94,7 @@ class Explainer {
  private:
   void reduce(Program& program) {
     const SimMemory& memory = program.memory();
-    if (finding_.recovery_step == 0) {
+    if (finding_.second.step == 0) {
       finding_.image = fewest_lost(memory, finding_.image, [&](const DurableImage& image) {
         put(program, image);
         const Program::Outcome outcome = program.recover_and_check(finding_.second_recovery);
@@ -108,8 +108,8 @@ class Explainer {
     finding_.image = fewest_lost(memory, finding_.image,
                                  [&](const DurableImage& image) { return fails_nested(program, image); });
     bool reduced = false;
-    program.recover_stepwise(finding_.image, [&](std::uint64_t step) {
-      if (step != finding_.recovery_step || reduced)
+    program.recover_stepwise(finding_.image, finding_.second.operation > 0, [&](const SecondPoint& point) {
+      if (point.step != finding_.second.step || reduced)
         return;
       reduced = true;
       finding_.second_image =
@@ -123,11 +123,12 @@ class Explainer {
     });
   }
 
-  /// Whether a crash at some step of the recovery of `image` fails; remembers the first.
+  /// Whether a crash at some step of the recovery of `image`, or of what follows it where the finding is from
+  /// there, fails; remembers the first.
   bool fails_nested(Program& program, const DurableImage& image) {
     bool failed = false;
     DurableImage scratch;
-    program.recover_stepwise(image, [&](std::uint64_t step) {
+    program.recover_stepwise(image, finding_.second.operation > 0, [&](const SecondPoint& point) {
       if (failed)
         return;
       for_images(program.recovering().durability(), kMostNested, kMostNested, random_, scratch,
@@ -138,7 +139,7 @@ class Explainer {
                    if (wrong.empty())
                      return;
                    failed = true;
-                   finding_.recovery_step = step;
+                   finding_.second = point;
                    finding_.second_image = second;
                    finding_.message = std::move(wrong);
                  });
@@ -158,9 +159,15 @@ class Explainer {
 
   Violation tell(Program& program) {
     const CrashPoint& point = finding_.point;
-    Violation violation{
-        finding_.message, {},         finding_.seed,          finding_.scale,
-        point.operation,  point.step, finding_.recovery_step, lost_words(program.memory(), finding_.image)};
+    Violation violation{finding_.message,
+                        {},
+                        finding_.seed,
+                        finding_.scale,
+                        point.operation,
+                        point.step,
+                        finding_.second.step,
+                        finding_.second.operation,
+                        lost_words(program.memory(), finding_.image)};
     std::string text = std::string(kind_.name) + ": " + finding_.message + "\n";
     for (const blocks::SiteInfo& site : kind_.sites) {
       if (site.id == options_.disabled)
@@ -174,12 +181,12 @@ class Explainer {
             (point.acknowledged ? "after " : "during ") + operation_name(point.operation) + "\n";
     text += history(program.memory(), finding_.image, point.operation, kind_.sites);
     text += losses(program.memory(), finding_.image);
-    if (finding_.recovery_step > 0) {
-      program.recover_stepwise(finding_.image, [&](std::uint64_t step) {
-        if (step != finding_.recovery_step)
+    if (finding_.second.step > 0) {
+      program.recover_stepwise(finding_.image, finding_.second.operation > 0, [&](const SecondPoint& second) {
+        if (second.step != finding_.second.step)
           return;
-        text += "  recovery began, and power failed again at its step " + std::to_string(step) + "\n";
-        text += history(program.recovering(), finding_.second_image, 0, kind_.sites);
+        text += second_crash(program, second);
+        text += history(program.recovering(), finding_.second_image, second.operation, kind_.sites);
         text += losses(program.recovering(), finding_.second_image);
         violation.lost_words += lost_words(program.recovering(), finding_.second_image);
       });
@@ -188,6 +195,16 @@ class Explainer {
             finding_.message + "\n";
     violation.counterexample = std::move(text);
     return violation;
+  }
+
+  static std::string second_crash(const Program& program, const SecondPoint& second) {
+    const std::string step = std::to_string(second.step);
+    if (second.operation == 0)
+      return "  recovery began, and power failed again at its step " + step + "\n";
+    return "  recovery ran to its end, and the program went on:\n" +
+           operations(*program.resumed(), {second.step, second.operation, second.acknowledged}) +
+           "  power failed again at step " + step + ", " + (second.acknowledged ? "after " : "during ") +
+           operation_name(second.operation) + "\n";
   }
 
   const SubjectKind& kind_;

@@ -13,7 +13,7 @@ struct Finding {
   Scale scale = Scale::kSmall;
   CrashPoint point;
   memory::DurableImage image;
-  std::uint64_t recovery_step = 0;  ///< 0: recovery was not cut short
+  SecondPoint second;  ///< step 0: there was no second crash
   memory::DurableImage second_image;
   bool second_recovery = false;  ///< a recovery that followed a complete one
   std::string message;

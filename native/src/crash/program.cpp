@@ -1,6 +1,9 @@
 #include "program.hpp"
 
 #include <array>
+#include <string>
+
+#include "pmsim/core/error.hpp"
 
 namespace pmsim::crash {
 
@@ -60,10 +63,10 @@ void Program::run(const Visitor& visitor) {
     std::rethrow_exception(failure_);
 }
 
-std::string Program::attempt(memory::SimMemory& memory) const {
+std::string Program::attempt(const Subject& subject, memory::SimMemory& memory) {
   try {
-    const std::unique_ptr<Recovered> recovered = subject_->recover(memory);
-    return subject_->check(*recovered, memory);
+    const std::unique_ptr<Recovered> recovered = subject.recover(memory);
+    return subject.check(*recovered, memory);
   } catch (const std::exception& error) {
     return std::string("recovery threw: ") + error.what();
   }
@@ -71,10 +74,10 @@ std::string Program::attempt(memory::SimMemory& memory) const {
 
 Program::Outcome Program::recover_and_check(bool twice) {
   Outcome outcome;
-  outcome.wrong = attempt(first_.memory());
+  outcome.wrong = attempt(*subject_, first_.memory());
   if (outcome.wrong.empty() && twice) {
     const std::uint64_t before = first_.changes();
-    outcome.wrong = attempt(first_.memory());
+    outcome.wrong = attempt(*subject_, first_.memory());
     outcome.second_recovery = !outcome.wrong.empty();
     outcome.rewrote = first_.changes() != before;
   }
@@ -83,34 +86,54 @@ Program::Outcome Program::recover_and_check(bool twice) {
   return outcome;
 }
 
-void Program::recover_stepwise(const memory::DurableImage& image,
-                               const std::function<void(std::uint64_t)>& crashed) {
+void Program::recover_stepwise(const memory::DurableImage& image, bool go_on,
+                               const std::function<void(const SecondPoint&)>& crashed) {
   memory::SimMemory& memory = second_.memory();
   for (const memory::CellBytes& cell : image)
     second_.put(cell.address, cell.bytes);
+  memory.label_operation(0);
   if (keep_log_)
     memory.keep_log();
-  std::uint64_t step = 0;
+  SecondPoint point;
   bool enough = false;
   std::exception_ptr failure;
-  memory.on_persistence_step([&] {
-    ++step;
+  const auto visit_second = [&] {
+    ++point.step;
     if (enough)
       return;
     third_.sync();
     try {
-      crashed(step);
+      crashed(point);
     } catch (...) {
       failure = std::current_exception();
       enough = true;
     }
-  });
+  };
+  memory.on_persistence_step(visit_second);
+  std::unique_ptr<Recovered> recovered;
   try {
-    static_cast<void>(subject_->recover(memory));
+    recovered = subject_->recover(memory);
   } catch (const std::exception&) {
     // Recovery without a second crash has run on the first replica: its exceptions are reported from there.
   }
+  if (go_on && recovered != nullptr && !enough)
+    resumed_ = subject_->resume(*recovered);
+  for (std::uint32_t index = 0; resumed_ != nullptr && index < resumed_->operations() && !enough; ++index) {
+    point.operation = index + 1;
+    point.acknowledged = false;
+    memory.label_operation(index + 1);
+    try {
+      resumed_->run(memory, index);
+    } catch (const std::exception& error) {
+      failure = std::make_exception_ptr(
+          SimulationError(std::string("the program that goes on after a recovery threw: ") + error.what()));
+      break;
+    }
+    point.acknowledged = true;
+    visit_second();
+  }
   memory.on_persistence_step({});
+  resumed_.reset();
   second_.restore();
   third_.sync_again();
   Replica::forget_changes(memory, std::array{&third_});
@@ -119,7 +142,7 @@ void Program::recover_stepwise(const memory::DurableImage& image,
 }
 
 std::string Program::recover_again_and_check() {
-  std::string wrong = attempt(third_.memory());
+  std::string wrong = attempt(resumed_ ? *resumed_ : *subject_, third_.memory());
   third_.restore();
   Replica::forget_changes(third_.memory(), {});
   return wrong;

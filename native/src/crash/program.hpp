@@ -21,11 +21,19 @@ struct CrashPoint {
   bool acknowledged = false;    ///< the operation has returned
 };
 
+/// Where the power failed the second time.
+struct SecondPoint {
+  std::uint64_t step = 0;       ///< of recovery, then of the program that goes on, from 1
+  std::uint32_t operation = 0;  ///< 0: recovery; 1, ...: of the program that goes on
+  bool acknowledged = false;    ///< the operation has returned
+};
+
 /// One subject on one tracked memory, with what it takes to crash it cheaply at every step.
 ///
 ///   memory (tracked) -> first   (untracked): recovery runs to its end
 ///                    -> second  (tracked):   recovery is cut short at each of its steps ...
-///                         second -> third (untracked): ... and runs again
+///                         and so is the program that goes on after it;
+///                         second -> third (untracked): recovery runs again
 class Program {
  public:
   using Visitor = std::function<void(Program&, const CrashPoint&)>;
@@ -58,21 +66,25 @@ class Program {
   };
   [[nodiscard]] Outcome recover_and_check(bool twice);
 
-  /// Runs recovery on the image and crashes it at each step. `crashed` is called there with the number of the
-  /// recovery's step, from 1.
-  void recover_stepwise(const memory::DurableImage& image, const std::function<void(std::uint64_t)>& crashed);
-  /// Inside of that: the memory of the recovery that was cut short, ...
+  /// Runs recovery on the image and crashes it at each step; then, if the subject can and `go_on` says so, lets
+  /// the program go on and crashes that as well, at each step and after each acknowledgement.
+  void recover_stepwise(const memory::DurableImage& image, bool go_on,
+                        const std::function<void(const SecondPoint&)>& crashed);
+  /// Inside of that: the memory of what was cut short, ...
   [[nodiscard]] const memory::SimMemory& recovering() noexcept { return second_.memory(); }
+  /// ... the program that goes on, nothing while recovery runs, ...
+  [[nodiscard]] const Subject* resumed() const noexcept { return resumed_.get(); }
   /// ... and what the second recovery makes of an image of it.
   void put_again(memory::Address cell, std::span<const std::byte> bytes) { third_.put(cell, bytes); }
   [[nodiscard]] std::string recover_again_and_check();
 
  private:
   void visit();
-  [[nodiscard]] std::string attempt(memory::SimMemory& memory) const;
+  [[nodiscard]] static std::string attempt(const Subject& subject, memory::SimMemory& memory);
 
   bool keep_log_;
   std::unique_ptr<Subject> subject_;
+  std::unique_ptr<Subject> resumed_;
   memory::SimMemory memory_;
   memory::Replica first_;
   memory::Replica second_;

@@ -27,7 +27,6 @@ class Recovered {
 class Subject {
  public:
   Subject() = default;
-  Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
   virtual ~Subject() = default;
 
@@ -48,8 +47,17 @@ class Subject {
   /// Returns what is wrong, as one sentence for a person, or nothing.
   [[nodiscard]] virtual std::string check(const Recovered& recovered, memory::SimMemory& memory) const = 0;
 
+  /// The program goes on where a complete recovery has left off: a subject whose model begins with what
+  /// recovery has found, all of it acknowledged, with a few further operations. Its create() is never called.
+  /// It may take what it needs out of `recovered`. Nothing where the subject cannot go on, or had not begun.
+  [[nodiscard]] virtual std::unique_ptr<Subject> resume(Recovered& /*recovered*/) const { return nullptr; }
+
   /// One line for a counter-example: "append 24 bytes 'abc...'".
   [[nodiscard]] virtual std::string describe(std::uint32_t index) const = 0;
+
+ protected:
+  /// For resume(): most subjects go on as a copy of themselves.
+  Subject(const Subject&) = default;
 };
 
 }  // namespace pmsim::crash

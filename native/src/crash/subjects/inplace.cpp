@@ -27,9 +27,11 @@ using memory::Address;
 using memory::SimMemory;
 using Value = std::vector<std::byte>;
 
-/// The values of all records after recovery.
+/// The values of all records after recovery, and the block that recovery has made.
+template <typename Block>
 struct Values final : Recovered {
   std::vector<Value> of;
+  std::optional<Block> block;  ///< nothing where create() had not finished
 };
 
 /// Every word has 32 bits set: words of two values can take each other's place in a PopLog entry without its
@@ -70,8 +72,8 @@ class InPlaceSubject final : public Subject {
     const std::uint32_t updates = scale == Scale::kSmall ? 4 : 60;
     log_updates_ = scale == Scale::kSmall ? 2 : 7;
     expected_.assign(records, Value(bytes_));
-    for (std::uint32_t update = 0; update < updates; ++update)
-      plan_.push_back({random.below(records), value_of(random.next(), bytes_)});
+    draw_plan(random, updates);
+    after_recovery_ = random.next();
   }
 
   void create(SimMemory& memory) override {
@@ -99,17 +101,17 @@ class InPlaceSubject final : public Subject {
   }
 
   [[nodiscard]] std::unique_ptr<Recovered> recover(SimMemory& memory) const override {
-    auto values = std::make_unique<Values>();
-    std::optional<Block> block = restart(memory);
+    auto values = std::make_unique<Values<Block>>();
+    values->block = restart(memory);
     for (std::size_t record = 0; record < expected_.size(); ++record)
       values->of.push_back(value(memory, record));
-    if (block)  // else the log was never there, and no update has begun
-      block->update(memory, address(0), values->of[0]);
+    if (values->block)  // else the log was never there, and no update has begun
+      values->block->update(memory, address(0), values->of[0]);
     return values;
   }
 
   [[nodiscard]] std::string check(const Recovered& recovered, SimMemory& memory) const override {
-    const auto& values = static_cast<const Values&>(recovered);
+    const auto& values = static_cast<const Values<Block>&>(recovered);
     for (std::size_t record = 0; record < expected_.size(); ++record) {
       const Value& found = values.of[record];
       const bool in_flight = in_flight_ != nullptr && in_flight_->record == record;
@@ -123,6 +125,20 @@ class InPlaceSubject final : public Subject {
     return {};
   }
 
+  /// Goes on with a few updates. What recovery has found must stay.
+  [[nodiscard]] std::unique_ptr<Subject> resume(Recovered& recovered) const override {
+    auto& values = static_cast<Values<Block>&>(recovered);
+    if (!values.block)
+      return nullptr;
+    auto next = std::make_unique<InPlaceSubject>(*this);
+    next->block_ = std::move(values.block);
+    next->expected_ = std::move(values.of);
+    next->in_flight_ = nullptr;
+    Random random(after_recovery_);
+    next->draw_plan(random, kUpdatesAfterRecovery);
+    return next;
+  }
+
   [[nodiscard]] std::string describe(std::uint32_t index) const override {
     return "update record " + std::to_string(plan_[index].record) + " to " + shown(plan_[index].value);
   }
@@ -130,10 +146,19 @@ class InPlaceSubject final : public Subject {
  private:
   static constexpr bool kLogs = std::is_same_v<Block, Logged>;
 
+  /// More than the log of a small program has room for.
+  static constexpr std::uint32_t kUpdatesAfterRecovery = 3;
+
   struct Update {
     std::size_t record;
     Value value;
   };
+
+  void draw_plan(Random& random, std::uint32_t updates) {
+    plan_.clear();
+    for (std::uint32_t update = 0; update < updates; ++update)
+      plan_.push_back({random.below(expected_.size()), value_of(random.next(), bytes_)});
+  }
 
   [[nodiscard]] std::uint64_t stride() const {
     if constexpr (kLogs)
@@ -176,6 +201,7 @@ class InPlaceSubject final : public Subject {
   Address base_ = 0;
   std::uint64_t stride_ = 0;
   std::optional<Block> block_;
+  std::uint64_t after_recovery_ = 0;  ///< seed of the updates after a recovery
   std::vector<Update> plan_;
   std::vector<Value> expected_;
   const Update* in_flight_ = nullptr;

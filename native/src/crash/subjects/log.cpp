@@ -43,6 +43,8 @@ class Found final : public Recovered {
   bool formatted = false;
   bool restarted = false;  ///< the restart record had room
   Payloads entries;
+  std::vector<Lsn> lsns;  ///< of the entries
+  std::optional<AnyLog> log;
 };
 
 /// Appends, truncations and clean restarts of one log.
@@ -64,6 +66,8 @@ class LogSubject final : public Subject {
     const std::size_t count = small ? 5 : 60;
     for (std::size_t i = 0; i < count; ++i)
       plan_.push_back(next_operation(small));
+    for (std::size_t i = 0; i < kOperationsAfterRecovery; ++i)
+      after_recovery_.push_back(next_operation(small));
   }
 
   void create(SimMemory& memory) override {
@@ -103,9 +107,11 @@ class LogSubject final : public Subject {
       log->append(memory, restart_);
       log->commit(memory);
     }
-    log->for_each(memory, [&](Lsn, std::span<const std::byte> payload) {
+    log->for_each(memory, [&](Lsn lsn, std::span<const std::byte> payload) {
+      found->lsns.push_back(lsn);
       found->entries.emplace_back(payload.begin(), payload.end());
     });
+    found->log = std::move(log);
     return found;
   }
 
@@ -124,6 +130,24 @@ class LogSubject final : public Subject {
            std::to_string(appended_.size()) + " of the appended ones and restart records";
   }
 
+  /// Goes on with the recovered log. All entries that recovery has found count as committed, restart records,
+  /// too.
+  [[nodiscard]] std::unique_ptr<Subject> resume(Recovered& recovered) const override {
+    auto& found = static_cast<Found&>(recovered);
+    if (!found.formatted)
+      return nullptr;
+    auto next = std::make_unique<LogSubject>(*this);
+    next->log_ = std::move(found.log);
+    next->plan_ = after_recovery_;
+    next->appended_ = std::move(found.entries);
+    next->lsns_ = std::move(found.lsns);
+    next->committed_ = next->appended_.size();
+    next->pending_ = 0;
+    next->created_ = true;
+    next->truncating_ = 0;
+    return next;
+  }
+
   [[nodiscard]] std::string describe(std::uint32_t index) const override {
     const Operation& operation = plan_[index];
     switch (operation.kind) {
@@ -140,6 +164,8 @@ class LogSubject final : public Subject {
   }
 
  private:
+  static constexpr std::size_t kOperationsAfterRecovery = 3;
+
   enum class Kind : std::uint8_t { kAppend, kTruncate, kTruncatePart, kRestart };
   struct Operation {
     Kind kind;
@@ -249,6 +275,7 @@ class LogSubject final : public Subject {
   Place place_;
   blocks::log::Options options_;
   std::vector<Operation> plan_;
+  std::vector<Operation> after_recovery_;
   std::optional<AnyLog> log_;
   Payloads appended_;  ///< and not truncated
   std::vector<Lsn> lsns_;

@@ -18,27 +18,32 @@ using page::LineMask;
 using page::PageId;
 using page::PageModel;
 using page::RecoveredPages;
+using page::RecoveredStore;
 using page::Shape;
 
 /// Checksummed pages: the promise is that of the log. Flushes, snapshots and truncation must not change a page.
 class ChecksumSubject final : public Subject {
  public:
   ChecksumSubject(std::uint64_t seed, const Shape& shape, Write write)
-      : shape_(shape), write_(write), model_(shape.pages, shape.page_bytes) {
+      : shape_(shape),
+        write_(write),
+        model_(shape.pages, shape.page_bytes),
+        short_after_recovery_(seed % 2 == 0) {
     Random random(seed);
     LineMask all;
     all.set_first(shape.page_bytes / blocks::page::kLineBytes);
     // Every few changes the pages are flushed, get a snapshot each, and the log is cut: its ring is reused.
     while (steps_.size() < shape.operations) {
       for (PageId page = 0; page < shape.pages; ++page) {
-        steps_.push_back({Step::kUpdate, page, static_cast<std::uint32_t>(random.below(all.count()))});
+        steps_.push_back({Step::kUpdate, page, static_cast<std::uint32_t>(random.below(all.count())),
+                          random.below(2) == 0 ? 1 : PageModel::kLineWords});
         steps_.push_back({Step::kFlush, page, 0});
         steps_.push_back({Step::kSnapshot, page, 0});
       }
       steps_.push_back({Step::kTruncate, 0, 0});
     }
-    steps_.push_back({Step::kUpdate, 0, 0});
-    steps_.push_back({Step::kUpdate, 1, 0});
+    steps_.push_back({Step::kUpdate, 0, 0, PageModel::kLineWords});
+    steps_.push_back({Step::kUpdate, 1, 0, 1});
   }
 
   void create(memory::SimMemory& memory) override {
@@ -55,13 +60,14 @@ class ChecksumSubject final : public Subject {
   [[nodiscard]] std::uint32_t operations() const override { return static_cast<std::uint32_t>(steps_.size()); }
 
   void run(memory::SimMemory& memory, std::uint32_t index) override {
-    const auto [kind, page, number] = steps_[index];
+    last_ = steps_[index];
+    const auto [kind, page, number, words] = last_;
     Frame& frame = frames_[page];
     switch (kind) {
       case Step::kUpdate: {
         LineMask lines;
         lines.set(number);
-        model_.change(page, lines, index + 1);
+        model_.change(page, lines, stamps_before_ + index + 1, words);
         Line content;
         std::memcpy(content.data(), model_.content(page).data() + number * blocks::page::kLineBytes,
                     content.size());
@@ -83,9 +89,10 @@ class ChecksumSubject final : public Subject {
   }
 
   [[nodiscard]] std::unique_ptr<Recovered> recover(memory::SimMemory& memory) const override {
-    ChecksumStore store = *store_;
-    std::vector<Frame> frames = frames_;
-    auto found = std::make_unique<RecoveredPages>();
+    auto found = std::make_unique<RecoveredFrames>(*store_);
+    ChecksumStore& store = found->store;
+    std::vector<Frame>& frames = found->frames;
+    frames = frames_;
     found->pages.resize(shape_.pages);
     store.recover(memory, frames);
     for (PageId page = 0; page < shape_.pages; ++page) {
@@ -105,12 +112,37 @@ class ChecksumSubject final : public Subject {
     return model_.check(static_cast<const RecoveredPages&>(recovered));
   }
 
+  /// Goes on with a change where the last one was, if the log has room: over what a torn one has left behind.
+  /// Half of the programs leave it at that, the others flush and snapshot each page, truncate the log and
+  /// change a page once more.
+  [[nodiscard]] std::unique_ptr<Subject> resume(Recovered& recovered) const override {
+    auto& found = static_cast<RecoveredFrames&>(recovered);
+    auto next = std::make_unique<ChecksumSubject>(*this);
+    next->store_ = std::move(found.store);
+    next->frames_ = std::move(found.frames);
+    next->model_.begin_with(found.pages);
+    next->stamps_before_ = operations();
+    next->steps_.clear();
+    if (!next->store_->log_is_full())
+      next->steps_.push_back({Step::kUpdate, last_.page, last_.line, 1});
+    if (short_after_recovery_)
+      return next;
+    for (PageId page = 0; page < shape_.pages; ++page) {
+      next->steps_.push_back({Step::kFlush, page, 0});
+      next->steps_.push_back({Step::kSnapshot, page, 0});
+    }
+    next->steps_.push_back({Step::kTruncate, 0, 0});
+    next->steps_.push_back({Step::kUpdate, 1, 0, 1});
+    return next;
+  }
+
   [[nodiscard]] std::string describe(std::uint32_t index) const override {
-    const auto [kind, page, number] = steps_[index];
+    const auto [kind, page, number, words] = steps_[index];
     const std::string name = "page " + std::to_string(page);
     switch (kind) {
       case Step::kUpdate:
-        return "change line " + std::to_string(number) + " of " + name;
+        return "change line " + std::to_string(number) + " of " + name + " to " + std::to_string(words) +
+               " words and zeros";
       case Step::kFlush:
         return "flush " + name;
       case Step::kSnapshot:
@@ -125,12 +157,21 @@ class ChecksumSubject final : public Subject {
     enum Kind : std::uint8_t { kUpdate, kFlush, kSnapshot, kTruncate } kind;
     PageId page;
     std::uint32_t line;
+    std::uint32_t words = 0;  ///< of a change; the rest of the line becomes zero
+  };
+
+  struct RecoveredFrames final : RecoveredStore<ChecksumStore> {
+    using RecoveredStore::RecoveredStore;
+    std::vector<Frame> frames;
   };
 
   Shape shape_;
   Write write_;
   PageModel model_;
   std::vector<Step> steps_;
+  std::uint32_t stamps_before_ = 0;  ///< of the program that has crashed
+  Step last_{};                      ///< that has begun
+  bool short_after_recovery_;
   std::vector<Frame> frames_;
   std::optional<ChecksumStore> store_;
 };

@@ -18,6 +18,7 @@ using page::LineMask;
 using page::PageId;
 using page::PageModel;
 using page::RecoveredPages;
+using page::RecoveredStore;
 using page::Shape;
 
 /// Copy on write that invalidates slots instead of numbering versions.
@@ -25,8 +26,7 @@ class CowInvalidateSubject final : public Subject {
  public:
   CowInvalidateSubject(std::uint64_t seed, const Shape& shape, Write write)
       : shape_(shape), write_(write), model_(shape.pages, shape.page_bytes), random_(seed) {
-    for (std::uint32_t index = 0; index < shape.operations; ++index)
-      order_.push_back({random_.below(shape.pages), static_cast<std::uint32_t>(random_.below(shape.writers))});
+    draw_order(random_, shape.operations);
   }
 
   void create(memory::SimMemory& memory) override {
@@ -39,13 +39,13 @@ class CowInvalidateSubject final : public Subject {
     store_.emplace(SlotArea::allocate(memory, shape_.pages + shape_.writers, shape_.page_bytes), options);
   }
 
-  [[nodiscard]] std::uint32_t operations() const override { return shape_.operations; }
+  [[nodiscard]] std::uint32_t operations() const override { return static_cast<std::uint32_t>(order_.size()); }
 
   void run(memory::SimMemory& memory, std::uint32_t index) override {
     const auto [page, writer] = order_[index];
     LineMask lines;
     lines.set_first(shape_.page_bytes / blocks::page::kLineBytes);
-    model_.change(page, lines, index + 1);
+    model_.change(page, lines, stamps_before_ + index + 1);
     memory.write(frame_, model_.content(page));
     model_.begin(page);
     store_->flush(memory, writer, page, Frame{.data = frame_, .dirty = lines, .resident = lines});
@@ -53,9 +53,9 @@ class CowInvalidateSubject final : public Subject {
   }
 
   [[nodiscard]] std::unique_ptr<Recovered> recover(memory::SimMemory& memory) const override {
-    CowInvalidate store = *store_;
+    auto found = std::make_unique<RecoveredStore<CowInvalidate>>(*store_);
+    CowInvalidate& store = found->store;
     store.recover(memory);
-    auto found = std::make_unique<RecoveredPages>();
     found->pages.resize(shape_.pages);
     const SlotArea& area = store.area();
     for (PageId page = 0; page < shape_.pages; ++page) {
@@ -70,6 +70,17 @@ class CowInvalidateSubject final : public Subject {
     return model_.check(static_cast<const RecoveredPages&>(recovered));
   }
 
+  [[nodiscard]] std::unique_ptr<Subject> resume(Recovered& recovered) const override {
+    auto& found = static_cast<RecoveredStore<CowInvalidate>&>(recovered);
+    auto next = std::make_unique<CowInvalidateSubject>(*this);
+    next->store_ = std::move(found.store);
+    next->model_.begin_with(found.pages);
+    next->stamps_before_ = operations();
+    next->order_.clear();
+    next->draw_order(next->random_, page::kFlushesAfterRecovery);
+    return next;
+  }
+
   [[nodiscard]] std::string describe(std::uint32_t index) const override {
     return "writer " + std::to_string(order_[index].writer) + " flushes page " +
            std::to_string(order_[index].page);
@@ -81,10 +92,16 @@ class CowInvalidateSubject final : public Subject {
     std::uint32_t writer;
   };
 
+  void draw_order(Random& random, std::uint32_t flushes) {
+    for (std::uint32_t flush = 0; flush < flushes; ++flush)
+      order_.push_back({random.below(shape_.pages), static_cast<std::uint32_t>(random.below(shape_.writers))});
+  }
+
   Shape shape_;
   Write write_;
   PageModel model_;
   Random random_;
+  std::uint32_t stamps_before_ = 0;  ///< of the program that has crashed
   std::vector<Flush> order_;
   memory::Address frame_ = 0;
   std::optional<CowInvalidate> store_;

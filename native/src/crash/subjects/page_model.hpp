@@ -31,11 +31,21 @@ struct Shape {
 }
 
 /// What recovery has found: each page's bytes, empty where it found none.
-class RecoveredPages final : public Recovered {
+class RecoveredPages : public Recovered {
  public:
   std::vector<Bytes> pages;
   std::string problem;  ///< what else is wrong; empty: nothing
 };
+
+/// The same, with the store that recovery has rebuilt.
+template <typename Store>
+class RecoveredStore : public RecoveredPages {
+ public:
+  explicit RecoveredStore(const Store& crashed) : store(crashed) {}
+  Store store;
+};
+
+inline constexpr std::uint32_t kFlushesAfterRecovery = 3;
 
 /// The promise of a page store in plain memory: the acknowledged bytes of each page, and those in flight.
 class PageModel {
@@ -43,14 +53,25 @@ class PageModel {
   PageModel(std::uint64_t pages, std::uint32_t page_bytes)
       : acknowledged_(pages), frame_(pages, Bytes(page_bytes)), page_bytes_(page_bytes) {}
 
-  /// New content of some lines of a page in DRAM: no word of it has been there before.
-  void change(PageId page, const LineMask& lines, std::uint32_t stamp) {
+  static constexpr std::uint32_t kLineWords = kLineBytes / 8;
+
+  /// New content of some lines of a page in DRAM: no word of it has been there before. With fewer `words` the
+  /// rest of a line becomes zero, so that few words decide what a torn line looks like.
+  void change(PageId page, const LineMask& lines, std::uint32_t stamp, std::uint32_t words = kLineWords) {
     lines.for_each([&](std::uint32_t line) {
-      for (std::uint32_t word = 0; word < kLineBytes / 8; ++word) {
-        const std::uint64_t value = (std::uint64_t{stamp} << 32) | (page << 24) | (line * 8 + word + 1);
+      for (std::uint32_t word = 0; word < kLineWords; ++word) {
+        const std::uint64_t value =
+            word < words ? (std::uint64_t{stamp} << 32) | (page << 24) | (line * kLineWords + word + 1) : 0;
         std::memcpy(frame_[page].data() + line * kLineBytes + word * 8, &value, sizeof value);
       }
     });
+  }
+  /// All that recovery has found is acknowledged now; pages that were not there are zeros in DRAM.
+  void begin_with(const std::vector<Bytes>& found) {
+    acknowledged_ = found;
+    for (PageId page = 0; page < frame_.size(); ++page)
+      frame_[page] = found[page].empty() ? Bytes(page_bytes_) : found[page];
+    in_flight_ = -1;
   }
   [[nodiscard]] const Bytes& content(PageId page) const { return frame_[page]; }
   [[nodiscard]] bool exists(PageId page) const { return !acknowledged_[page].empty(); }

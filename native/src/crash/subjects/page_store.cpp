@@ -22,6 +22,7 @@ using page::LineMask;
 using page::PageId;
 using page::PageModel;
 using page::RecoveredPages;
+using page::RecoveredStore;
 using page::Shape;
 using page::shape_of;
 
@@ -40,18 +41,13 @@ class PageStoreSubject final : public Subject {
   PageStoreSubject(std::uint64_t seed, const Shape& shape, const Mode& mode)
       : shape_(shape), mode_(mode), model_(shape.pages, shape.page_bytes) {
     Random random(seed);
-    const std::uint32_t lines = shape.page_bytes / blocks::page::kLineBytes;
     for (std::uint32_t index = 0; index < shape.operations; ++index) {
-      Operation operation;
       // The first page several times, so that its version runs ahead of the others' (Fig. 6: a stale slot of B
       // is given to A); every page is written as a whole first.
-      operation.page = index < 2 ? 0 : index == 2 ? 1 : random.below(index < 5 ? 2 : shape.pages);
-      operation.writer = static_cast<std::uint32_t>(random.below(shape.writers));
-      operation.lines.set(static_cast<std::uint32_t>(random.below(lines)));
-      if (random.below(3) == 0)
-        operation.lines.set(static_cast<std::uint32_t>(random.below(lines)));
-      operations_.push_back(operation);
+      const PageId page = index < 2 ? 0 : index == 2 ? 1 : random.below(index < 5 ? 2 : shape.pages);
+      operations_.push_back(flush_of(page, random));
     }
+    after_recovery_ = random.next();
   }
 
   void create(memory::SimMemory& memory) override {
@@ -64,12 +60,14 @@ class PageStoreSubject final : public Subject {
     store_.emplace(memory, options, mode_.choice, small_costs());
   }
 
-  [[nodiscard]] std::uint32_t operations() const override { return shape_.operations; }
+  [[nodiscard]] std::uint32_t operations() const override {
+    return static_cast<std::uint32_t>(operations_.size());
+  }
 
   void run(memory::SimMemory& memory, std::uint32_t index) override {
     const Operation& operation = operations_[index];
     const LineMask lines = lines_of(operation);
-    model_.change(operation.page, lines, index + 1);
+    model_.change(operation.page, lines, stamps_before_ + index + 1);
     memory.write(frame_, model_.content(operation.page));
     Frame frame{.data = frame_, .dirty = lines, .resident = lines};
     if (!mode_.load_clean)
@@ -80,9 +78,9 @@ class PageStoreSubject final : public Subject {
   }
 
   [[nodiscard]] std::unique_ptr<Recovered> recover(memory::SimMemory& memory) const override {
-    PageStore store = *store_;
+    auto found = std::make_unique<RecoveredStore<PageStore>>(*store_);
+    PageStore& store = found->store;
     store.recover(memory);
-    auto found = std::make_unique<RecoveredPages>();
     found->pages.resize(shape_.pages);
     for (PageId page = 0; page < shape_.pages; ++page) {
       const auto slot = store.slots().at(page).slot;
@@ -94,6 +92,20 @@ class PageStoreSubject final : public Subject {
 
   [[nodiscard]] std::string check(const Recovered& recovered, memory::SimMemory&) const override {
     return model_.check(static_cast<const RecoveredPages&>(recovered));
+  }
+
+  /// Goes on with a few flushes; pages that recovery has not found are written as a whole first.
+  [[nodiscard]] std::unique_ptr<Subject> resume(Recovered& recovered) const override {
+    auto& found = static_cast<RecoveredStore<PageStore>&>(recovered);
+    auto next = std::make_unique<PageStoreSubject>(*this);
+    next->store_ = std::move(found.store);
+    next->model_.begin_with(found.pages);
+    next->stamps_before_ = operations();
+    next->operations_.clear();
+    Random random(after_recovery_);
+    for (std::uint32_t flush = 0; flush < page::kFlushesAfterRecovery; ++flush)
+      next->operations_.push_back(flush_of(random.below(shape_.pages), random));
+    return next;
   }
 
   [[nodiscard]] std::string describe(std::uint32_t index) const override {
@@ -111,17 +123,20 @@ class PageStoreSubject final : public Subject {
     LineMask lines;
   };
 
+  [[nodiscard]] Operation flush_of(PageId page, Random& random) const {
+    const std::uint32_t lines = shape_.page_bytes / blocks::page::kLineBytes;
+    Operation operation{page, static_cast<std::uint32_t>(random.below(shape_.writers)), {}};
+    operation.lines.set(static_cast<std::uint32_t>(random.below(lines)));
+    if (random.below(3) == 0)
+      operation.lines.set(static_cast<std::uint32_t>(random.below(lines)));
+    return operation;
+  }
+
   /// A page that has not been written before is dirty as a whole.
   [[nodiscard]] LineMask lines_of(const Operation& operation) const {
     LineMask lines = operation.lines;
-    for (const Operation& earlier : operations_) {
-      if (&earlier == &operation) {
-        lines.set_first(shape_.page_bytes / blocks::page::kLineBytes);
-        break;
-      }
-      if (earlier.page == operation.page)
-        break;
-    }
+    if (!model_.exists(operation.page))
+      lines.set_first(shape_.page_bytes / blocks::page::kLineBytes);
     return lines;
   }
 
@@ -129,6 +144,8 @@ class PageStoreSubject final : public Subject {
   Mode mode_;
   PageModel model_;
   std::vector<Operation> operations_;
+  std::uint64_t after_recovery_ = 0;  ///< seed of the flushes after a recovery
+  std::uint32_t stamps_before_ = 0;   ///< of the program that has crashed
   memory::Address frame_ = 0;
   std::optional<PageStore> store_;
 };

@@ -122,14 +122,19 @@ class PopLog : public LogBase<PopLog> {
   }
 
   /// The head has passed [begin, end). Where it has reached the tail everything is free, so whole lines can be
-  /// zeroed; else the last line is that of the oldest entry too.
+  /// zeroed. Else the last line is that of the oldest entry, too, and the first one may be that of the newest,
+  /// which has come round to it.
   template <Memory M>
   void reuse(M& memory, Lsn begin, Lsn end) const {
     static constexpr std::array<std::byte, kLineBytes> kZeros{};
-    const Lsn first = round_down(begin, kLineBytes);
-    const Lsn last = end == tail_ ? std::min(round_up(end, kLineBytes), first + space_.bytes()) : end;
-    for (Lsn at = first; at < last; at += kLineBytes)
-      memory.stream(space_.at(at), std::span(kZeros).first(std::min<Lsn>(kLineBytes, last - at)));
+    const Lsn line = round_down(begin, kLineBytes);
+    const bool all = end == tail_;
+    const Lsn last = all ? std::min(round_up(end, kLineBytes), line + space_.bytes()) : end;
+    for (Lsn at = all ? line : begin; at < last;) {
+      const Lsn next = std::min(round_down(at, kLineBytes) + kLineBytes, last);
+      memory.stream(space_.at(at), std::span(kZeros).first(next - at));
+      at = next;
+    }
     memory.sfence(kZeroFence);
     if (end == tail_)
       writer_.load_tail(memory, end);

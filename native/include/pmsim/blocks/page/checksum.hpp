@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pmsim/blocks/page/layout.hpp"
@@ -36,6 +37,8 @@ template <memory::Memory M>
 /// whole. The log holds every change that some snapshot lacks: truncate() goes no further, and a place of the
 /// ring is reused only after the new start of the log is durable. Promise: after a crash each page is its last
 /// update() that returned, or the one in flight; up to a collision of the CRC (2^-32 for a torn page).
+/// recover() clears what a torn change has left behind the end of the log, durably, before the next change may
+/// come.
 class ChecksumStore {
  public:
   static constexpr Site kPageFlush = 360;
@@ -46,17 +49,19 @@ class ChecksumStore {
   static constexpr Site kRecordFence = 365;
   static constexpr Site kStartFlush = 366;
   static constexpr Site kStartFence = 367;
+  static constexpr Site kClearFlush = 368;
+  static constexpr Site kClearFence = 369;
   static constexpr std::array kSites{
       SiteInfo{kPageFence, "checksum: persist the page before its snapshot may change", {}},
       SiteInfo{kSnapshotFence, "checksum: persist the snapshot before the page may change",
                "the next change of the page is fenced in the log before the page can be written again"},
       SiteInfo{kRecordFence, "checksum: persist the change in the log before it is acknowledged", {}},
       SiteInfo{kStartFlush, "checksum: write back the start of the log", {}},
-      SiteInfo{
-          kStartFence, "checksum: persist the start of the log before its places are reused",
-          "no single crash can tell: all changes before are in home slots, and the fence of the next record "
-          "covers the start too; without it a restart in between would use numbers of changes twice"},
+      SiteInfo{kStartFence, "checksum: persist the start of the log before its places are reused", {}},
+      SiteInfo{kClearFence, "checksum: persist the end of the log before the next change", {}},
   };
+  static constexpr std::string_view kStoredInOrder =
+      "stores to one line become durable in order: no word of the next change without the zeros before it";
   static constexpr std::array kStoreSites{
       SiteInfo{kPageFlush, "checksum: write back a line of the page", {}},
       SiteInfo{kSnapshotFlush, "checksum: write back a line of the snapshot", {}},
@@ -65,7 +70,9 @@ class ChecksumStore {
       kSites[1],
       kSites[2],
       kSites[3],
-      kSites[4]};
+      kSites[4],
+      SiteInfo{kClearFlush, "checksum: write back the cleared end of the log", kStoredInOrder},
+      SiteInfo{kClearFence, kSites[5].name, kStoredInOrder}};
 
   template <memory::Memory M>
   ChecksumStore(M& memory, const StoreOptions& options, std::uint64_t log_records)
@@ -83,11 +90,14 @@ class ChecksumStore {
 
   [[nodiscard]] const SlotArea& home() const noexcept { return home_; }
 
+  /// True where update() would throw.
+  [[nodiscard]] bool log_is_full() const noexcept { return last_lsn_ + 1 == start_ + records_; }
+
   /// Changes one line of a page in DRAM, write-ahead: durable in the log when it returns. Throws ConfigError
   /// when the log is full: then some page needs a snapshot.
   template <memory::Memory M>
   void update(M& memory, PageId page, std::uint32_t line, const Line& content, Frame& frame) {
-    if (last_lsn_ + 1 == start_ + records_)
+    if (log_is_full())
       throw ConfigError("page store: the log of " + std::to_string(records_) +
                         " changes is full; make it larger, or renew snapshots and truncate it");
     const std::uint64_t lsn = ++last_lsn_;
@@ -133,15 +143,21 @@ class ChecksumStore {
 
   /// Reads each page into its frame: the valid one of home slot and snapshot with the higher lsn, and on top
   /// the log's later changes. A page that was never written is zero. What differs from the home slot is written
-  /// there, durably. Idempotent. Throws ConfigError where neither copy of a page is whole.
+  /// there, durably; then a torn snapshot is renewed, unless the log still has all changes: one of the two must
+  /// be whole when the other is written again. Idempotent. Throws ConfigError where neither copy of a page is
+  /// whole.
   template <memory::Memory M>
   void recover(M& memory, std::span<Frame> frames) {
     const auto start = memory.template load<std::uint64_t>(log_);
     start_ = start == 0 ? 1 : start;
     std::vector<std::uint64_t> have(options_.pages, 0);
     std::vector<bool> repair(options_.pages, false);
-    for (PageId page = 0; page < options_.pages; ++page)
-      repair[page] = !load_page(memory, page, frames[page], have[page]);
+    std::vector<bool> renew(options_.pages, false);
+    for (PageId page = 0; page < options_.pages; ++page) {
+      const Whole whole = load_page(memory, page, frames[page], have[page]);
+      repair[page] = !whole.home_is_best;
+      renew[page] = !whole.snapshot && start_ > 1;
+    }
     last_lsn_ = start_ - 1;
     for (Record record{}; last_lsn_ + 1 < start_ + records_ && read_record(memory, last_lsn_ + 1, record);) {
       last_lsn_ = record.lsn;
@@ -152,6 +168,7 @@ class ChecksumStore {
         repair[page] = true;
       }
     }
+    clear_end(memory);
     for (PageId page = 0; page < options_.pages; ++page) {
       lsn_of_[page] = have[page];
       covered_[page] = start_ - 1;
@@ -159,6 +176,8 @@ class ChecksumStore {
       frames[page].resident.set_first(options_.lines());
       if (repair[page])
         flush(memory, page, frames[page]);
+      if (renew[page])
+        write_page(memory, snapshots_, page, frames[page], kSnapshotFlush, kSnapshotFence);
     }
   }
 
@@ -178,6 +197,23 @@ class ChecksumStore {
 
   [[nodiscard]] Address place_of(std::uint64_t lsn) const noexcept {
     return log_ + kLogHeadBytes + (lsn - 1) % records_ * kRecordBytes;
+  }
+
+  /// Behind the last change may lie a torn one. The next change has its number and its place: a crash that
+  /// tears that one, too, could leave words of both that make the old one whole, although nobody had it
+  /// acknowledged and recovery has already said that it is not there. Without its header, which holds its
+  /// checksum, it cannot be.
+  template <memory::Memory M>
+  void clear_end(M& memory) {
+    if (log_is_full())
+      return;
+    const Address to = place_of(last_lsn_ + 1);
+    Line header;
+    memory.read(to, header);
+    if (header == Line{})
+      return;
+    put(memory, to, Line{}, kClearFlush);
+    fence(memory, kClearFence);
   }
 
   /// False where the record with this lsn was never completed.
@@ -220,13 +256,22 @@ class ChecksumStore {
     fence(memory, fence_site);
   }
 
-  /// Loads the better of the page's two copies. False when that is not the home slot.
+  struct Whole {
+    bool home_is_best = false;
+    bool snapshot = false;
+  };
+
+  /// Loads the better of the page's two copies.
   template <memory::Memory M>
-  [[nodiscard]] bool load_page(M& memory, PageId page, Frame& frame, std::uint64_t& lsn) {
+  [[nodiscard]] Whole load_page(M& memory, PageId page, Frame& frame, std::uint64_t& lsn) {
     const SlotArea* best = nullptr;
+    Whole whole;
     for (const SlotArea* area : {&home_, &snapshots_}) {
       std::uint64_t found = 0;
-      if (valid(memory, *area, page, found) && (best == nullptr || found > lsn)) {
+      if (!valid(memory, *area, page, found))
+        continue;
+      whole.snapshot = area == &snapshots_;
+      if (best == nullptr || found > lsn) {
         best = area;
         lsn = found;
       }
@@ -240,7 +285,8 @@ class ChecksumStore {
         memory.read(best->payload(static_cast<SlotId>(page)) + line * kLineBytes, content);
       memory.write(frame.data + line * kLineBytes, content);
     }
-    return best == &home_;
+    whole.home_is_best = best == &home_;
+    return whole;
   }
 
   template <memory::Memory M>
