@@ -132,7 +132,7 @@ def crash_rate(block: str, runs: int) -> tuple[float, float]:
         begin = time.process_time()
         row = _native.crash_check(block, states=CRASH_STATES, monitor=_native.CrashMonitor())
         seconds = time.process_time() - begin
-        recoveries = row["states"] + row["recovery_crashes"] + row["second_recoveries"]
+        recoveries = row["states"] + row["recovery_crashes"] + row["resumed_crashes"] + row["second_recoveries"]
         samples.append((row["states"] / seconds, recoveries / seconds))
     return statistics.median(s for s, _ in samples), statistics.median(r for _, r in samples)
 

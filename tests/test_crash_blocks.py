@@ -67,7 +67,9 @@ POINTS = (Point(1, "data: fence", ""), Point(2, "once more", "for no reason"))
 
 def check_of(*, violation: str = "", reached: tuple[int, ...] = (1, 2)) -> Check:
     found = (
-        crash_module.Violation(violation, f"toy: {violation}\n", 1, "small", 1, 2, 0, 0, 1) if violation else None
+        crash_module.Violation(violation, f"toy: {violation}\n", 1, "small", 1, 2, 0, 0, 1)
+        if violation
+        else None
     )
     return Check(10, 5, 3, 2, 5, 0, 4, 4, 1, 1, 0.1, False, reached, found)
 

@@ -62,7 +62,8 @@ def _report(result: CrashResult, verbose: bool) -> None:
     console.print(
         f"{result.block.name}{' (eADR)' if result.eadr else ''}: {check.states:,} crash states "
         f"({check.distinct:,} distinct) at {check.steps:,} steps ({check.exhaustive_steps:,} exhaustively), "
-        f"{check.recovery_crashes:,} crashes of recovery, {check.resumed_crashes:,} after it, {check.second_recoveries:,} second recoveries "
+        f"{check.recovery_crashes:,} crashes of recovery, {check.resumed_crashes:,} after it, "
+        f"{check.second_recoveries:,} second recoveries "
         f"({check.rewrites:,} of them wrote); seeds {result.seed} to "
         f"{result.seed + max(check.small_programs, check.large_programs) - 1}; {check.seconds:.1f} s, "
         f"{rate:,.0f} recoveries per second"
