@@ -149,7 +149,7 @@ class EngineParameters(KindParameters):
         description="transactions of the warm-up, at most; auto: 20 million x scale, fewer where tables grow",
     )
     operations: CountOrAuto = Field(
-        "auto", description="transactions measured; auto: 10 million x scale, fewer where tables grow"
+        "auto", description="transactions measured; auto: 5 million x scale, fewer where tables grow"
     )
 
     @property
@@ -168,7 +168,7 @@ class EngineParameters(KindParameters):
             return self.operations
         if self.workload == "ycsb-scan":
             return 8 if self.scan_length == "table" else max(200, int(500_000 * self.factor))
-        return max(200, int(_GROWING.get(self.workload, 10_000_000) * self.factor))
+        return max(200, int(_GROWING.get(self.workload, 5_000_000) * self.factor))
 
     @property
     def simulated_warmup(self) -> int:
