@@ -123,6 +123,7 @@ class Runs:
 # Quantities that follow from a run's metrics and parameters and that papers state instead of them.
 DERIVED: dict[str, Callable[[Metrics, Mapping[str, Any]], float]] = {
     "line_time_ns": lambda m, p: 64 / m["bandwidth_gb_s"],
+    "transaction_ns": lambda m, p: 1e9 / m["transactions_per_s"],
     "persists_per_s": lambda m, p: 1e9 / m["latency_ns"],
     "media_bytes_read_per_access": lambda m, p: m["read_amplification"] * p["access_size"],
     "unneeded_lines_per_access": lambda m, p: (m["read_amplification"] - 1) * p["access_size"] / 64,
