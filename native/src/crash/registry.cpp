@@ -30,6 +30,10 @@ extern const SubjectKind kPageChecksumClwb;
 
 // Engines.
 extern const SubjectKind kEngineFpTree;
+extern const SubjectKind kPagesPmemHome;
+extern const SubjectKind kPagesSsdHome;
+extern const SubjectKind kPagesThreeTiers;
+extern const SubjectKind kPagesDirect;
 
 std::span<const SubjectKind* const> subject_kinds() noexcept {
   static const std::vector<const SubjectKind*> kinds = [] {
@@ -39,7 +43,8 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kPageCowLoad,     &kPageCowInvalidate, &kPageCowInvalidateClwb,
         &kPageMicroLog,    &kPageMicroLogClwb,  &kPageHybrid,
         &kPageChecksum,    &kPageChecksumClwb,  &kLeafInsert,
-        &kLeafGroupInsert, &kEngineFpTree,
+        &kLeafGroupInsert, &kEngineFpTree,      &kPagesPmemHome,
+        &kPagesSsdHome,    &kPagesThreeTiers,   &kPagesDirect,
     };
     for (const SubjectKind* log : log_subjects())
       all.push_back(log);

@@ -122,6 +122,40 @@ std::string BufferManager<M>::check(M& memory, std::span<const PageId> owned) {
       complain(descriptor.id, "two frames on PMem");
   }
 
+  // What counts as clean is on the SSD. (A crash may leave new bytes in a frame whose mark is old; redo has
+  // then changed the page in DRAM, and its write-back will say so.)
+  const auto on_ssd = [&](PageId id, Address from) {
+    ssd_.read(memory, id, staging_);
+    for (std::uint32_t byte = 0; byte < config_.page_bytes; byte += kLineBytes) {
+      blocks::page::Line mine;
+      blocks::page::Line theirs;
+      memory.read(from + byte, mine);
+      memory.read(staging_ + byte, theirs);
+      if (byte == 0) {
+        std::memset(mine.data() + kMarkAt, 0, 8);
+        std::memset(theirs.data() + kMarkAt, 0, 8);
+      }
+      if (mine != theirs)
+        return complain(id, "counts as clean, but differs from the SSD");
+    }
+  };
+  if (config_.home == Home::kSsd) {
+    for (const auto& [id, frame] : in_pmem) {
+      const auto dram = in_dram.find(id);
+      const bool dirty_above =
+          dram != in_dram.end() &&
+          (memory.template load<FrameHead>(untagged(dram->second)).state.flags & kSomeDirty) != 0;
+      if ((pmem_.load(memory, frame).flags & PmemPool::kDirty) == 0 && !dirty_above)
+        on_ssd(id, frame);
+    }
+    for (const auto& [id, frame] : in_dram) {
+      const auto head = memory.template load<FrameHead>(untagged(frame));
+      if (memory.template load<Address>(untagged(frame) + FullFrame::kPmem) == 0 && head.state.children == 0 &&
+          (head.state.flags & kSomeDirty) == 0)
+        on_ssd(id, data_of(frame));
+    }
+  }
+
   // The combined table has each page once, at the fastest place.
   std::uint64_t entries = 0;
   table_.for_each(memory, [&](PageId id, Address value) {

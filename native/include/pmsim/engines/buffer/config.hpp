@@ -30,6 +30,7 @@ struct BufferConfig {
   std::uint64_t admission_entries = 0;
   std::array<double, 4> migration{1, 1, 1, 1};  ///< Dr, Dw, Nr, Nw
   std::uint64_t seed = 1;
+  std::uint32_t journal_slots = 8;  ///< page images between two flushes of the SSD
   std::uint64_t spare_dram_bytes =
       0;  ///< for the caller, at BufferManager::spare_dram(); no part of dram_bytes
 
@@ -91,6 +92,8 @@ struct BufferConfig {
       throw CapacityError(home == Home::kPmem
                               ? "pmem_bytes: the engine keeps its pages on PMem; give it some"
                               : "ssd_bytes: the engine keeps its pages on the SSD; give it some");
+    if (journal_slots == 0)
+      throw ConfigError("journal_slots: a page written to the SSD needs one");
     if (pmem_cache && pmem_frames() == 0)
       throw CapacityError("pmem_bytes: the engine caches pages on PMem; give it room for at least one page");
     for (const double chance : migration) {

@@ -58,7 +58,8 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
       !micro ? 0
              : (config_.meta_on_ssd ? pmem : meta).add(PmemWriter::micro_log_bytes(config_.page_bytes), 256);
   const std::uint64_t journal = meta.add(
-      config_.home == Home::kSsd ? SsdWriter::journal_bytes(config_.page_bytes) : 0, memory::kSectorBytes);
+      config_.home == Home::kSsd ? SsdWriter::journal_bytes(config_.journal_slots, config_.page_bytes) : 0,
+      memory::kSectorBytes);
   const std::uint64_t copies = meta.add(PageAllocator::copies_bytes(pages), memory::kSectorBytes);
 
   using memory::Medium;
@@ -82,7 +83,8 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
   spare_ = place_.dram + spare;
   pmem_writer_ = PmemWriter((config_.meta_on_ssd ? place_.pmem : place_.meta) + micro_log, config_.page_bytes,
                             config_.home == Home::kPmem);
-  ssd_ = SsdWriter(place_.meta + journal, place_.ssd, config_.page_bytes, place_.dram + sector, staging_);
+  ssd_ = SsdWriter(place_.meta + journal, config_.journal_slots, place_.ssd, config_.page_bytes,
+                   place_.dram + sector, staging_);
   scratch_.resize(config_.page_bytes);
   pins_.reserve(64);
 }

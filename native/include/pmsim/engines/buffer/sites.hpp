@@ -53,7 +53,10 @@ inline constexpr std::array kPmemSites{
     SiteInfo{site::kInPlaceFence, "in place: persist overwritten lines before the LSN that covers them", {}},
     SiteInfo{site::kInPlaceOrder, "in place: the LSN is the last word of its line to change", {}},
     SiteInfo{site::kInPlaceFlush, "in place: write back the line with the LSN", {}},
-    SiteInfo{site::kInPlaceEnd, "in place: persist the LSN before the log may be truncated", {}},
+    SiteInfo{site::kInPlaceEnd, "in place: persist the LSN before the log may be truncated",
+             "the fence of the allocation map, which a checkpoint persists after all pages, or that of the "
+             "journal, when the "
+             "page goes on to the SSD, completes it before the log loses what it has"},
     SiteInfo{site::kMicroInvalidFlush, "micro log: write back the invalid name", {}},
     SiteInfo{site::kMicroInvalidFence, "micro log: persist the invalid name before the content changes", {}},
     SiteInfo{
@@ -72,7 +75,10 @@ inline constexpr std::array kCacheSites{
     SiteInfo{site::kInstallFence, "install: persist the page before its frame is valid", {}},
     SiteInfo{site::kInstallOrder, "install: the mark of validity is the last word of its line to change", {}},
     SiteInfo{site::kInstallFlush, "install: write back the line with the mark", {}},
-    SiteInfo{site::kInstallEnd, "install: persist the mark before the log may be truncated", {}},
+    SiteInfo{site::kInstallEnd, "install: persist the mark before the log may be truncated",
+             "the fence of the allocation map, which a checkpoint persists after all pages, or that of the "
+             "journal, when the "
+             "page goes on to the SSD, completes it before the log loses what it has"},
     SiteInfo{site::kInvalidFlush, "install: write back the taken-back mark of the page before", {}},
     SiteInfo{site::kInvalidFence, "install: persist it before the frame changes", {}},
 };
@@ -83,17 +89,48 @@ inline constexpr std::array kDirectSites{
     SiteInfo{site::kDirectFence, "direct: persist them before the LSN", {}},
     SiteInfo{site::kDirectOrder, "direct: the LSN is the last word of its line to change", {}},
     SiteInfo{site::kDirectLsnFlush, "direct: write back the LSN", {}},
-    SiteInfo{site::kDirectEnd, "direct: persist the LSN before the log may be truncated", {}},
+    SiteInfo{site::kDirectEnd, "direct: persist the LSN before the log may be truncated",
+             "the fence of the allocation map, which a checkpoint persists after all pages, or that of the "
+             "journal, when the "
+             "page goes on to the SSD, completes it before the log loses what it has"},
 };
 
-/// Of pages whose home is the SSD. kJournalFence where the log's device is PMem, kJournalFlush where it is the
-/// SSD.
-inline constexpr std::array kSsdSites{
+/// Of pages whose home is the SSD, with the journal on PMem,
+inline constexpr std::array kPmemJournalSites{
     SiteInfo{site::kJournalFence, "journal: persist the image before the page on the SSD changes", {}},
-    SiteInfo{site::kJournalFlush, "journal: the image is on the SSD before the page changes", {}},
     SiteInfo{site::kHomeFlush, "journal: pages are on the SSD before their images are written over", {}},
     SiteInfo{
         site::kReplayFlush, "journal: replayed pages are on the SSD before their images are written over", {}},
 };
+inline constexpr std::array kPmemMapSites{
+    SiteInfo{site::kMapFence, "allocation map: persist its bits before its number", {}},
+    SiteInfo{site::kMapOrder, "allocation map: its number is the last word of its line to change", {}},
+    SiteInfo{site::kMapFlush, "allocation map: write back its number", {}},
+    SiteInfo{site::kMapEnd, "allocation map: persist its number before the log may be truncated", {}},
+};
+/// or on the SSD.
+inline constexpr std::array kSsdJournalSites{
+    SiteInfo{site::kJournalFlush, "journal: the image is on the SSD before the page changes", {}},
+    SiteInfo{
+        site::kReplayFlush, "journal: replayed pages are on the SSD before their images are written over",
+        "flushing an image flushes the page before it too, so only the latest page can be torn, and the next "
+        "image does not take its slot"},
+};
+inline constexpr std::array kSsdMapSites{
+    SiteInfo{site::kMapBlocks, "allocation map: its bits are on the SSD before its number", {}},
+    SiteInfo{site::kMapHead, "allocation map: its number is on the SSD before the log may be truncated", {}},
+};
+
+/// The points of several parts in one array, as a subject of the crash checker wants them.
+template <std::size_t... kCounts>
+[[nodiscard]] constexpr auto join(const std::array<SiteInfo, kCounts>&... parts) {
+  std::array<SiteInfo, (kCounts + ...)> all{};
+  std::size_t at = 0;
+  (..., [&] {
+    for (const SiteInfo& site : parts)
+      all[at++] = site;
+  }());
+  return all;
+}
 
 }  // namespace pmsim::engines::buffer

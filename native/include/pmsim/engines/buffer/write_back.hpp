@@ -205,31 +205,31 @@ class PmemWriter {
 /// has the last image that write() has taken. A torn slot is known by its checksum; its home was not touched.
 class SsdWriter {
  public:
-  static constexpr std::uint32_t kSlots = 8;
-
   SsdWriter() = default;
-  /// `journal`: journal_bytes(page_bytes) of PMem, or of the SSD. `homes` + id * page_bytes is a page's home.
-  /// `sector`: 512 bytes of DRAM; `page`: page_bytes of DRAM, both scratch.
-  SsdWriter(Address journal, Address homes, std::uint32_t page_bytes, Address sector, Address page)
+  /// `journal`: journal_bytes(slots, page_bytes) of PMem, or of the SSD. `homes` + id * page_bytes is a page's
+  /// home. `sector`: 512 bytes of DRAM; `page`: page_bytes of DRAM, both scratch.
+  SsdWriter(Address journal, std::uint32_t slots, Address homes, std::uint32_t page_bytes, Address sector,
+            Address page)
       : journal_(journal),
+        slots_(slots),
         homes_(homes),
         page_bytes_(page_bytes),
         sector_(sector),
         page_(page),
         on_ssd_(memory::medium_of(journal) == memory::Medium::kBlock) {}
-  [[nodiscard]] static std::uint64_t journal_bytes(std::uint32_t page_bytes) noexcept {
-    return kSlots * (kSectorBytes + std::uint64_t{page_bytes});
+  [[nodiscard]] static std::uint64_t journal_bytes(std::uint32_t slots, std::uint32_t page_bytes) noexcept {
+    return slots * (kSectorBytes + std::uint64_t{page_bytes});
   }
   [[nodiscard]] Address home(PageId id) const noexcept { return homes_ + id * page_bytes_; }
 
   /// `from`: the page, in DRAM or on PMem.
   template <memory::Memory M>
   void write(M& memory, PageId id, Address from) {
-    if (unflushed_ == kSlots) {
+    if (unflushed_ == slots_) {
       memory.block_flush(site::kHomeFlush);
       unflushed_ = 0;
     }
-    const Address to = journal_ + sequence_ % kSlots * (kSectorBytes + page_bytes_);
+    const Address to = journal_ + sequence_ % slots_ * (kSectorBytes + page_bytes_);
     std::uint32_t checksum = 0;
     for (std::uint32_t byte = 0; byte < page_bytes_; byte += kLineBytes) {
       Line line;
@@ -270,22 +270,23 @@ class SsdWriter {
       PageId id;
       std::uint32_t slot;
     };
-    std::array<Image, kSlots> images{};
+    std::vector<Image> images(slots_);
     std::size_t found = 0;
-    for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+    for (std::uint32_t slot = 0; slot < slots_; ++slot) {
       std::array<std::uint64_t, 4> words{};
       read_slot(memory, slot, words);
       if (words[0] == 0 || words[2] != head_checksum(words[0], words[1], words[3]))
         continue;
-      sequence_ = std::max(sequence_, words[0]);
       std::uint32_t checksum = 0;
       for (std::uint32_t byte = 0; byte < page_bytes_; byte += kLineBytes) {
         Line line;
         memory.read(page_ + byte, line);
         checksum = crc32c_fast(line, checksum);
       }
-      if (checksum == words[3])
-        images[found++] = {words[0], words[1], slot};
+      if (checksum != words[3])
+        continue;  // torn: its home was not touched, and its number is given again, to the same slot
+      sequence_ = std::max(sequence_, words[0]);
+      images[found++] = {words[0], words[1], slot};
     }
     std::sort(images.begin(), images.begin() + static_cast<std::ptrdiff_t>(found),
               [](const Image& left, const Image& right) { return left.sequence < right.sequence; });
@@ -323,6 +324,7 @@ class SsdWriter {
   }
 
   Address journal_ = 0;
+  std::uint32_t slots_ = 1;
   Address homes_ = 0;
   std::uint32_t page_bytes_ = 0;
   Address sector_ = 0;
