@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'crash_blocks', 'crash_check', 'engine_names', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'clock_hits', 'crash_blocks', 'crash_check', 'engine_names', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -309,6 +309,10 @@ class Driver:
         """
         Requests that wait for a worker.
         """
+def clock_hits(pages: collections.abc.Sequence[int], frames: int) -> bytes:
+    """
+    One byte per request of a page trace: 1 where ssd-bm finds the page among its frames in DRAM, which clock replaces. For comparison with other implementations. Raises ConfigError.
+    """
 def crash_blocks() -> list[typing.Any]:
     """
     Blocks that the crash checker knows: name, title, sites.

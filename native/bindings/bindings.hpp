@@ -23,6 +23,7 @@ void bind_crash(pybind11::module_& module);
 void bind_system(pybind11::module_& module);
 void bind_engines(pybind11::module_& module);
 void bind_load(pybind11::module_& module);
+void bind_buffer(pybind11::module_& module);
 
 /// section -> name -> value in base units, as Python's Platform.native() gives it.
 using PlatformValues = std::map<std::string, std::map<std::string, std::int64_t>>;

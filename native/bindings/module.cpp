@@ -15,4 +15,5 @@ PYBIND11_MODULE(_native, module) {
   pmsim::bindings::bind_system(module);
   pmsim::bindings::bind_engines(module);
   pmsim::bindings::bind_load(module);
+  pmsim::bindings::bind_buffer(module);
 }
