@@ -544,6 +544,25 @@ TEST(NoSteal, PinnedPagesAreNotEvictedAndATransactionLargerThanDramIsRefused) {
   EXPECT_EQ(rig.check(), "");
 }
 
+TEST(NoSteal, PinnedMiniPagesMakeRoomForFullPagesByMovingTogether) {
+  OnPmem rig(three_tier(8, 140, 140), 140);
+  for (PageId id = 0; id < 120; ++id)
+    rig.touch(id);  // eight slabs of fifteen
+  for (PageId id = 0; id < 120; id += 15) {
+    FixedPage page = rig.manager->fix_page(rig.memory, id, Access::kGrained);
+    rig.overwrite(page, 640, Bytes(8, std::byte{7}));
+    rig.manager->unfix(rig.memory, page);
+  }
+  for (PageId id = 125; id < 132; ++id)
+    rig.touch(id, Access::kFull);  // seven full pages, so the eight pinned ones share a slab
+  EXPECT_EQ(rig.counts().pages_written_pmem, 0U);
+  EXPECT_GE(rig.counts().mini_relocated, 7U);
+  for (PageId id = 0; id < 120; id += 15)
+    rig.touch(id, Access::kGrained, 10);
+  rig.manager->unpin_all(rig.memory);
+  EXPECT_EQ(rig.check(), "");
+}
+
 TEST(NoSteal, AReleasedPageIsThereUntilTheTransactionEnds) {
   OnPmem rig(three_tier(), 4);
   FixedPage page = rig.manager->fix_page(rig.memory, 2, Access::kGrained);

@@ -113,7 +113,7 @@ bool BufferManager<M>::sweep_slab(M& memory, Address slab) {
       evict(memory, mini, head);
       if (dram_.give_mini(memory, mini))
         return true;
-    } else if (head.state.fixes != 0 || (head.state.flags & kPinned) != 0) {
+    } else if (head.state.fixes != 0) {
       held = true;
     } else {
       warm |= std::uint64_t{1} << index;
@@ -129,7 +129,7 @@ bool BufferManager<M>::sweep_slab(M& memory, Address slab) {
   return true;
 }
 
-/// Moves a mini page that nobody has fixed into another slab.
+/// Moves a mini page that nobody has fixed into another slab. It may be pinned: it stays in DRAM.
 template <memory::Memory M>
 void BufferManager<M>::relocate(M& memory, Address mini) {
   ++counters_.mini_relocated;
@@ -142,6 +142,8 @@ void BufferManager<M>::relocate(M& memory, Address mini) {
     memory.write(untagged(to) + byte, content);
   }
   table_.assign(memory, table_.find(memory, head.id), to);
+  if ((head.state.flags & kPinned) != 0)
+    std::replace(pins_.begin(), pins_.end(), mini, to);
   if (const auto parent = memory.template load<Address>(parent_at(to)))
     memory.template store<Swip>(data_of(parent) + memory.template load<std::uint16_t>(parent_offset_at(to)),
                                 kSwizzled | to);
