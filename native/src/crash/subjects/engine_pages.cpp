@@ -77,8 +77,10 @@ class PagesSubject final : public Subject {
     while (program_.size() < operations) {
       const std::uint64_t dice = random.below(100);
       const auto any = [&] {
+        // Often one of the loaded pages: those are on PMem from the start.
         auto at = live.begin();
-        std::advance(at, random.below(live.size()));
+        std::advance(
+            at, random.below(random.below(2) == 0 ? std::min<std::size_t>(live.size(), loaded_) : live.size()));
         return *at;
       };
       const auto offset = [&](std::uint32_t bytes) {
@@ -91,7 +93,7 @@ class PagesSubject final : public Subject {
         // More pages than DRAM has room for.
         step = {.kind = Record::Kind::kAllocate, .id = next++, .to = 0, .from = 0, .bytes = {}, .lsn = 0};
         live.insert(step.id);
-      } else if (dice < (scale == Scale::kSmall ? 40 : 28)) {
+      } else if (dice < (scale == Scale::kSmall ? 35 : 24)) {
         step = {.kind = Record::Kind::kOverwrite,
                 .id = any(),
                 .to = 0,
@@ -101,7 +103,7 @@ class PagesSubject final : public Subject {
         step.to = offset(static_cast<std::uint32_t>(step.bytes.size()));
         for (std::byte& byte : step.bytes)
           byte = static_cast<std::byte>(program_.size() + 1);
-      } else if (dice < (scale == Scale::kSmall ? 60 : 40)) {
+      } else if (dice < (scale == Scale::kSmall ? 60 : 42)) {
         step = {.kind = Record::Kind::kMove,
                 .id = any(),
                 .to = 0,
