@@ -85,7 +85,7 @@ def main() -> None:
         ("log appends, waiting in a simpy.Resource", des.LogPart(), "log.append", WORKERS, True),
     ]
     for engine in ENGINES:
-        part = des.EnginePart(engine=engine, rows=ROWS, row_size=200)
+        part = des.EnginePart(engine=engine, rows=ROWS, row_size=8)
         models.append((f"{engine}: updates", part, "engine.update", 1, False))
         models.append((f"{engine}: reads", part, "engine.read", 1, False))
     for name, model, kind, workers, pool in models:
@@ -99,7 +99,7 @@ def main() -> None:
         ("log appends, 4 clients, 4 workers", log, "log.append", des.ClosedPool(4), 4, "40 ms"),
     ]
     for engine in ENGINES:
-        part = des.EnginePart(engine=engine, rows=ROWS, row_size=200)
+        part = des.EnginePart(engine=engine, rows=ROWS, row_size=8)
         loads.append((f"{engine}: updates, closed", part, "engine.update", closed, 1, "100 ms"))
         loads.append((f"{engine}: reads, closed", part, "engine.read", closed, 1, "100 ms"))
     for name, model, kind, arrivals, workers, until in loads:

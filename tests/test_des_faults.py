@@ -292,3 +292,123 @@ def test_a_checkpoint_writes_what_is_dirty_and_truncates_the_logs():
     assert len(checkpoints.taken) >= 2
     assert len(dirty) == 0
     assert server.present() == []
+
+
+ENGINES = {
+    "nvm-direct": {"row_size": 64, "pmem_capacity": "1 MiB", "dram_capacity": "1 MiB"},
+    "fptree": {"row_size": 8, "pmem_capacity": "1 MiB", "dram_capacity": "1 MiB"},
+}
+#: Rows that a transaction of the ledger updates, and of which table.
+ROWS_PER_TRANSACTION, ROWS = 3, 60
+
+
+def keys_of(first):
+    """The rows of a transaction, as the part scatters them (SplitMix64)."""
+    mask = 2**64 - 1
+
+    def mix(value):
+        value = (value + 0x9E3779B97F4A7C15) & mask
+        value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & mask
+        return value ^ (value >> 31)
+
+    return [first % ROWS, *(mix((first * 64 + number) & mask) % ROWS for number in range(1, 3))]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_ledger_over_random_power_failures_finds_every_acknowledged_transaction_whole(engine, workers):
+    """1,032 failures over the engines."""
+    draw = random.Random(f"{engine} {workers}")
+    part = des.EnginePart(engine=engine, rows=ROWS, page_size="4 KiB", log_size="128 KiB", **ENGINES[engine])
+    in_flight = survived = 0
+    for trial in range(43):
+        server = crashable([part], workers=workers, seed=trial)
+        env = server.env
+        acknowledged, unknown = {}, {}
+
+        def client(server=server, acknowledged=acknowledged, unknown=unknown):
+            while True:
+                first = draw.getrandbits(20)
+                asked = server.execute("engine.update", first, ROWS_PER_TRANSACTION)
+                try:
+                    done = yield asked
+                    assert done.result == ROWS_PER_TRANSACTION
+                    acknowledged[asked.number] = keys_of(first)
+                except des.PowerFailureError:
+                    if asked.granted < des.NEVER:
+                        unknown[asked.number] = keys_of(first)
+
+        for _ in range(workers + 1):
+            env.process(client())
+        for failure in range(4):
+            env.run(env.now + draw.randint(1, 60 * des.US))
+            ready = server.power_failure(seed=1_000 * trial + failure)
+            if failure % 2:
+                env.run(env.now + draw.randint(1, 30 * des.US))
+                ready = server.power_failure(seed=draw.getrandbits(30))
+            env.run(ready)
+            marks = server.present()
+            latest = [0] * ROWS  # by the last acknowledged transaction; they are executed in order
+            for number in sorted(acknowledged):
+                for key in acknowledged[number]:
+                    latest[key] = number + 1
+            known = {number + 1: keys for number, keys in (acknowledged | unknown).items()}
+            for key, mark in enumerate(marks):
+                assert mark >= latest[key], f"trial {trial}: row {key} has lost transaction {latest[key] - 1}"
+                if mark:
+                    assert key in known[mark]
+                    # Whole: its other rows have it, or what came later.
+                    assert all(marks[other] >= mark for other in known[mark])
+        in_flight += len(unknown)
+        survived += sum(number + 1 in marks for number in unknown)
+    assert in_flight > 100
+    assert survived > 0
+
+
+def replicated(synchronous):
+    env = des.Environment()
+    primary, second = (
+        des.Server(env, [des.LogPart(log_size="64 KiB")], platform=PLATFORM, seed=seed, crash=True)
+        for seed in (1, 2)
+    )
+    standby = des.HotStandby(primary.main, second.main, network="5 us", synchronous=synchronous)
+    acknowledged = {}
+
+    def client():
+        for number in range(1_000):
+            began = env.now
+            try:
+                yield standby.append(number)
+            except des.PowerFailureError:
+                return
+            acknowledged[number] = env.now - began
+
+    env.process(client())
+    env.run("100 us")
+    primary.power_failure(restart_after="1 s", seed=1, lost="pmem")  # it takes its log with it
+    return acknowledged, second, env
+
+
+def test_a_synchronous_standby_has_every_acknowledged_entry_when_the_primary_is_gone():
+    acknowledged, second, env = replicated(synchronous=True)
+    assert len(acknowledged) > 5
+    assert min(acknowledged.values()) > 10 * des.US  # there and back
+    env.run("200 us")
+    assert set(acknowledged) <= set(second.present())
+
+
+def test_an_asynchronous_standby_answers_sooner_and_follows():
+    acknowledged, second, env = replicated(synchronous=False)
+    assert min(acknowledged.values()) < 2 * des.US
+    # Function first: an entry that is on its way has not been executed there.
+    assert not set(acknowledged) <= set(second.present())
+    env.run("200 us")
+    assert set(acknowledged) <= set(second.present())
+
+
+def test_a_standby_on_the_same_machine_is_refused():
+    env = des.Environment()
+    server = des.Server(env, [des.LogPart()], platform=PLATFORM, workers={"one": 1, "two": 1})
+    with pytest.raises(ConfigError, match="second server"):
+        des.HotStandby(server["one"], server["two"], network="1 us")

@@ -112,12 +112,30 @@ def test_scans_delay_lookups():
         ({"study": "restart", "service": "table"}, "restart"),
         ({"workers": 1_000}, "hardware threads"),
         ({"dirty_target": 256}, "dirty_limit"),
+        ({"study": "tenants", "service": "table", "row_size": 8}, "row_size"),
         ({"timeout": "1 B"}, "timeout"),
     ],
 )
 def test_studies_that_make_no_sense_are_refused(parameters, message):
     with pytest.raises(ConfigError, match=message):
         point(**parameters)
+
+
+SMALL = {
+    "hockey-stick": {"sweep.load_percent": [20, 90], "requests": 1_000},
+    "group-commit": {"sweep.group_size": [1, 64], "sweep.timeout": ["10 us"], "requests": 500},
+    "propagation-tails": {"sweep.rate": [200_000], "requests": 500},
+    "restart-under-load": {"rows": 500, "rate": 100_000, "windows": 12},
+    "two-tenants": {"sweep.scanners": [0, 2], "requests": 500},
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_shipped_scenario_runs_and_draws_its_figure(name):
+    result = pmsim.run(f"system/{name}", set=SMALL[name], jobs=1, progress=False)
+    assert not result.failures
+    assert len(result.frame) >= 2
+    assert result.figure().data
 
 
 SEGMENT = 2 * des.MS

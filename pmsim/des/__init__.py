@@ -38,6 +38,7 @@ from pmsim.des.server import (
     Server,
     WorkerGroup,
 )
+from pmsim.des.standby import HotStandby
 from pmsim.des.times import MS, NEVER, NS, US, S, picoseconds
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "Core",
     "DirtyPages",
     "EnginePart",
+    "HotStandby",
     "Environment",
     "Execution",
     "GroupCommit",

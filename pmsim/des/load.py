@@ -17,8 +17,8 @@ from pmsim.errors import ConfigError
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Log2 of the distance between the seeds of tenants.
-_SEED_SHIFT = 20
+#: Distance between the seeds of tenants: 2**64 over the golden ratio.
+_SEED_STEP = 0x9E3779B97F4A7C15
 
 
 class Served(NamedTuple):
@@ -392,7 +392,7 @@ class NativeLoad(_Statistics):
 
 
 def _seed(seed: int, index: int) -> int:
-    return (seed << _SEED_SHIFT) + 2 * index
+    return (seed + index * _SEED_STEP) % 2**63
 
 
 def _interval(rate: float) -> float:

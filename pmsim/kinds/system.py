@@ -14,7 +14,16 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.checks import check_memory, check_threads
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
-from pmsim.kinds.types import Count, CountOrZero, KindParameters, LineSize, Measures, Threads, WordSize
+from pmsim.kinds.types import (
+    LINE_BYTES,
+    Count,
+    CountOrZero,
+    KindParameters,
+    LineSize,
+    Measures,
+    Threads,
+    WordSize,
+)
 from pmsim.platforms import Platform
 from pmsim.units import Quantity, parse
 
@@ -59,7 +68,7 @@ class SystemParameters(KindParameters):
     log_size: LineSize = Field(2**22, description="bytes of one worker's log; truncated when full [B]")
 
     rows: Count = Field(2**20, description="rows of the table or engine")
-    row_size: LineSize = Field(256, description="bytes of a row [B]")
+    row_size: WordSize = Field(256, description="bytes of a row; of a table whole lines, of fptree 8 [B]")
     scanners: CountOrZero = Field(1, description="tenants: clients that scan without a pause")
     scan_rows: Count = Field(1_000, description="tenants: rows of a scan")
 
@@ -131,6 +140,10 @@ class System(Kind[SystemParameters]):
         if parameters.study == "restart" and service == "table":
             raise ConfigError(
                 "service: the table keeps nothing that a restart could find; choose log or engine"
+            )
+        if service == "table" and parameters.row_size % LINE_BYTES:
+            raise ConfigError(
+                f"row_size: {parameters.row_size} B are not whole lines; choose a multiple of 64 B"
             )
         if parameters.windows > 256:
             raise ConfigError(f"windows: {parameters.windows} are too many; choose at most 256")
