@@ -33,7 +33,7 @@ def tiny(engine: str) -> dict[str, Any]:
         "dram_bytes": 2 * MIB if engine in {*VOLATILE, "fptree"} else 64 * PAGE,
         "pmem_bytes": 2 * MIB if home_on_pmem else 24 * PAGE,
         "ssd_bytes": 2 * MIB,
-        "log_bytes": MIB,
+        "log_bytes": 4 * MIB,
     }
 
 
@@ -170,7 +170,7 @@ def test_an_engine_behaves_as_a_dict(name: str, leaf_layout: str) -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=40,
+            max_examples=25,
             stateful_step_count=30,
             deadline=None,
             derandomize=True,
