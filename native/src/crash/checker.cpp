@@ -167,8 +167,9 @@ class Search {
   std::uint64_t polled_ = 0;
 };
 
-void search(Search& search, const CheckOptions& options) {
-  for (std::uint32_t index = 0; index < options.small_programs && search.states() < options.states; ++index)
+void search(const SubjectKind& kind, Search& search, const CheckOptions& options) {
+  const std::uint32_t small = kind.exhaustive ? options.small_programs : 0;
+  for (std::uint32_t index = 0; index < small && search.states() < options.states; ++index)
     search.small(options.seed + index);
   if (options.large_programs == 0)
     return;
@@ -181,6 +182,8 @@ void search(Search& search, const CheckOptions& options) {
 /// A violation of a small program that is easier to follow, where a short search meets one: best without going
 /// on after recovery, then with fewer operations, or at an earlier step.
 Finding shortest(const SubjectKind& kind, const CheckOptions& options, Finding finding) {
+  if (!kind.exhaustive)
+    return finding;
   for (const bool go_on : {false, true}) {
     if (go_on && finding.second.operation == 0)
       return finding;
@@ -206,7 +209,7 @@ CheckReport check(const SubjectKind& kind, const CheckOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Search run(kind, options);
   try {
-    search(run, options);
+    search(kind, run, options);
   } catch (const Stopped&) {
     run.report().stopped = true;
   } catch (Found& found) {

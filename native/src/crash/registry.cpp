@@ -34,17 +34,27 @@ extern const SubjectKind kPagesPmemHome;
 extern const SubjectKind kPagesSsdHome;
 extern const SubjectKind kPagesThreeTiers;
 extern const SubjectKind kPagesDirect;
+extern const SubjectKind kEngineNvmDirect;
+extern const SubjectKind kEngineBasicNvmBm;
+extern const SubjectKind kEngineSsdBm;
+extern const SubjectKind kEngineThreeTier;
+extern const SubjectKind kEngineSpitfire;
+extern const SubjectKind kEngineMainMemory;
+extern const SubjectKind kEngineMainMemorySsd;
 
 std::span<const SubjectKind* const> subject_kinds() noexcept {
   static const std::vector<const SubjectKind*> kinds = [] {
     std::vector<const SubjectKind*> all{
-        &kInPlaceWord,     &kInPlaceCow,        &kInPlaceLog,
-        &kInPlaceFam,      &kPageCow,           &kPageCowClwb,
-        &kPageCowLoad,     &kPageCowInvalidate, &kPageCowInvalidateClwb,
-        &kPageMicroLog,    &kPageMicroLogClwb,  &kPageHybrid,
-        &kPageChecksum,    &kPageChecksumClwb,  &kLeafInsert,
-        &kLeafGroupInsert, &kEngineFpTree,      &kPagesPmemHome,
-        &kPagesSsdHome,    &kPagesThreeTiers,   &kPagesDirect,
+        &kInPlaceWord,         &kInPlaceCow,        &kInPlaceLog,
+        &kInPlaceFam,          &kPageCow,           &kPageCowClwb,
+        &kPageCowLoad,         &kPageCowInvalidate, &kPageCowInvalidateClwb,
+        &kPageMicroLog,        &kPageMicroLogClwb,  &kPageHybrid,
+        &kPageChecksum,        &kPageChecksumClwb,  &kLeafInsert,
+        &kLeafGroupInsert,     &kEngineFpTree,      &kPagesPmemHome,
+        &kPagesSsdHome,        &kPagesThreeTiers,   &kPagesDirect,
+        &kEngineNvmDirect,     &kEngineBasicNvmBm,  &kEngineSsdBm,
+        &kEngineThreeTier,     &kEngineSpitfire,    &kEngineMainMemory,
+        &kEngineMainMemorySsd,
     };
     for (const SubjectKind* log : log_subjects())
       all.push_back(log);

@@ -24,6 +24,8 @@ struct SubjectKind {
   std::span<const blocks::SiteInfo> sites;
   /// The program is a pure function of seed and scale.
   std::unique_ptr<Subject> (*make)(std::uint64_t seed, Scale scale);
+  /// False: even a small program has too many images for visiting them all; only large ones are sampled.
+  bool exhaustive = true;
 };
 
 [[nodiscard]] std::span<const SubjectKind* const> subject_kinds() noexcept;

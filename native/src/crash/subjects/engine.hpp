@@ -1,0 +1,270 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pmsim/core/random.hpp"
+#include "pmsim/crash/registry.hpp"
+#include "pmsim/engines/engine.hpp"
+
+namespace pmsim::crash {
+
+/// What an engine holds after its restart.
+struct FoundRows final : Recovered {
+  bool created = false;
+  std::map<std::uint64_t, std::vector<std::byte>> rows;
+  std::string problem;
+};
+
+/// Transactions, checkpoints and clean restarts of a storage engine with tiny capacities.
+///
+/// Promise: acknowledged transactions are there whole, the one in flight is there whole or not at all (not at
+/// all before commit() is called, and where it is aborted), and every data structure is sound.
+///
+/// recover() restarts the engine and commits one transaction more, on a row of its own: a restart must leave
+/// the log in a state in which it can be used, and the checker's crashes during recovery hit that as well.
+class EngineSubject final : public Subject {
+ public:
+  struct Size {
+    std::uint32_t transactions = 6;
+    std::uint32_t most_operations = 3;  ///< of a transaction
+    std::uint32_t payload_bytes = 900;  ///< four rows fill a page of 4 KiB
+    std::uint32_t rows = 2;             ///< loaded
+    std::uint32_t keys = 12;            ///< many hits, and three leaves and a root when all are there
+    bool checkpoints = true;
+  };
+
+  EngineSubject(const engines::EngineOptions& options, const Size& size, std::uint64_t seed, Scale scale)
+      : options_(options), size_(size), random_(mix64(seed)) {
+    const std::uint32_t count = scale == Scale::kSmall ? size.transactions / 2 : size.transactions;
+    Rows rows{{kProbe, payload(0)}};
+    for (std::uint64_t key = 1; key <= size.rows; ++key)
+      rows[key * size.keys / (size.rows + 1)] = payload(key);
+    committed_ = rows;
+    for (std::uint32_t index = 0; index < count; ++index) {
+      plan_.push_back(transaction(rows, size.most_operations, size.rows < 4 && index < 2));
+      const std::uint64_t dice = random_.below(8);
+      if (size.checkpoints && dice < 3)
+        plan_.push_back({Kind::kCheckpoint, {}});
+      if (dice == 3)
+        plan_.push_back({Kind::kRestart, {}});
+    }
+  }
+
+  void create(memory::SimMemory& memory) override {
+    engine_ = kind().create(memory, options_);
+    Source source(committed_);
+    table_ = engine_->load(memory, {"t", 8, size_.payload_bytes}, source, 1.0);
+    place_ = engine_->place();
+  }
+
+  [[nodiscard]] std::uint32_t operations() const override { return static_cast<std::uint32_t>(plan_.size()); }
+
+  void run(memory::SimMemory& memory, std::uint32_t index) override {
+    const Step& step = plan_[index];
+    switch (step.kind) {
+      case Kind::kCheckpoint:
+        return engine_->checkpoint(memory);
+      case Kind::kRestart:
+        engine_->shutdown(memory);
+        engine_ = kind().restart(memory, options_, *place_);
+        return;
+      default:
+        break;
+    }
+    Rows after = committed_;
+    engine_->begin(memory);
+    for (const Operation& operation : step.operations)
+      run(memory, operation, after);
+    if (step.kind == Kind::kAbort)
+      return engine_->abort(memory);
+    committing_ = std::move(after);
+    engine_->commit(memory);
+    committed_ = *std::exchange(committing_, std::nullopt);
+  }
+
+  [[nodiscard]] std::unique_ptr<Recovered> recover(memory::SimMemory& memory) const override {
+    auto found = std::make_unique<FoundRows>();
+    if (!place_)
+      return found;
+    const auto engine = kind().restart(memory, options_, *place_);
+    found->created = true;
+    engine->begin(memory);
+    engine->scan(memory, table_, 0, ~std::uint64_t{0}, 0, size_.payload_bytes, engines::ScanMode::kFullPages,
+                 [&](std::uint64_t key, std::span<const std::byte> row) {
+                   found->rows[key].assign(row.begin(), row.end());
+                   return true;
+                 });
+    found->rows.erase(kProbe);
+    engine->commit(memory);
+    found->problem = engine->check(memory);
+    engine->begin(memory);
+    const std::vector<std::byte> mark(24, std::byte{0x5a});
+    if (!engine->update(memory, table_, kProbe, 100, mark) && found->problem.empty())
+      found->problem = "a row that no transaction touches is gone";
+    engine->commit(memory);
+    if (found->problem.empty())
+      found->problem = engine->check(memory);
+    return found;
+  }
+
+  [[nodiscard]] std::string check(const Recovered& recovered, memory::SimMemory&) const override {
+    const auto& found = static_cast<const FoundRows&>(recovered);
+    if (!found.created)
+      return place_ ? "the engine is gone although it had been created" : "";
+    if (!found.problem.empty())
+      return found.problem;
+    if (committing_ && difference(found.rows, *committing_).empty())
+      return "";
+    const std::string wrong = difference(found.rows, committed_);
+    return wrong.empty() ? ""
+                         : wrong + (committing_ ? " (and it is not the committing transaction's either)" : "");
+  }
+
+  [[nodiscard]] std::string describe(std::uint32_t index) const override {
+    const Step& step = plan_[index];
+    if (step.kind == Kind::kCheckpoint)
+      return "checkpoint";
+    if (step.kind == Kind::kRestart)
+      return "shutdown and restart";
+    std::string text;
+    for (const Operation& operation : step.operations) {
+      static constexpr const char* kNames[]{"update", "insert", "erase"};
+      text += std::string(text.empty() ? "" : ", ") + kNames[static_cast<int>(operation.kind)] + " " +
+              std::to_string(operation.key);
+    }
+    return text + (step.kind == Kind::kAbort ? "; abort" : "; commit");
+  }
+
+ private:
+  using Rows = std::map<std::uint64_t, std::vector<std::byte>>;
+  static constexpr std::uint64_t kProbe = 1'000'000;
+
+  struct Operation {
+    enum class Kind : std::uint8_t { kUpdate, kInsert, kErase };
+    Kind kind;
+    std::uint64_t key;
+    std::uint32_t offset;
+    std::vector<std::byte> bytes;
+  };
+  enum class Kind : std::uint8_t { kCommit, kAbort, kCheckpoint, kRestart };
+  struct Step {
+    Kind kind;
+    std::vector<Operation> operations;
+  };
+  class Source final : public engines::RowSource {
+   public:
+    explicit Source(const Rows& rows) : next_(rows.begin()), rows_(rows.size()) {}
+    [[nodiscard]] std::uint64_t rows() const override { return rows_; }
+    std::uint64_t next(std::span<std::byte> payload) override {
+      std::ranges::copy(next_->second, payload.begin());
+      return (next_++)->first;
+    }
+
+   private:
+    Rows::const_iterator next_;
+    std::uint64_t rows_;
+  };
+
+  [[nodiscard]] const engines::EngineKind<memory::SimMemory>& kind() const {
+    return engines::engine_named<memory::SimMemory>(options_.engine);
+  }
+
+  /// Few words that are not zero: what is equal before and after makes no durable images.
+  [[nodiscard]] std::vector<std::byte> payload(std::uint64_t mark) {
+    std::vector<std::byte> bytes(size_.payload_bytes);
+    for (const std::size_t at : {std::size_t{0}, bytes.size() / 2 / 8 * 8, bytes.size() / 8 * 8 - 8}) {
+      const std::uint64_t word = mark * 0x0101'0101'0101 + 1 + random_.below(200);
+      std::memcpy(bytes.data() + at, &word, sizeof word);
+    }
+    return bytes;
+  }
+
+  /// `rows` are those before it, and then those after it. The first transactions only insert.
+  [[nodiscard]] Step transaction(Rows& rows, std::uint32_t most, bool fill) {
+    Step step{fill || random_.below(4) > 0 ? Kind::kCommit : Kind::kAbort, {}};
+    Rows after = rows;
+    for (std::uint64_t left = fill ? most : 1 + random_.below(most); left > 0; --left) {
+      const std::uint64_t key = 1 + random_.below(size_.keys);
+      const auto row = after.find(key);
+      if (row == after.end()) {
+        step.operations.push_back({Operation::Kind::kInsert, key, 0, payload(key)});
+        after[key] = step.operations.back().bytes;
+      } else if (random_.below(3) == 0) {
+        step.operations.push_back({Operation::Kind::kErase, key, 0, {}});
+        after.erase(row);
+      } else {
+        std::vector<std::byte> bytes(8 + random_.below(30));
+        for (std::byte& byte : bytes)
+          byte = static_cast<std::byte>(random_.next());
+        const auto offset = static_cast<std::uint32_t>(random_.below(size_.payload_bytes - bytes.size()));
+        std::ranges::copy(bytes, row->second.begin() + offset);
+        step.operations.push_back({Operation::Kind::kUpdate, key, offset, std::move(bytes)});
+      }
+    }
+    if (step.kind == Kind::kCommit)
+      rows = std::move(after);
+    return step;
+  }
+
+  void run(memory::SimMemory& memory, const Operation& operation, Rows& after) {
+    bool done = false;
+    switch (operation.kind) {
+      case Operation::Kind::kUpdate:
+        done = engine_->update(memory, table_, operation.key, operation.offset, operation.bytes);
+        std::ranges::copy(operation.bytes, after.at(operation.key).begin() + operation.offset);
+        break;
+      case Operation::Kind::kInsert:
+        done = engine_->insert(memory, table_, operation.key, operation.bytes);
+        after[operation.key] = operation.bytes;
+        break;
+      case Operation::Kind::kErase:
+        done = engine_->erase(memory, table_, operation.key);
+        after.erase(operation.key);
+        break;
+    }
+    ensure(done, "the engine refuses an operation of the program");
+  }
+
+  /// Of what was found from what there should be.
+  [[nodiscard]] static std::string difference(const Rows& found, const Rows& wanted) {
+    for (const auto& [key, bytes] : wanted) {
+      const auto row = found.find(key);
+      if (key == kProbe)
+        continue;
+      if (row == found.end())
+        return "row " + std::to_string(key) + " is missing";
+      if (row->second != bytes) {
+        const auto at = std::ranges::mismatch(row->second, bytes).in1 - row->second.begin();
+        return "row " + std::to_string(key) + " differs from byte " + std::to_string(at) + " on";
+      }
+    }
+    for (const auto& [key, bytes] : found) {
+      if (!wanted.contains(key))
+        return "row " + std::to_string(key) + " should not be there";
+    }
+    return "";
+  }
+
+  engines::EngineOptions options_;
+  Size size_;
+  Random random_;
+  std::vector<Step> plan_;
+  std::unique_ptr<engines::Engine<memory::SimMemory>> engine_;
+  engines::TableId table_ = 0;
+  std::optional<engines::EnginePlace> place_;
+  Rows committed_;
+  std::optional<Rows> committing_;  ///< rows after the transaction whose commit() is under way
+};
+
+}  // namespace pmsim::crash

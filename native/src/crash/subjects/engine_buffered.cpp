@@ -1,0 +1,73 @@
+#include "engine.hpp"
+#include "pmsim/blocks/log/file_header.hpp"
+#include "pmsim/blocks/log/poplog.hpp"
+#include "pmsim/engines/buffer/sites.hpp"
+#include "pmsim/engines/wal/sector_log.hpp"
+
+// Subjects: the buffer managers under the write-ahead log, with DRAM for fewer pages than there are.
+
+namespace pmsim::crash {
+
+namespace {
+
+constexpr std::uint32_t kPageBytes = 4096;
+
+engines::EngineOptions tiny(const char* engine) {
+  engines::EngineOptions options;
+  options.engine = engine;
+  options.page_bytes = kPageBytes;
+  options.dram_bytes = 8 * (kPageBytes + 256);
+  options.pmem_bytes = 3 * kPageBytes;
+  options.ssd_bytes = 24 * kPageBytes;
+  options.log_buffer_bytes = 6 * kPageBytes;
+  options.log_bytes = 4 * options.log_buffer_bytes + 1024;
+  options.admission_entries = 2;
+  return options;
+}
+
+/// Two rows per page, ten pages and more.
+constexpr EngineSubject::Size kSize{
+    .transactions = 6, .most_operations = 3, .payload_bytes = 1900, .rows = 14, .keys = 22};
+
+std::unique_ptr<Subject> basic_nvm_bm(std::uint64_t seed, Scale scale) {
+  engines::EngineOptions options = tiny("basic-nvm-bm");
+  options.pmem_bytes = 24 * kPageBytes;
+  return std::make_unique<EngineSubject>(options, kSize, seed, scale);
+}
+/// Without any PMem.
+std::unique_ptr<Subject> ssd_bm(std::uint64_t seed, Scale scale) {
+  engines::EngineOptions options = tiny("ssd-bm");
+  options.log_device = "ssd";
+  return std::make_unique<EngineSubject>(options, kSize, seed, scale);
+}
+std::unique_ptr<Subject> three_tier(std::uint64_t seed, Scale scale) {
+  return std::make_unique<EngineSubject>(tiny("three-tier"), kSize, seed, scale);
+}
+std::unique_ptr<Subject> spitfire(std::uint64_t seed, Scale scale) {
+  engines::EngineOptions options = tiny("spitfire");
+  options.migration = {0.3, 0.3, 0.7, 0.7};
+  options.seed = seed;
+  return std::make_unique<EngineSubject>(options, kSize, seed, scale);
+}
+
+/// The log's; those of page write-back are the subjects pages-*.
+constexpr auto kLogOnPmem = engines::buffer::join(blocks::log::FileHeader::kSites, blocks::log::PopLog::kSites);
+
+}  // namespace
+
+extern const SubjectKind kEngineBasicNvmBm;
+const SubjectKind kEngineBasicNvmBm{"engine-basic-nvm-bm",
+                                    "storage engine: DRAM over pages on PMem, log on PMem", kLogOnPmem,
+                                    basic_nvm_bm, false};
+extern const SubjectKind kEngineSsdBm;
+const SubjectKind kEngineSsdBm{"engine-ssd-bm", "storage engine: DRAM over pages on SSD, log on SSD",
+                               engines::wal::SectorLog::kSites, ssd_bm, false};
+extern const SubjectKind kEngineThreeTier;
+const SubjectKind kEngineThreeTier{"engine-three-tier", "storage engine: DRAM, PMem and SSD, log on PMem",
+                                   kLogOnPmem, three_tier, false};
+extern const SubjectKind kEngineSpitfire;
+const SubjectKind kEngineSpitfire{"engine-spitfire",
+                                  "storage engine: DRAM, PMem and SSD, rows used in place on PMem too",
+                                  kLogOnPmem, spitfire, false};
+
+}  // namespace pmsim::crash
