@@ -10,9 +10,6 @@
 namespace pmsim::engines::model {
 namespace {
 
-/// Engines whose data end with the power.
-bool is_volatile(std::string_view engine) { return engine == "main-memory"; }
-
 bool has_buffer(std::string_view engine) {
   return engine == "basic-nvm-bm" || engine == "ssd-bm" || engine == "three-tier" || engine == "spitfire";
 }
@@ -22,7 +19,7 @@ EngineOptions tiny(std::string_view engine) {
   EngineOptions options;
   options.engine = engine;
   options.page_bytes = 4096;
-  options.dram_bytes = is_volatile(engine) ? 4 << 20 : 40 * 4096;
+  options.dram_bytes = engine == "main-memory" ? 4 << 20 : 40 * 4096;
   options.pmem_bytes = engine == "basic-nvm-bm" || engine == "nvm-direct" ? 4 << 20 : 60 * 4096;
   options.ssd_bytes = 4 << 20;
   options.log_bytes = engine == "nvm-direct" ? 4 << 20 : 1 << 20;  // it logs the images of moved rows
@@ -84,16 +81,7 @@ void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts
 
 TEST_P(EngineReference, BehavesAsAMapUnderRandomTransactions) { run_sequences(GetParam(), 60, false); }
 
-TEST_P(EngineReference, BehavesAsAMapOverCrashesAndRestarts) {
-  if (is_volatile(GetParam())) {
-    auto memory = SimMemory();
-    const auto& kind = engine_named<SimMemory>(GetParam());
-    const EnginePlace place = kind.create(memory, tiny(GetParam()))->place();
-    EXPECT_THROW(kind.restart(memory, tiny(GetParam()), place), ConfigError);
-    return;
-  }
-  run_sequences(GetParam(), 6, true);
-}
+TEST_P(EngineReference, BehavesAsAMapOverCrashesAndRestarts) { run_sequences(GetParam(), 6, true); }
 
 /// The sequences above would prove little if they went around the hard parts.
 TEST(EngineModel, SequencesSplitAndMerge) {

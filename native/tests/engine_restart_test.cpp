@@ -19,10 +19,10 @@ EngineOptions tiny(const char* engine, const char* log_device = "pmem") {
   EngineOptions options;
   options.engine = engine;
   options.page_bytes = 4096;
-  options.dram_bytes = 24 * 4096;
+  options.dram_bytes = 64 * 4096;  // no-steal: what a transaction changes stays there
   options.pmem_bytes = 4 << 20;
   options.ssd_bytes = 0;
-  options.log_bytes = 192 << 10;
+  options.log_bytes = 1 << 20;
   options.log_device = log_device;
   return options;
 }
@@ -30,8 +30,25 @@ EngineOptions tiny(const char* engine, const char* log_device = "pmem") {
 std::vector<Case> cases() {
   EngineOptions direct = tiny("nvm-direct");
   direct.log_bytes = 4 << 20;  // it logs the images of moved rows
+  EngineOptions basic = tiny("basic-nvm-bm");
+  EngineOptions tiers = tiny("three-tier");
+  tiers.pmem_bytes = 12 * 4096;
+  tiers.ssd_bytes = 4 << 20;
+  EngineOptions spitfire = tiers;
+  spitfire.engine = "spitfire";
+  spitfire.migration = {0.3, 0.3, 0.5, 0.5};
+  EngineOptions ssd = tiny("ssd-bm", "ssd");
+  ssd.pmem_bytes = 0;
+  ssd.ssd_bytes = 4 << 20;
+  EngineOptions memory = tiny("main-memory");
+  memory.dram_bytes = 4 << 20;
+  memory.pmem_bytes = 0;
+  EngineOptions memory_ssd = memory;
+  memory_ssd.ssd_bytes = 4 << 20;
+  memory_ssd.log_device = "ssd";
   return {
-      {"nvm_direct", direct},
+      {"nvm_direct", direct}, {"basic_nvm_bm", basic}, {"three_tier", tiers},           {"spitfire", spitfire},
+      {"ssd_bm", ssd},        {"main_memory", memory}, {"main_memory_ssd", memory_ssd},
   };
 }
 

@@ -19,8 +19,6 @@ from pmsim.errors import ConfigError
 
 PAGE = 4096
 MIB = 1 << 20
-VOLATILE = {"main-memory"}  # their data end with the power
-
 KEYS = st.integers(0, 120)
 
 
@@ -30,7 +28,7 @@ def tiny(engine: str) -> dict[str, Any]:
     return {
         "page_bytes": PAGE,
         # No-steal: what a transaction changes must fit into DRAM, and one may change every row.
-        "dram_bytes": 2 * MIB if engine in {*VOLATILE, "fptree"} else 64 * PAGE,
+        "dram_bytes": 2 * MIB if engine in {"main-memory", "fptree"} else 64 * PAGE,
         "pmem_bytes": 2 * MIB if home_on_pmem else 24 * PAGE,
         "ssd_bytes": 2 * MIB,
         "log_bytes": 4 * MIB,
@@ -51,7 +49,7 @@ class EngineMachine(RuleBasedStateMachine):
     def create(self, keys: set[int], fill: float, seed: int) -> None:
         self.width = payload_bytes(self.name)
         options = {**tiny(self.name), "leaf_layout": self.leaf_layout}
-        self.engine = Engine(self.name, options=options, seed=seed, persistence=self.name not in VOLATILE)
+        self.engine = Engine(self.name, options=options, seed=seed, persistence=True)
         self.committed = {key: self.row(key) for key in sorted(keys)}
         rows = list(self.committed.items())
         self.table = self.engine.load("rows", key_bytes=8, payload_bytes=self.width, rows=rows, fill=fill)
@@ -135,13 +133,12 @@ class EngineMachine(RuleBasedStateMachine):
     def checkpoint(self) -> None:
         self.engine.checkpoint()
 
-    @precondition(lambda self: self.name not in VOLATILE)
     @rule()
     def crash(self) -> None:
         self.engine.restart(crash=True)
         self.open = None
 
-    @precondition(lambda self: self.name not in VOLATILE and self.open is None)
+    @precondition(lambda self: self.open is None)
     @rule()
     def clean_restart(self) -> None:
         self.engine.restart(crash=False)

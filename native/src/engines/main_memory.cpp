@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "kinds.hpp"
-#include "pmsim/engines/memory_store.hpp"
+#include "pmsim/engines/logged_memory_store.hpp"
 #include "pmsim/engines/tree_engine.hpp"
 #include "pmsim/memory/host_memory.hpp"
 #include "pmsim/memory/sim_memory.hpp"
@@ -10,7 +10,7 @@ namespace pmsim::engines {
 
 template <memory::Memory M>
 EngineKind<M> main_memory_kind() {
-  return engine_kind<M, TreeEngine<M, MemoryStore<M>>>("main-memory");
+  return engine_kind<M, TreeEngine<M, LoggedMemoryStore<M>>>("main-memory");
 }
 
 template EngineKind<memory::SimMemory> main_memory_kind();

@@ -22,7 +22,9 @@ namespace pmsim::engines {
 /// What is durable when
 ///  - commit(), abort(): the transaction's records, in the log (no-force: its pages stay dirty in DRAM).
 ///  - No page of the open transaction leaves DRAM (no-steal: each change pins its page until the end); where
-///    spitfire changes a page in place on PMem, the log is forced first.
+///    spitfire changes a page in place on PMem, the log is forced first. It does so for updates of rows alone:
+///    they are one overwrite, so that the log never ends within an operation, whose redo would leave half of
+///    it.
 ///  - checkpoint(): every change, at its page's home or on PMem; then the log is empty. One is taken when a
 ///    transaction begins and half of the log is in use: the other half is room for it and for its rollback.
 /// Restart: the buffer manager repairs torn pages and rebuilds its page table, the log repeats history (each
@@ -81,7 +83,14 @@ class BufferedStore {
     manager_.release(memory, page);
   }
   void overwrite(M& memory, Page& page, std::uint32_t offset, std::span<const std::byte> bytes) {
+    if (bytes.empty())
+      return;
     const wal::Lsn lsn = wal_->overwrite(memory, page.id, offset, bytes);
+    if (!updating_ && buffer::on_pmem(page.frame)) [[unlikely]] {
+      // To DRAM: only an update may be forced into the log here.
+      static_cast<void>(manager_.writable(memory, page, offset, static_cast<std::uint32_t>(bytes.size()),
+                                          buffer::Change::kOverwrite));
+    }
     manager_.overwrite(memory, page, offset, bytes, lsn);
   }
   void move(M& memory, Page& page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
@@ -100,20 +109,23 @@ class BufferedStore {
       checkpoint(memory);
     wal_->begin();
   }
-  void note_undo(M& memory, const UndoRecord& record) { wal_->note_undo(memory, record); }
+  void note_undo(M& memory, const UndoRecord& record) {
+    wal_->note_undo(memory, record);
+    updating_ = record.kind == UndoRecord::Kind::kUpdate;
+  }
   void commit(M& memory) {
     wal_->commit(memory);
-    manager_.unpin_all(memory);
+    end(memory);
   }
   template <typename Undo>
   void abort(M& memory, Undo&& undo) {
-    wal_->abort(memory, undo);
-    manager_.unpin_all(memory);
+    wal_->abort(memory, [&](const UndoRecord& record) { take_back(record, undo); });
+    end(memory);
   }
   template <typename Undo>
   void finish_restart(M& memory, Undo&& undo) {
-    wal_->finish(memory, undo);
-    manager_.unpin_all(memory);
+    wal_->finish(memory, [&](const UndoRecord& record) { take_back(record, undo); });
+    end(memory);
   }
 
   void checkpoint(M& memory) {
@@ -138,6 +150,16 @@ class BufferedStore {
  private:
   void hook() {
     manager_.before_write_back([this](M& memory, std::uint64_t lsn) { wal_->force(memory, lsn); });
+  }
+
+  void end(M& memory) {
+    manager_.unpin_all(memory);
+    updating_ = false;
+  }
+  template <typename Undo>
+  void take_back(const UndoRecord& record, Undo& undo) {
+    updating_ = record.kind == UndoRecord::Kind::kUpdate;
+    undo(record);
   }
 
   /// Repeats history. What is redone is in the log already, so pages need not stay in DRAM.
@@ -166,6 +188,7 @@ class BufferedStore {
   EnginePlace place_;
   Manager manager_;
   std::optional<wal::Wal> wal_;
+  bool updating_ = false;  ///< the operation under way updates one row
   std::uint64_t checkpoints_ = 0;
 };
 
