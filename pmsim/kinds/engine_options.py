@@ -213,15 +213,17 @@ class EngineParameters(KindParameters):
 
 
 def scaled_machine(platform: Platform, parameters: EngineParameters) -> Platform:
-    """Return the platform with L2 and L3 at scale; an L2 is never smaller than its L1."""
+    """Return the platform with L2 and L3 at scale; no cache is smaller than the one above it."""
     if not parameters.scale_caches or parameters.factor == 1:
         return platform
     changes: dict[str, dict[str, int]] = {}
+    private = 0
     for section in ("l2", "llc"):
         row = platform.value(section, "ways") * LINE_BYTES
         size = max(int(platform.value(section, "size") * parameters.factor) // row * row, row)
         if section == "l2":
-            size = max(size, platform.value("l1", "size"))
+            size = private = max(size, platform.value("l1", "size"))
+        size = max(size, private)
         if size < platform.value(section, "size"):
             changes[section] = {"size": size}
     source = f"parameter of the scenario: scale {parameters.scale}"

@@ -1,0 +1,95 @@
+"""The scenarios of the storage engines, and the benchmarks on every engine, at tiny sizes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import pmsim
+from pmsim.api import load_scenario
+from pmsim.points import Point, points_of
+from pmsim.resources import scenarios_dir
+
+SCENARIOS = sorted(
+    str(path.relative_to(scenarios_dir()).with_suffix(""))
+    for group in ("hymem", "capacity")
+    for path in (scenarios_dir() / group).glob("*.toml")
+)
+ENGINES = ["main-memory", "nvm-direct", "basic-nvm-bm", "ssd-bm", "three-tier", "spitfire"]
+#: A warehouse of 105 MB in DRAM of 16 MiB: every transition between tiers happens.
+SQUEEZED = {"dram_capacity": "256 MiB", "pmem_capacity": "1 GiB", "operations": 150, "warmup": 150}
+
+
+def tiny(point: Point) -> dict[str, object]:
+    """Return the parameters of a point, shrunk to a fraction of a second."""
+    given = point.parameters.model_dump()
+    shrunk = {"operations": 20, "warmup": 20, "scale": "1/256", "data_size": min(given["data_size"], 2**31)}
+    if given["workload"] == "tpcc":
+        shrunk |= {"scale": "1/8", "warehouses": 8}
+    if point.kind == "restart":
+        shrunk |= {"scale": "1/64"}  # its log is small and has to hold a transaction
+    return given | shrunk
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_scenario_is_valid_and_its_ends_run(name: str) -> None:
+    scenario = load_scenario(name)
+    points = points_of(scenario)
+    for point in (points[0], points[-1]):
+        measured = pmsim.simulate_point(point.kind, scenario.platform, tiny(point))
+        assert measured["fits"] == 0 or measured["transactions_per_s"] > 0
+
+
+def test_a_scenario_runs_by_the_command(tmp_path: Path) -> None:
+    changes = {"scale": "1/64", "operations": 100, "warmup": 100, "windows": 5}
+    settings = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
+    pmsim_command = str(Path(sys.executable).with_name("pmsim"))
+    command = [pmsim_command, "run", "hymem/fig17", "--jobs", "1", "--out", str(tmp_path)]
+    done = subprocess.run([*command, *settings], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    frame = pd.read_parquet(tmp_path / "results.parquet")
+    assert dict(frame.groupby("engine").size()) == dict.fromkeys(frame["engine"].unique(), 5)
+    assert set(frame["engine"]) == {"three-tier", "nvm-direct", "fptree", "basic-nvm-bm", "ssd-bm"}
+    for _, rows in frame.groupby("engine"):
+        assert list(rows["time_ms"]) == sorted(rows["time_ms"])
+        assert (rows["recovery_ms"] < rows["time_ms"].max()).all()
+    assert json.loads((tmp_path / "provenance.json").read_text())["points_failed"] == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tpcc_is_consistent_after_every_engine_has_moved_its_pages(engine: str) -> None:
+    given = {"engine": engine, "workload": "tpcc", "warehouses": 16, "check": True} | SQUEEZED
+    if engine == "main-memory":
+        given["dram_capacity"] = "4 GiB"
+    if engine in ("nvm-direct", "basic-nvm-bm"):
+        given["pmem_capacity"] = "4 GiB"
+    platform = {"base": "sep-e5-4620v2", "block_device": "hymem-ssd"}
+    measured = pmsim.simulate_point("oltp", platform, given)
+    assert measured["fits"] == 1
+    if engine in ("basic-nvm-bm", "ssd-bm", "three-tier"):
+        assert measured["evictions_dram_per_tx"] > 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_wear_counts_the_pages_and_not_the_log(engine: str) -> None:
+    given = {"engine": engine, "workload": "ycsb-a", "data_size": "256 MiB", "operations": 500, "warmup": 100}
+    measured = pmsim.simulate_point("oltp", "sep-e5-4620v2", given | {"pmem_capacity": "1 GiB"})
+    assert measured["log_bytes_per_tx"] > 0 or engine == "main-memory"
+    if engine == "nvm-direct":
+        # A field of 100 bytes lies in two lines or three, 2.55 on average; half of the transactions update one.
+        assert measured["wear_writes"] / 500 == pytest.approx(0.5 * 2.55, rel=0.1)
+        assert measured["wear_maximum"] > measured["wear_p50"]
+    else:
+        assert measured["wear_writes"] == 0  # everything fits into DRAM
+
+
+def test_a_crash_costs_a_longer_recovery_than_a_clean_end() -> None:
+    given = {"engine": "three-tier", "workload": "ycsb-a", "data_size": "256 MiB", "operations": 300}
+    given |= {"warmup": 2_000, "windows": 4, "log_size": "512 MiB"}
+    clean, crashed = (
+        pmsim.simulate_point("restart", "sep-e5-4620v2", given | {"end": end}) for end in ("clean", "crash")
+    )
+    assert 0 < clean["recovery_ms"] < crashed["recovery_ms"]
