@@ -303,11 +303,13 @@ std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
   return std::make_unique<PagesSubject>(seed, scale, small_config(kHome, kCache, kMetaOnSsd, kDirect));
 }
 
-constexpr auto kPmemHome = engines::buffer::join(engines::buffer::kPmemSites, engines::buffer::kPmemMapSites);
+constexpr auto kPmemHome = engines::buffer::join(
+    engines::buffer::kInPlaceSites, engines::buffer::kMicroLogSites, engines::buffer::kPmemMapSites);
 constexpr auto kSsdHome =
     engines::buffer::join(engines::buffer::kSsdJournalSites, engines::buffer::kSsdMapSites);
+// The micro log is used here too, but pages on PMem move too seldom for its points to be noticed in few states.
 constexpr auto kThreeTiers =
-    engines::buffer::join(engines::buffer::kPmemSites, engines::buffer::kCacheSites,
+    engines::buffer::join(engines::buffer::kInPlaceSites, engines::buffer::kCacheSites,
                           engines::buffer::kPmemJournalSites, engines::buffer::kPmemMapSites);
 constexpr auto kDirectUse = engines::buffer::join(engines::buffer::kCacheSites, engines::buffer::kDirectSites);
 

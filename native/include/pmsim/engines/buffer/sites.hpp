@@ -49,7 +49,7 @@ inline constexpr Site kLoadFlush = 1461;
 using blocks::SiteInfo;
 
 /// Of PMem pages: basic-nvm-bm, three-tier, spitfire.
-inline constexpr std::array kPmemSites{
+inline constexpr std::array kInPlaceSites{
     SiteInfo{site::kInPlaceFence, "in place: persist overwritten lines before the LSN that covers them", {}},
     SiteInfo{site::kInPlaceOrder, "in place: the LSN is the last word of its line to change", {}},
     SiteInfo{site::kInPlaceFlush, "in place: write back the line with the LSN", {}},
@@ -57,6 +57,9 @@ inline constexpr std::array kPmemSites{
              "the fence of the allocation map, which a checkpoint persists after all pages, or that of the "
              "journal, when the "
              "page goes on to the SSD, completes it before the log loses what it has"},
+};
+/// Of the micro log, for pages whose bytes have moved.
+inline constexpr std::array kMicroLogSites{
     SiteInfo{site::kMicroInvalidFlush, "micro log: write back the invalid name", {}},
     SiteInfo{site::kMicroInvalidFence, "micro log: persist the invalid name before the content changes", {}},
     SiteInfo{
