@@ -311,7 +311,9 @@ class Driver:
         """
 def clock_hits(pages: collections.abc.Sequence[int], frames: int) -> bytes:
     """
-    One byte per request of a page trace: 1 where ssd-bm finds the page among its frames in DRAM, which clock replaces. For comparison with other implementations. Raises ConfigError.
+    Which requests of a page trace find their page among `frames` pages in DRAM (engine ssd-bm, clock).
+    
+    For comparison with other implementations of clock.
     """
 def crash_blocks() -> list[typing.Any]:
     """
