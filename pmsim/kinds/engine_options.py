@@ -135,8 +135,8 @@ class EngineParameters(KindParameters):
     )
     log_layout: Literal["naive", "padded", "dram-tail"] = Field("padded", description="as of kind log")
     log_size: LineSize = Field(2**30, description="bytes of the log; a checkpoint is taken when it is full [B]")
-    # The one calibration of the engines: 3.6 M transactions/s of main-memory under YCSB-RO, 1 GB, on the paper's
-    # emulator (van Renen et al. 2018, section 5.3; docs/calibration.md).
+    # The one calibration of the engines: 3.6 M transactions/s of main-memory under YCSB-RO, 1 GB, on the
+    # emulator of the paper (van Renen et al. 2018, section 5.3; docs/calibration.md).
     cpu_cycles: CountOrZero = Field(
         365, description="CPU cycles of an operation besides those of its instructions; a calibration"
     )
