@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -189,7 +190,7 @@ class Tenant:
     window: Time = "1 ms"
 
 
-class _Statistics:
+class _Statistics(ABC):
     """What both drivers have: the tenants and what has happened to their requests."""
 
     def __init__(self, server: Server, tenants: Sequence[Tenant]) -> None:
@@ -201,13 +202,13 @@ class _Statistics:
         self._index = {name: index for index, name in enumerate(names)}
 
     @property
+    @abstractmethod
     def now(self) -> int:
         """The time that has been simulated [ps]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def recorder(self, tenant: str | int = 0) -> _native.Recorder:
         """Return the statistics of a tenant, by name or number."""
-        raise NotImplementedError
 
     def index(self, tenant: str | int) -> int:
         """Return the number of a tenant."""
