@@ -9,4 +9,4 @@ if ! cmake --build "$build" --target help | grep -q pmsim_tests; then
   exit 0
 fi
 cmake --build "$build" --target pmsim_tests
-ctest --test-dir "$build" --output-on-failure
+ctest --test-dir "$build" --output-on-failure --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-2}"

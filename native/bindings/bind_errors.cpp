@@ -10,7 +10,7 @@ namespace pmsim::bindings {
 void bind_errors(py::module_& module) {
   static_cast<void>(module);
   // The classes live in pmsim.errors and are looked up when they are needed: the package imports this module.
-  py::register_exception_translator([](std::exception_ptr pointer) {
+  py::register_local_exception_translator([](std::exception_ptr pointer) {
     const auto raise = [](const char* name, const std::exception& error) {
       const py::object type = py::module_::import("pmsim.errors").attr(name);
       PyErr_SetString(type.ptr(), error.what());
