@@ -62,7 +62,7 @@ test-native: build
 	@sh scripts/native_tests.sh $(EDITABLE)
 
 test-python: build $(VENV)/stamp-test
-	@$(PY) -m pytest
+	@$(PY) -m pytest --numprocesses $(JOBS) --dist worksteal
 
 ## make test-sanitize  native tests under the address and undefined-behaviour sanitizers
 test-sanitize: $(VENV)/stamp-venv

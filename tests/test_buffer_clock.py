@@ -1,5 +1,8 @@
 """CLOCK of the buffer managers against libcachesim's, on the same page traces."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -62,3 +65,17 @@ def test_the_comparison_can_tell_clock_from_another_policy() -> None:
         request.obj_id = int(page) + 1
         hits += cache.get(request)
     assert abs(hits - int(our_hits(pages, 100).sum())) > 100
+
+
+@pytest.mark.parametrize("order", ["pmsim, libcachesim", "libcachesim, pmsim"])
+def test_errors_keep_their_class_where_another_extension_translates_exceptions_too(order: str) -> None:
+    script = f"""
+import {order}
+from pmsim import _native
+try:
+    _native.crash_check("no-such-block", monitor=_native.CrashMonitor())
+except pmsim.errors.ConfigError:
+    print("a ConfigError")
+"""
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout == "a ConfigError\n"

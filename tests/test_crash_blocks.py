@@ -19,6 +19,13 @@ STATES = int(os.environ.get("PMSIM_CRASH_STATES", "100000"))
 
 # Storage engines with pages of 4 KiB: sampled only, and a restart for each image takes its time.
 ENGINES = [name for name in blocks() if name.startswith("engine-") and name != "engine-fptree"]
+# A buffer manager takes 100 microseconds and more for a state, and some of its points are missed late.
+SLOW = ["engine-fptree", *(name for name in blocks() if name.startswith("pages-"))]
+ONLY_NIGHTLY = {"pages-three-tier", "pages-direct"}  # their mutants; 2 minutes each
+
+
+def states_of(name: str) -> int:
+    return max(STATES // 5, 1) if name in SLOW else STATES
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -27,16 +34,19 @@ def test_no_crash_breaks_the_promise_of_a_storage_engine(name: str) -> None:
     assert check.violation is None, check.violation.counterexample
     assert check.states >= STATES // 200
     assert check.recovery_crashes > 0
-    assert check.exhaustive_steps < check.states
+    assert check.distinct > check.states // 4
 
 
 @pytest.mark.parametrize("name", [name for name in blocks() if name not in ENGINES])
 def test_no_crash_breaks_a_promise_and_every_point_is_needed_or_declared_redundant(name: str) -> None:
-    result = check_block(name, states=STATES)
+    mutate = STATES > 100_000 or name not in ONLY_NIGHTLY
+    result = check_block(name, states=states_of(name), mutate=mutate)
     assert result.check.violation is None, result.check.violation.counterexample
-    assert result.check.states >= STATES
+    assert result.check.states >= states_of(name)
     assert result.check.exhaustive_steps > 0
     assert not result.never_reached
+    if not mutate:
+        return
     assert result.problems == []
     assert result.needed
     assert result.score == 1.0

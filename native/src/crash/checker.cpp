@@ -167,16 +167,25 @@ class Search {
   std::uint64_t polled_ = 0;
 };
 
+/// Large and small programs in turns, a large one first: it takes fewer states, does more, and so meets most
+/// violations sooner than a small one whose every image is visited.
 void search(const SubjectKind& kind, Search& search, const CheckOptions& options) {
   const std::uint32_t small = kind.exhaustive ? options.small_programs : 0;
-  for (std::uint32_t index = 0; index < small && search.states() < options.states; ++index)
-    search.small(options.seed + index);
-  if (options.large_programs == 0)
-    return;
-  const std::uint64_t goal = search.states() + options.states;
-  const std::uint64_t share = options.states / options.large_programs + 1;
-  for (std::uint64_t index = 0; index < kMostPrograms && search.states() < goal; ++index)
-    search.large(options.seed + index, std::min(share, goal - search.states()));
+  const std::uint64_t large = options.large_programs == 0 ? 0 : kMostPrograms;
+  const std::uint64_t share = large == 0 ? 0 : options.states / options.large_programs + 1;
+  std::uint64_t in_small = 0, in_large = 0;
+  for (std::uint64_t index = 0; index < std::max<std::uint64_t>(small, large); ++index) {
+    const std::uint64_t before = search.states();
+    if (index < large && in_large < options.states)
+      search.large(options.seed + index, std::min(share, options.states - in_large));
+    const std::uint64_t between = search.states();
+    in_large += between - before;
+    if (index < small && in_small < options.states)
+      search.small(options.seed + index);
+    in_small += search.states() - between;
+    if (in_large >= options.states && (index >= small || in_small >= options.states))
+      break;
+  }
 }
 
 /// A violation of a small program that is easier to follow, where a short search meets one: best without going

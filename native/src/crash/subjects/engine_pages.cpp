@@ -244,10 +244,11 @@ class PagesSubject final : public Subject {
     if (!created_)
       return {};
     for (PageId id = 0; id < pages_.size(); ++id) {
-      for (std::size_t byte = 0; byte < pages_[id].size(); ++byte) {
-        if (found.pages[id][byte] != pages_[id][byte])
-          return "page " + std::to_string(id) + " is wrong from byte " + std::to_string(byte) + " on";
-      }
+      // Not with ==, which goes byte by byte: most of a check's time is here.
+      if (pages_[id].empty() || std::memcmp(found.pages[id].data(), pages_[id].data(), kPage) == 0)
+        continue;
+      const auto byte = std::ranges::mismatch(found.pages[id], pages_[id]).in1 - found.pages[id].begin();
+      return "page " + std::to_string(id) + " is wrong from byte " + std::to_string(byte) + " on";
     }
     return found.problem;
   }
