@@ -61,6 +61,11 @@ class PointCache:
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         temporary.write_text(json.dumps(entry, indent=1))
         os.replace(temporary, path)
+        self.state(point).unlink(missing_ok=True)
+
+    def state(self, point: Point) -> Path:
+        """Return the file in which a point that is not finished keeps its state (`Kind.run_from`)."""
+        return self._path(point).with_suffix(".state")
 
     def _path(self, point: Point) -> Path:
         parts = (point.configuration, package_version(), native_version(), native_build())

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pmsim.errors import ConfigError, InternalError, PmsimError
 from pmsim.executors import InlineExecutor, LocalPool
@@ -38,17 +39,23 @@ class Outcome:
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; the finished points are kept."""
+    """Ctrl-C during a run; the finished points are kept, and of `begun` others what they had done."""
 
-    def __init__(self, finished: int, total: int) -> None:
+    def __init__(self, finished: int, total: int, begun: int = 0) -> None:
         super().__init__(f"interrupted after {finished} of {total} points")
         self.finished = finished
         self.total = total
+        self.begun = begun
 
 
 def evaluate(point: Point) -> Metrics:
     """Simulate one point: a pure function of it."""
     return find_kind(point.kind).run(point.platform, point.parameters, point.seed)
+
+
+def evaluate_from(point: Point, state: Path) -> Metrics:
+    """Simulate one point from the state that an interrupted run has left, if any, with the same result."""
+    return find_kind(point.kind).run_from(point.platform, point.parameters, point.seed, state)
 
 
 def run_points(
@@ -94,7 +101,9 @@ def run_points(
             workers = min(jobs, len(open_points))
             if executor is None and workers > 1:
                 executor = stack.enter_context(LocalPool(workers))
-            for future in _completed(executor or InlineExecutor(), points, open_points, futures):
+            # The processes of a caller's executor may be on machines that do not see our files.
+            states = cache if executor is None or isinstance(executor, LocalPool) else None
+            for future in _completed(executor or InlineExecutor(), points, open_points, futures, states):
                 index = futures.pop(future)
                 _collect(outcome, index, points[index], future, cache)
                 finished += 1
@@ -106,7 +115,8 @@ def run_points(
                 _collect(outcome, index, points[index], future, cache)
                 finished += 1
             future.cancel()
-        raise RunInterrupted(finished, len(points)) from None
+        begun = sum(cache.state(points[index]).exists() for index in open_points) if cache else 0
+        raise RunInterrupted(finished, len(points), begun) from None
     outcome.failures.sort(key=lambda failure: failure.index)
     return outcome
 
@@ -121,16 +131,26 @@ def usable_jobs(jobs: int | None) -> int:
 
 
 def _completed(
-    executor: Executor, points: Sequence[Point], indices: Sequence[int], futures: dict[Future[Metrics], int]
+    executor: Executor,
+    points: Sequence[Point],
+    indices: Sequence[int],
+    futures: dict[Future[Metrics], int],
+    states: PointCache | None,
 ) -> Iterator[Future[Metrics]]:
     if isinstance(executor, InlineExecutor):
         for index in indices:
-            future = executor.submit(evaluate, points[index])
+            future = _submit(executor, points[index], states)
             futures[future] = index
             yield future
         return
-    futures.update((executor.submit(evaluate, points[index]), index) for index in indices)
+    futures.update((_submit(executor, points[index], states), index) for index in indices)
     yield from as_completed(list(futures))
+
+
+def _submit(executor: Executor, point: Point, states: PointCache | None) -> Future[Metrics]:
+    if states is not None and find_kind(point.kind).resumes(point.parameters):
+        return executor.submit(evaluate_from, point, states.state(point))
+    return executor.submit(evaluate, point)
 
 
 def _collect(

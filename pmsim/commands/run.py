@@ -44,9 +44,10 @@ def run_command(
     try:
         result = run(scenario, set=set_, out=folder, jobs=jobs, seed=seed)
     except RunInterrupted as interruption:
+        begun = f", and what {interruption.begun} more had done" if interruption.begun else ""
         Console(stderr=True).print(
-            f"pmsim: interrupted; {interruption.finished} of {interruption.total} points are kept in {folder}; "
-            "run the same command again to resume",
+            f"pmsim: interrupted; {interruption.finished} of {interruption.total} points are kept in {folder}"
+            f"{begun}; run the same command again to resume",
             markup=False,
             highlight=False,
             soft_wrap=True,

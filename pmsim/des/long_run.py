@@ -1,9 +1,12 @@
 """Runs of hours: in segments, in bounded memory, interruptible and resumable."""
 
 import hashlib
+import json
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from pmsim.des.load import NativeLoad, Tenant
 from pmsim.des.server import Server
@@ -11,15 +14,17 @@ from pmsim.des.times import Time, picoseconds
 from pmsim.errors import ConfigError
 from pmsim.versions import native_build
 
-_MAGIC = b"pmsim-run-1\n"
+_MAGIC = b"pmsim-run-2\n"
+_DIGEST = 32
 
 
 class LongRun:
     """A native load in segments, whose state between two of them is a file.
 
     At the end of each segment the workers finish what they do, and the next segment begins on a fresh server:
-    cold caches, empty logs. That costs some microseconds of simulated time per segment, is the same whether or
-    not the run is interrupted, and keeps the state small: queue, timers, random numbers, statistics.
+    cold caches, empty logs, an engine as it was loaded. That costs some microseconds of simulated time per
+    segment, is the same whether or not the run is interrupted, and keeps the state small: queue, timers,
+    random numbers, statistics.
 
     Parameters
     ----------
@@ -53,14 +58,21 @@ class LongRun:
         self._segment = picoseconds(segment)
         self._seed = seed
         self._path = None if state is None else Path(state)
+        self._before: Counter[str] = Counter()
+        self.segments, saved = 0, b""
         if self._segment < 1:
             raise ConfigError("segment: must be longer than nothing")
-        key = f"{self._tenants!r}:{self._segment}:{seed}:{native_build()}"
-        self._key = hashlib.sha256(key.encode()).digest()
-        self.segments, saved = 0, b""
-        if self._path is not None and self._path.exists():
-            self.segments, saved = self._read(self._path)
-        self._load = self._fresh(saved)
+        found = _read(self._path) if self._path is not None and self._path.exists() else None
+        if found is not None:
+            self.segments = int(found[1]["segments"])
+            self._before.update(found[1]["counters"])
+            saved = found[2]
+        server = self._make_server(self.segments)
+        key = (self._tenants, self._segment, seed, server.description, native_build())
+        self._key = hashlib.sha256(repr(key).encode()).digest()
+        if found is not None and found[0] != self._key:
+            raise ConfigError(f"{self._path}: belongs to another run or build; delete it to begin anew")
+        self._load = self._load_on(server, saved)
 
     @property
     def now(self) -> int:
@@ -71,6 +83,12 @@ class LongRun:
     def load(self) -> NativeLoad:
         """The load, for its statistics."""
         return self._load
+
+    def counters(self) -> dict[str, int]:
+        """Return the counters of the machine, summed over the segments."""
+        total = self._before.copy()
+        total.update(self._load.server.session.counters(self._load.now))
+        return dict(total)
 
     def run(self, until: Time) -> None:
         """Simulate whole segments up to a time. Ctrl-C keeps all but the segment that it interrupts.
@@ -86,12 +104,13 @@ class LongRun:
             # A drain may have gone past the end of a short segment.
             self._load.run(max(self._load.now, (self.segments + 1) * self._segment))
             saved = self._load.drain()
+            self._before = Counter(self.counters())
             self.segments += 1
             self._write(saved)
-            self._load = self._fresh(saved)
+            self._load = self._load_on(self._make_server(self.segments), saved)
 
-    def _fresh(self, saved: bytes) -> NativeLoad:
-        load = NativeLoad(self._make_server(self.segments), self._tenants, seed=self._seed)
+    def _load_on(self, server: Server, saved: bytes) -> NativeLoad:
+        load = NativeLoad(server, self._tenants, seed=self._seed)
         if saved:
             load.restore(saved)
         return load
@@ -99,7 +118,8 @@ class LongRun:
     def _write(self, saved: bytes) -> None:
         if self._path is None:
             return
-        content = self._key + self.segments.to_bytes(8, "little") + saved
+        progress = json.dumps({"segments": self.segments, "counters": self._before}).encode()
+        content = self._key + len(progress).to_bytes(8, "little") + progress + saved
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.tmp")
         try:
             temporary.write_bytes(_MAGIC + hashlib.sha256(content).digest() + content)
@@ -109,11 +129,13 @@ class LongRun:
                 f"{self._path}: cannot be written: {error.strerror}; choose another file"
             ) from None
 
-    def _read(self, path: Path) -> tuple[int, bytes]:
-        data = path.read_bytes()
-        digest, content = data[len(_MAGIC) : len(_MAGIC) + 32], data[len(_MAGIC) + 32 :]
-        if not data.startswith(_MAGIC) or hashlib.sha256(content).digest() != digest:
-            raise ConfigError(f"{path}: is no state of a run, or damaged; delete it to begin anew")
-        if content[:32] != self._key:
-            raise ConfigError(f"{path}: belongs to another run or build; delete it to begin anew")
-        return int.from_bytes(content[32:40], "little"), content[40:]
+
+def _read(path: Path) -> tuple[bytes, dict[str, Any], bytes]:
+    """Return the key of the run, its progress, and the state of its load."""
+    data = path.read_bytes()
+    digest, content = data[len(_MAGIC) : len(_MAGIC) + _DIGEST], data[len(_MAGIC) + _DIGEST :]
+    if not data.startswith(_MAGIC) or hashlib.sha256(content).digest() != digest:
+        raise ConfigError(f"{path}: is no state of a run, or damaged; delete it to begin anew")
+    length = int.from_bytes(content[_DIGEST : _DIGEST + 8], "little")
+    end = _DIGEST + 8 + length
+    return content[:_DIGEST], json.loads(content[_DIGEST + 8 : end]), content[end:]

@@ -244,10 +244,17 @@ class Server:
         Who gets a worker of the first group: its capacity must be their number. By default first come, first
         served. A `simpy.PriorityResource` makes ``priority`` of `execute` count.
 
+    Attributes
+    ----------
+    description : str
+        Everything that it is made of but the seed: equal for servers that behave alike.
+
     Raises
     ------
     ConfigError : unknown part or parameter, more workers than hardware threads, or a bad pool.
     """
+
+    description: str
 
     def __init__(
         self,
@@ -262,8 +269,10 @@ class Server:
     ) -> None:
         machine = platform if isinstance(platform, Platform) else load_platform(platform)
         groups = {"workers": workers} if isinstance(workers, int) else dict(workers)
+        native_parts = [native_part(part) for part in parts]
+        self.description = repr((native_parts, machine.native(), groups))
         session = _native.Session(
-            [native_part(part) for part in parts],
+            native_parts,
             machine.native(),
             workers=sum(groups.values()),
             seed=seed,
@@ -286,6 +295,7 @@ class Server:
         """Return a server whose request "operation" is the next one of a native closed-loop workload."""
         machine = platform if isinstance(platform, Platform) else load_platform(platform)
         server = cls.__new__(cls)
+        server.description = repr((workload, dict(parameters), machine.native(), workers))
         session = _native.Session.of_workload(
             workload, dict(parameters), machine.native(), workers=workers, seed=seed
         )

@@ -6,6 +6,7 @@ acknowledgement.
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from simpy.events import Event
@@ -15,6 +16,7 @@ from pmsim.des.background import DirtyPages, GroupCommit, PagePropagation
 from pmsim.des.environment import Environment
 from pmsim.des.faults import power_failures
 from pmsim.des.load import Ask, ClosedPool, NativeLoad, Poisson, Tenant
+from pmsim.des.long_run import LongRun
 from pmsim.des.parts import LogPart, PagesPart, Part
 from pmsim.des.server import PowerFailureError, Recovery, Server
 from pmsim.des.times import S
@@ -40,14 +42,14 @@ class Setting:
     mix: tuple[Ask, ...]
     seed: int
 
-    def server(self, *, crash: bool = False) -> Server:
-        """Return a fresh server on a clock of its own."""
+    def server(self, *, crash: bool = False, number: int = 0) -> Server:
+        """Return a fresh server on a clock of its own; those with other numbers draw other numbers."""
         return Server(
             Environment(),
             self.parts,
             platform=self.machine,
             workers=self.workers,
-            seed=self.seed,
+            seed=(self.seed + number) % 2**63,
             crash=crash,
         )
 
@@ -121,6 +123,28 @@ def two_tenants(setting: Setting, rate: float, scans: Ask, scanners: int, reques
         scanned = load.summary("scans")
         found["scans_per_s"] = scanned["count"] * S / scanned["elapsed_ps"]
     return found
+
+
+def long_run(
+    setting: Setting, rate: float, *, duration: int, segment: int, windows: int, state: Path | None
+) -> tuple[Summary, list[Summary]]:
+    """Serve requests at a rate [1/s] for hours; return the totals and the time windows.
+
+    Each segment has a fresh server; the state between two of them is kept in a file, where one is given, so
+    that an interrupted run goes on with its last segment and ends as one that was not (`LongRun`).
+    """
+    tenants = [Tenant("all", Poisson(rate), setting.mix, -(-duration // windows))]
+    run = LongRun(
+        lambda number: setting.server(number=number),
+        tenants,
+        segment=segment,
+        state=state,
+        seed=setting.seed,
+    )
+    run.run(duration)
+    found = run.load.summary() | {"offered": rate, "counters": run.counters()}
+    # Requests that are served at the end are finished, maybe behind the last window: they are in the totals.
+    return found, list(run.load.recorder().windows())[:windows]
 
 
 def _machine_of(server: Server, now: int) -> Summary:
@@ -274,6 +298,7 @@ __all__: Sequence[str] = (
     "Setting",
     "closed_throughput",
     "group_commit",
+    "long_run",
     "open_load",
     "propagation",
     "restart_under_load",

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import ValidationError
@@ -95,6 +96,22 @@ class Kind(ABC, Generic[P]):
         -------
         dict : every metric of `metric_list`, and the counters as ``counter.NAME``.
         """
+
+    def resumes(self, parameters: P) -> bool:
+        """Return whether a point with these parameters keeps a state from which `run_from` goes on."""
+        del parameters
+        return False
+
+    def run_from(self, machine: Platform, parameters: P, seed: int, state: Path) -> dict[str, int | float]:
+        """Do what `run` does, with the same result, from the state in a file where there is one.
+
+        Parameters
+        ----------
+        state : Path
+            Kept up to date while the point runs; belongs to this point alone. The caller deletes it afterwards.
+        """
+        del state
+        return self.run(machine, parameters, seed)
 
     def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
         """Return the rows of a finished point, by default one; a curve over time has many."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -9,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from pmsim.des import studies
 from pmsim.des.load import Ask
 from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, Part, TablePart
-from pmsim.des.times import MS, US
+from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.checks import check_memory, check_threads
@@ -46,10 +47,11 @@ Duration = Annotated[int, BeforeValidator(_duration), Measures(Quantity.TIME)]
 class SystemParameters(KindParameters):
     """Parameters of kind "system"."""
 
-    study: Literal["load", "tenants", "group-commit", "propagation", "restart"] = Field(
+    study: Literal["load", "tenants", "group-commit", "propagation", "restart", "long-run"] = Field(
         "load",
         description="load: latency against offered load; tenants: requests beside scans; group-commit: entries "
-        "in groups; propagation: page writes in the background or not; restart: a power failure under load",
+        "in groups; propagation: page writes in the background or not; restart: a power failure under load; "
+        "long-run: a load for hours, which resumes after an interruption",
     )
     service: Literal["log", "block-log", "table", "engine"] = Field(
         "log", description="what the requests are: appends, lookups, or transactions on an engine"
@@ -93,8 +95,15 @@ class SystemParameters(KindParameters):
 
     crash_at: Duration = Field(2 * MS, description="restart: when the power fails")
     restart_after: Duration = Field(MS, description="restart: from the failure until recovery begins")
-    duration: Duration = Field(10 * MS, description="restart: length of the run")
-    windows: Count = Field(100, description="restart: time windows; one row of the result each, at most 256")
+    duration: Duration = Field(10 * MS, description="restart, long-run: length of the run")
+    windows: Count = Field(
+        100, description="restart, long-run: time windows; one row of the result each, at most 256"
+    )
+    segment: Duration = Field(
+        60 * S,
+        description="long-run: what an interruption can cost; then workers finish, and the next segment begins "
+        "on a fresh server",
+    )
 
 
 class System(Kind[SystemParameters]):
@@ -145,6 +154,10 @@ class System(Kind[SystemParameters]):
             raise ConfigError(
                 f"row_size: {parameters.row_size} B are not whole lines; choose a multiple of 64 B"
             )
+        if parameters.study == "long-run" and (
+            parameters.duration == 0 or parameters.segment == 0 or parameters.duration % parameters.segment
+        ):
+            raise ConfigError("duration: must be a whole number of segments; choose a multiple of segment")
         if parameters.windows > 256:
             raise ConfigError(f"windows: {parameters.windows} are too many; choose at most 256")
         if parameters.dirty_target >= parameters.dirty_limit:
@@ -159,6 +172,17 @@ class System(Kind[SystemParameters]):
         found, series = _simulate(machine, parameters, seed)
         return _metrics(found) | _series(series)
 
+    def resumes(self, parameters: SystemParameters) -> bool:
+        """Runs of hours do."""
+        return parameters.study == "long-run"
+
+    def run_from(
+        self, machine: Platform, parameters: SystemParameters, seed: int, state: Path
+    ) -> dict[str, int | float]:
+        """Simulate one point of the study, from the last segment that an interrupted run has finished."""
+        found, series = _simulate(machine, parameters, seed, state)
+        return _metrics(found) | _series(series)
+
     def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
         """Return one row per time window, where there are any."""
         common = {name: value for name, value in metrics.items() if not name.startswith(_WINDOW)}
@@ -170,6 +194,12 @@ class System(Kind[SystemParameters]):
         ]
 
 
+_WINDOW_METRICS = (
+    Metric("time_ms", "ms", "time, end of the window"),
+    Metric("window_throughput_per_s", "1/s", "requests acknowledged per second in the window"),
+    Metric("window_latency_ns", "ns", "mean latency of those"),
+    Metric("window_latency_p99_ns", "ns", "99th percentile of their latency"),
+)
 _OWN: dict[str, tuple[Metric, ...]] = {
     "load": (),
     "tenants": (Metric("scans_per_s", "1/s", "scans per second beside them"),),
@@ -180,11 +210,9 @@ _OWN: dict[str, tuple[Metric, ...]] = {
     "restart": (
         Metric("recovery_ms", "ms", "time of the recovery"),
         Metric("cut_off", "", "requests that the failure cut off"),
-        Metric("time_ms", "ms", "time, end of the window"),
-        Metric("window_throughput_per_s", "1/s", "requests acknowledged per second in the window"),
-        Metric("window_latency_ns", "ns", "mean latency of those"),
-        Metric("window_latency_p99_ns", "ns", "99th percentile of their latency"),
+        *_WINDOW_METRICS,
     ),
+    "long-run": _WINDOW_METRICS,
 }
 
 
@@ -229,7 +257,7 @@ def _log(parameters: SystemParameters) -> LogPart | BlockLogPart:
 
 
 def _simulate(
-    machine: Platform, parameters: SystemParameters, seed: int
+    machine: Platform, parameters: SystemParameters, seed: int, state: Path | None = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     if parameters.study == "group-commit":
         return studies.group_commit(
@@ -275,6 +303,16 @@ def _simulate(
             restart_after=parameters.restart_after,
             duration=parameters.duration,
             windows=parameters.windows,
+        )
+        return found | {"saturation": saturation}, series
+    if parameters.study == "long-run":
+        found, series = studies.long_run(
+            setting,
+            rate,
+            duration=parameters.duration,
+            segment=parameters.segment,
+            windows=parameters.windows,
+            state=state,
         )
         return found | {"saturation": saturation}, series
     if parameters.study == "tenants":
