@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'clock_hits', 'crash_blocks', 'crash_check', 'engine_names', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'clock_hits', 'crash_blocks', 'crash_check', 'engine_names', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -350,6 +350,10 @@ def host_oltp(parameters: collections.abc.Mapping[str, int | str], warmup: int, 
 def host_processors() -> list[int]:
     """
     Numbers of the processors that this process may use.
+    """
+def page_flush_costs(platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]]) -> dict[str, int]:
+    """
+    Device figures by which the hybrid page technique chooses on a platform [ps], as parameters of the host benchmark "page-flush".
     """
 def parts() -> list[str]:
     """

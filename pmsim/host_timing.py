@@ -1,7 +1,7 @@
 """Timing benchmarks on this machine, beside the simulated kinds that they correspond to."""
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,8 @@ class Subject:
         The kind of experiment and its parameters.
     metric : str
         "latency_ns", "bandwidth_gb_s", "ops_per_s", ...: of the kind; how the timing is expressed.
+    from_profile : callable, optional
+        Gives parameters of the benchmark that follow from the profile which stands for this machine.
     """
 
     name: str
@@ -158,6 +160,12 @@ class Subject:
     kind: str
     simulated: Mapping[str, Any] = field(default_factory=dict)
     metric: str = "ops_per_s"
+    from_profile: Callable[[Platform], Mapping[str, int]] | None = None
+
+    def time(self, likeness: Platform, effort: Effort, on: Path | None) -> Timing:
+        """Run it on this machine, for which the profile stands."""
+        further = self.from_profile(likeness) if self.from_profile is not None else {}
+        return time_benchmark(self.benchmark, {**self.host, **further}, effort, on)
 
     @property
     def unit(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from pmsim.errors import ConfigError, PmsimError
 from pmsim.host_blocks import chosen_blocks
 from pmsim.host_machine import HostMachine, this_machine
-from pmsim.host_timing import DISTURBED, FULL, QUICK, Subject, Timing, check_file, time_benchmark
+from pmsim.host_timing import DISTURBED, FULL, QUICK, Subject, Timing, check_file
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 from pmsim.versions import native_build, native_version, package_version
@@ -181,7 +181,7 @@ def measure(
     for block in chosen:
         for subject in block.subjects(machine, effort, memory):
             progress(f"{block.name}: {subject.name}")
-            timing = time_benchmark(subject.benchmark, subject.host, effort, on)
+            timing = subject.time(likeness, effort, on)
             rows.append(_row(subject, timing, likeness))
     warnings = _warnings(rows, on)
     return MeasureResult(tuple(rows), machine, likeness, on, tuple(warnings), started)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import get_args
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from pmsim.cli import main
 from pmsim.host_blocks import chosen_blocks, host_blocks
 from pmsim.host_machine import this_machine
 from pmsim.host_timing import QUICK, Subject, Timing, chase, time_benchmark
+from pmsim.kinds import KINDS
 from pmsim.measure import MeasureResult, Row, order_of
 
 
@@ -175,6 +177,29 @@ def test_every_block_can_be_measured_and_simulated(profile):
         subject = block.subjects(this_machine(), QUICK, "dram")[0]
         assert time_benchmark(subject.benchmark, subject.host, QUICK).rate > 0
         assert subject.predict(pmsim.load_platform(str(profile))) > 0
+
+
+def subject_named(block, name):
+    subjects = host_blocks()[block].subjects(this_machine(), QUICK, "dram")
+    return next(subject for subject in subjects if subject.name == name)
+
+
+def test_the_hybrid_chooses_by_the_figures_of_the_profile(profile):
+    hybrid = subject_named("page-flush", "hybrid, 16 dirty")
+    assert hybrid.time(pmsim.load_platform(str(profile)), QUICK, None).rate > 0
+    with pytest.raises(pmsim.ConfigError, match="cost_stream_line"):
+        time_benchmark(hybrid.benchmark, hybrid.host, QUICK)
+
+
+def test_every_technique_and_every_read_has_a_subject():
+    def choices(block, *names):
+        subjects = host_blocks()[block].subjects(this_machine(), QUICK, "dram")
+        return {tuple(subject.host[name] for name in names) for subject in subjects}
+
+    techniques = KINDS["page-flush"].parameter_model.model_fields["technique"].annotation
+    assert choices("page-flush", "technique") == {(technique,) for technique in get_args(techniques)}
+    reads = {(algorithm, how) for algorithm in ("cow", "log", "fam") for how in ("read", "dependent-read")}
+    assert reads <= choices("in-place", "algorithm", "operation")
 
 
 def test_blocks_are_chosen_by_name_once_or_all():

@@ -2,6 +2,7 @@
 
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
+#include "pmsim/workloads/page_costs.hpp"
 
 namespace py = pybind11;
 
@@ -81,7 +82,24 @@ std::vector<machine::PlatformParams> to_platforms(const std::vector<PlatformValu
   return platforms;
 }
 
+namespace {
+
+/// What the hybrid of the page techniques takes from a platform, under the names that the host benchmark reads
+/// [ps].
+std::map<std::string, std::int64_t> page_flush_costs(const PlatformValues& values) {
+  const blocks::page::CostModel costs = workloads::page_costs(to_platform(values));
+  return {{"cost_stream_line", costs.stream_line}, {"cost_read_line", costs.read_line},
+          {"cost_persist", costs.persist},         {"cost_repeat", costs.repeat},
+          {"cost_block_write", costs.block_write}, {"cost_lines_per_block", costs.lines_per_block}};
+}
+
+}  // namespace
+
 void bind_platform(py::module_& module) {
+  module.def(
+      "page_flush_costs", &page_flush_costs, py::arg("platform"),
+      "Device figures by which the hybrid page technique chooses on a platform [ps], as parameters of the host "
+      "benchmark \"page-flush\".");
   module.def("fields", &field_rows,
              "Every platform parameter: section, name, quantity, minimum, maximum (base units) and meaning.");
   module.def(

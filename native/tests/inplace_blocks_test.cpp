@@ -224,6 +224,30 @@ TEST(InPlaceDriver, RecordsHoldTheLastValueThatWasWritten) {
   }
 }
 
+/// On real memory a record that prepare() touches is in the caches when the operation comes to it.
+TEST(InPlaceDriver, PreparingTouchesNoRecordWhereAllHaveTheirStateAtOnce) {
+  for (const bool at_once : {false, true}) {
+    SimMemory memory;
+    InPlaceDriver<SimMemory> driver(memory, {.algorithm = Algorithm::kCow,
+                                             .operation = Operation::kRead,
+                                             .random = true,
+                                             .array_bytes = 1 << 14,
+                                             .touch_at_once = at_once});
+    memory::Stream stream;
+    memory.attach(stream);
+    driver.prepare(memory, 0);
+    EXPECT_EQ(stream.size() == 0, at_once);
+    memory.detach();
+    // Both copies are in use, whenever the records got their state.
+    std::set<std::uint8_t> active;
+    for (int read = 0; read < 64; ++read) {
+      driver.prepare(memory, 0);
+      active.insert(memory.load<std::uint8_t>(driver.record(0)));
+    }
+    EXPECT_EQ(active, (std::set<std::uint8_t>{0, 1}));
+  }
+}
+
 // FAM without a cache model: any subset of the FAMBs of an update may have reached memory.
 
 /// The record of `words` after `subset` of its FAMBs took the update from `before` to `after`.

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "pmsim/blocks/inplace/driver.hpp"
+#include "pmsim/workloads/options/in_place.hpp"
 #include "pmsim/workloads/registry.hpp"
 
 namespace pmsim::workloads {
@@ -10,28 +10,10 @@ namespace {
 
 using namespace blocks::inplace;
 
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 constexpr machine::RunLength kLength{.warmup_operations = 10'000, .measured_operations = 50'000};
 
 InPlaceOptions options_of(Parameters& parameters, std::uint64_t seed) {
-  const std::string algorithm = parameters.choice("algorithm", {"word", "cow", "log", "fam", "fam-scalar"});
-  const std::string operation = parameters.choice("operation", {"write", "read", "dependent-read"});
-  InPlaceOptions options;
-  options.algorithm = algorithm == "word"  ? Algorithm::kWord
-                      : algorithm == "cow" ? Algorithm::kCow
-                      : algorithm == "log" ? Algorithm::kLog
-                                           : Algorithm::kFam;
-  options.path = algorithm == "fam-scalar" ? FamPath::kScalar : FamPath::kAvx2;
-  options.operation = operation == "write"  ? Operation::kWrite
-                      : operation == "read" ? Operation::kRead
-                                            : Operation::kDependentRead;
-  options.random = parameters.choice("pattern", {"sequential", "random"}) == "random";
-  options.medium =
-      parameters.choice("memory", {"dram", "pmem"}) == "dram" ? memory::Medium::kDram : memory::Medium::kPmem;
-  options.bytes = static_cast<std::size_t>(parameters.number("update_size", kLeastBytes, kMostBytes));
-  options.array_bytes =
-      static_cast<std::uint64_t>(parameters.number("region_size", memory::kLineBytes, kMaxBytes));
-  options.threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
+  InPlaceOptions options = read_in_place(parameters);
   options.extra_instructions =
       static_cast<std::uint32_t>(parameters.number("extra_instructions", 0, 1'000'000));
   options.seed = seed;

@@ -4,50 +4,28 @@
 #include <string>
 #include <vector>
 
-#include "pmsim/blocks/index/driver.hpp"
 #include "pmsim/core/random.hpp"
+#include "pmsim/workloads/options/interleave.hpp"
 #include "pmsim/workloads/registry.hpp"
 
 namespace pmsim::workloads {
 
 namespace {
 
-using blocks::index::Fence;
 using blocks::index::FirstFlush;
 using blocks::index::FpTreeLeaf;
 using Driver = blocks::index::InterleaveDriver<memory::SimMemory>;
 
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 constexpr std::int64_t kSettling = 2'000;
 constexpr std::int64_t kMeasured = 16'000;
 constexpr std::int64_t kLongestWarmup = 400'000;
 
 Driver::Options options_from(Parameters& parameters, std::uint64_t seed) {
-  Driver::Options options;
-  options.inserts = parameters.choice("operation", {"lookup", "insert"}) == "insert";
-  const std::string interleave = parameters.choice("interleave", {"none", "reads", "writes", "both"});
-  options.interleaved = interleave != "none";
-  options.how.reads = interleave == "reads" || interleave == "both";
-  options.how.writes = interleave == "writes" || interleave == "both";
-  if (!options.inserts && options.how.writes) {
-    parameters.refuse("interleave", "a lookup writes nothing; use \"none\" or \"reads\"");
-  }
-  options.how.fence =
-      parameters.choice("fence", {"sfence", "mfence"}) == "mfence" ? Fence::kMfence : Fence::kSfence;
+  Driver::Options options = read_interleave<memory::SimMemory>(parameters);
   options.how.first_flush = parameters.choice("first_flush", {"pair+fingerprint", "pair"}) == "pair"
                                 ? FirstFlush::kPair
                                 : FirstFlush::kPairAndFingerprint;
   options.how.switch_cycles = static_cast<std::uint64_t>(parameters.number("cpu_cycles", 0, 100'000));
-  options.group_size = static_cast<std::uint32_t>(
-      parameters.number("group_size", 1, static_cast<std::int64_t>(blocks::index::kMaxGroup)));
-  options.medium =
-      parameters.choice("memory", {"dram", "pmem"}) == "dram" ? memory::Medium::kDram : memory::Medium::kPmem;
-  options.threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
-  options.region_bytes = static_cast<std::uint64_t>(
-      parameters.number("region_size", static_cast<std::int64_t>(FpTreeLeaf::kBytes), kMaxBytes));
-  if (options.region_bytes / options.threads < FpTreeLeaf::kBytes) {
-    parameters.refuse("region_size", "too small: each thread needs room for a leaf of 576 bytes");
-  }
   options.seed = seed;
   options.fill_at_once = false;
   return options;

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "pmsim/blocks/log/driver.hpp"
+#include "pmsim/workloads/options/log.hpp"
 #include "pmsim/workloads/registry.hpp"
 
 namespace pmsim::workloads {
@@ -9,8 +9,6 @@ namespace pmsim::workloads {
 namespace {
 
 using blocks::log::DriverOptions;
-
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 
 /// Threads that append entries to logs of their own (van Renen et al., Fig. 8). With `timed` each append is
 /// timed on its own: it begins when all before it has retired. Without, they follow each other as fast as they
@@ -45,19 +43,8 @@ class LogAppends final : public Workload {
 
  private:
   [[nodiscard]] static DriverOptions read(Parameters& parameters, std::uint64_t seed) {
-    DriverOptions options;
-    options.algorithm =
-        parameters.choice("algorithm", {blocks::log::kAlgorithms.begin(), blocks::log::kAlgorithms.end()});
-    options.layout = blocks::log::layout_named(
-        parameters.choice("layout", {blocks::log::kLayouts.begin(), blocks::log::kLayouts.end()}));
-    options.entry_size = static_cast<std::uint64_t>(parameters.number("entry_size", 8, 1 << 28));
-    options.group_commit = static_cast<std::uint32_t>(parameters.number("group_commit", 1, 1 << 20));
-    options.dancing_fields = static_cast<std::uint32_t>(parameters.number("dancing_fields", 1, 4096));
-    options.log_size = static_cast<std::uint64_t>(parameters.number("log_size", 256, kMaxBytes));
-    options.threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
+    DriverOptions options = read_log(parameters);
     options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
-    options.medium =
-        parameters.choice("memory", {"dram", "pmem"}) == "dram" ? memory::Medium::kDram : memory::Medium::kPmem;
     options.seed = seed;
     return options;
   }

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "pmsim/blocks/page/driver.hpp"
+#include "pmsim/workloads/options/page_flush.hpp"
 #include "pmsim/workloads/page_costs.hpp"
 #include "pmsim/workloads/registry.hpp"
 
@@ -13,11 +13,7 @@ namespace {
 
 using blocks::page::CostModel;
 using blocks::page::DriverOptions;
-using blocks::page::kTechniqueNames;
 using blocks::page::PageFlushDriver;
-using blocks::page::StoreOptions;
-using blocks::page::Technique;
-using blocks::page::Write;
 
 /// Page propagation (Fig. 7 of the building-blocks paper): each thread flushes the pages of its part of the
 /// store, one after the other.
@@ -45,26 +41,12 @@ class PageFlush final : public Workload {
  private:
   static DriverOptions options_from(Parameters& parameters, const machine::PlatformParams& platform,
                                     std::uint64_t seed) {
-    const std::string technique =
-        parameters.choice("technique", {kTechniqueNames.begin(), kTechniqueNames.end()});
-    const auto number = [&](std::string_view name, std::int64_t minimum, std::int64_t maximum) {
-      return parameters.number(name, minimum, maximum);
-    };
-    DriverOptions options{
-        .store = {.page_bytes = static_cast<std::uint32_t>(number("page_size", 64, 65536)),
-                  .pages = static_cast<std::uint64_t>(number("pages", 1, std::int64_t{1} << 24)),
-                  .writers = static_cast<std::uint32_t>(number("threads", 1, 1024)),
-                  .spare_slots = static_cast<std::uint32_t>(number("spare_slots", 1, 1 << 20)),
-                  .write = parameters.choice("write", {"ntstore", "store+clwb"}) == "ntstore"
-                               ? Write::kStream
-                               : Write::kStoreFlush,
-                  .barriers = number("barriers", 0, 1) != 0},
-        .technique =
-            static_cast<Technique>(std::ranges::find(kTechniqueNames, technique) - kTechniqueNames.begin()),
-        .dirty_lines = static_cast<std::uint32_t>(number("dirty_lines", 1, 1024)),
-        .random_order = parameters.choice("order", {"sequential", "random"}) == "random",
-        .costs = page_costs(platform),
-        .seed = seed};
+    DriverOptions options = read_page_flush(parameters);
+    options.store.spare_slots = static_cast<std::uint32_t>(parameters.number("spare_slots", 1, 1 << 20));
+    options.store.barriers = parameters.number("barriers", 0, 1) != 0;
+    options.random_order = parameters.choice("order", {"sequential", "random"}) == "random";
+    options.costs = page_costs(platform);
+    options.seed = seed;
     return options;
   }
 

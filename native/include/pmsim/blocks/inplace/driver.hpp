@@ -34,6 +34,8 @@ struct InPlaceOptions {
   std::uint64_t seed = 0;
   FamPath path = FamPath::kAvx2;
   std::uint32_t extra_instructions = 0;  ///< of the program around each operation, beside the bare loop
+  /// Give all records their state at once. On real memory prepare() would bring the record into the caches.
+  bool touch_at_once = false;
 };
 
 /// Runs one operation after the other on its own part of the array per thread.
@@ -83,6 +85,11 @@ class InPlaceDriver {
         logged_.push_back(Logged::create(memory, options.bytes, {.base = log, .bytes = options.log_bytes}));
       }
     }
+    if (options.touch_at_once) {
+      for (memory::Address record = array; record < array + options.threads * records_ * stride_;
+           record += stride_)
+        touch(memory, record);
+    }
   }
 
   /// Chooses the record of the thread's next operation and gives it a state, if it has none. Not part of the
@@ -90,12 +97,8 @@ class InPlaceDriver {
   void prepare(M& memory, std::uint32_t thread) {
     Thread& state = threads_[thread];
     state.record = state.base + choose(state) * stride_;
-    if (options_.algorithm == Algorithm::kCow) {
-      std::uint8_t active = 0;
-      memory.read(state.record, std::as_writable_bytes(std::span(&active, 1)));
-      if (active == 0 && (mix64(state.record) & 1) != 0)
-        memory.template store<std::uint8_t>(state.record, 1);
-    }
+    if (!options_.touch_at_once)
+      touch(memory, state.record);
   }
 
   /// One update or read of the record that prepare() chose; a value read feeds the next address of dependent
@@ -172,6 +175,16 @@ class InPlaceDriver {
     std::uint64_t writes = 0;
     std::uint64_t chain = 0;
   };
+
+  /// The copy that a record of copy-on-write begins with; the other algorithms have no state to give.
+  void touch(M& memory, memory::Address record) const {
+    if (options_.algorithm != Algorithm::kCow)
+      return;
+    std::uint8_t active = 0;
+    memory.read(record, std::as_writable_bytes(std::span(&active, 1)));
+    if (active == 0 && (mix64(record) & 1) != 0)
+      memory.template store<std::uint8_t>(record, 1);
+  }
 
   std::uint64_t choose(Thread& state) {
     if (options_.random)
