@@ -113,8 +113,13 @@ def run_points(
         for future, index in futures.items():
             if future.done() and not future.cancelled() and future.exception() is None:
                 _collect(outcome, index, points[index], future, cache)
-                finished += 1
             future.cancel()
+        # Ctrl-C may have come while a point was stored or counted.
+        finished = len(outcome.failures)
+        for point, metrics in zip(points, outcome.metrics, strict=True):
+            finished += metrics is not None
+            if cache and metrics is not None and cache.load(point) is None:
+                cache.store(point, metrics)
         begun = sum(cache.state(points[index]).exists() for index in open_points) if cache else 0
         raise RunInterrupted(finished, len(points), begun) from None
     outcome.failures.sort(key=lambda failure: failure.index)

@@ -85,8 +85,9 @@ def _report(result: Result, folder: Path) -> None:
     for failure in result.failures:
         errors.print(f"pmsim: {failure}", markup=False, highlight=False, soft_wrap=True)
     told = result.provenance
+    done = told["points"] - len(result.failures)
     console.print(
-        f"{len(result.frame)} of {told['points']} points ({told['points_from_cache']} kept from before) "
+        f"{done} of {told['points']} points ({told['points_from_cache']} kept from before) "
         f"in {told['wall_time_s']:.1f} s: {folder / 'report.html'}",
         soft_wrap=True,
     )
