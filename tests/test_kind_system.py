@@ -1,11 +1,13 @@
 """Kind "system": saturation, tails, group commit, restarts and tenants, and a run of hours that resumes."""
 
+import gc
 import math
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 
 import pytest
 
@@ -241,6 +243,25 @@ def test_ctrl_c_in_a_long_run_loses_a_segment_and_the_same_command_ends_with_the
         (tmp_path / folder / "results.parquet").read_bytes() for folder in ("stopped", "whole")
     )
     assert stopped == uninterrupted
+
+
+def test_a_long_run_keeps_one_machine_in_memory():
+    """A server and its environment know each other; only the collector would free them, some time."""
+    sessions = []
+
+    def server(segment):
+        made = small_server(segment)
+        sessions.append(weakref.ref(made.session))
+        return made
+
+    run = des.LongRun(server, TENANTS, segment=SEGMENT)
+    gc.collect()
+    gc.disable()
+    try:
+        run.run(4 * SEGMENT)
+    finally:
+        gc.enable()
+    assert [session() is not None for session in sessions] == [False] * 4 + [True]
 
 
 def test_the_state_of_a_long_run_does_not_grow():

@@ -107,6 +107,7 @@ class LongRun:
             self._before = Counter(self.counters())
             self.segments += 1
             self._write(saved)
+            self._load.server.close()
             self._load = self._load_on(self._make_server(self.segments), saved)
 
     def _load_on(self, server: Server, saved: bytes) -> NativeLoad:
