@@ -19,7 +19,7 @@ ENGINE = {
     *("migration_dr", "migration_dw", "migration_nr", "migration_nw", "page_size", "workload", "data_size"),
     *("warehouses", "update_percent", "scan_length", "scan_hint", "zipf", "fill_factor", "dram_capacity"),
     *("pmem_capacity", "ssd_capacity", "log_device", "log_algorithm", "log_layout", "log_size", "cpu_cycles"),
-    *("threads", "scale", "scale_caches", "warmup", "operations"),
+    *("transaction_cycles", "threads", "scale", "scale_caches", "warmup", "operations"),
 }
 PER_TX = {
     *("page_fixes", "page_table_lookups", "swizzled_fixes", "dram_misses", "lines_pmem_to_dram"),

@@ -59,6 +59,7 @@ EngineOptions to_options(const std::string& engine, const py::dict& values) {
       {"log_layout", &options.log_layout},
       {"log_bytes", &options.log_bytes},
       {"cpu_cycles", &options.cpu_cycles},
+      {"transaction_cycles", &options.transaction_cycles},
       {"seed", &options.seed},
   };
   for (const auto& [name, value] : values) {

@@ -135,10 +135,14 @@ class EngineParameters(KindParameters):
     )
     log_layout: Literal["naive", "padded", "dram-tail"] = Field("padded", description="as of kind log")
     log_size: LineSize = Field(2**30, description="bytes of the log; a checkpoint is taken when it is full [B]")
-    # The one calibration of the engines: 3.6 M transactions/s of main-memory under YCSB-RO, 1 GB, on the
-    # emulator of the paper (van Renen et al. 2018, section 5.3; docs/calibration.md).
+    # The two calibrations of the engines: 3.6 M transactions/s of main-memory under YCSB-RO, one operation each,
+    # and 88 k under TPC-C, some forty each, both at 1 GB on the emulator of the paper (van Renen et al. 2018,
+    # section 5.3; docs/calibration.md).
     cpu_cycles: CountOrZero = Field(
-        365, description="CPU cycles of an operation besides those of its instructions; a calibration"
+        238, description="CPU cycles of an operation besides those of its instructions; a calibration"
+    )
+    transaction_cycles: CountOrZero = Field(
+        223, description="CPU cycles of a transaction besides those of its operations; a calibration"
     )
 
     threads: Threads = Field(1, description="virtual threads, which take turns between transactions")
@@ -201,7 +205,7 @@ class EngineParameters(KindParameters):
             "workload",
             "update_percent",
         )
-        same += ("log_device", "log_algorithm", "log_layout", "cpu_cycles", "threads")
+        same += ("log_device", "log_algorithm", "log_layout", "cpu_cycles", "transaction_cycles", "threads")
         sizes = ("dram_capacity", "pmem_capacity", "ssd_capacity", "data_size", "log_size")
         return {
             **{name: getattr(self, name) for name in same},

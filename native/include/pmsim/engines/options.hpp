@@ -37,8 +37,10 @@ struct EngineOptions {
   /// a small log.
   std::uint64_t log_buffer_bytes = 0;
 
-  /// CPU cycles per operation besides those of the instructions simulated; a calibration, per engine family.
+  /// CPU cycles per operation, and per transaction (its begin and end, its driver), besides those of the
+  /// instructions simulated; a calibration, the same for all engines.
   std::uint32_t cpu_cycles = 0;
+  std::uint32_t transaction_cycles = 0;
   std::uint64_t seed = 1;
 };
 

@@ -18,6 +18,7 @@
 #include "pmsim/engines/btree/btree.hpp"
 #include "pmsim/engines/btree/bulk_loader.hpp"
 #include "pmsim/engines/btree/check.hpp"
+#include "pmsim/engines/cpu_work.hpp"
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/engines/page_store.hpp"
 
@@ -47,7 +48,10 @@ template <memory::Memory M, typename Store>
 class TreeEngine final : public Engine<M> {
  public:
   TreeEngine(M& memory, const EngineOptions& options)
-      : leaf_kind_(check_tree_options(options)), cpu_cycles_(options.cpu_cycles), store_(memory, options) {
+      : leaf_kind_(check_tree_options(options)),
+        cpu_cycles_(options.cpu_cycles),
+        transaction_cycles_(options.transaction_cycles),
+        store_(memory, options) {
     const std::vector<std::byte> empty(store_.page_bytes());
     ensure(store_.load(memory, empty) == kCatalog, "the first page of a store is not page 0");
     store_.sync(memory);
@@ -55,6 +59,7 @@ class TreeEngine final : public Engine<M> {
   TreeEngine(M& memory, const EngineOptions& options, const EnginePlace& place)
       : leaf_kind_(check_tree_options(options)),
         cpu_cycles_(options.cpu_cycles),
+        transaction_cycles_(options.transaction_cycles),
         store_(memory, options, place) {
     open_tables(memory);
     store_.finish_restart(memory, [&](const UndoRecord& record) { undo(memory, record); });
@@ -93,6 +98,7 @@ class TreeEngine final : public Engine<M> {
   void begin(M& memory) override {
     ensure(!in_transaction_, "begin() inside of a transaction");
     in_transaction_ = true;
+    cpu_work(memory, transaction_cycles_);
     store_.begin(memory);
   }
   void commit(M& memory) override {
@@ -251,8 +257,7 @@ class TreeEngine final : public Engine<M> {
     ensure(in_transaction_, "an operation outside of a transaction");
     if (table >= tables_.size()) [[unlikely]]
       throw ConfigError("table " + std::to_string(table) + " does not exist");
-    if (cpu_cycles_ > 0)
-      memory.compute(cpu_cycles_, cpu_cycles_);  // one instruction per cycle
+    cpu_work(memory, cpu_cycles_);
     const Table& entry = tables_[table];
     const std::uint32_t payload =
         entry.narrow ? entry.narrow->layout().payload_bytes : entry.wide->layout().payload_bytes;
@@ -294,6 +299,7 @@ class TreeEngine final : public Engine<M> {
 
   btree::NodeKind leaf_kind_;
   std::uint32_t cpu_cycles_;
+  std::uint32_t transaction_cycles_;
   Store store_;
   RootRef catalog_{.id = kCatalog};
   std::vector<Table> tables_;

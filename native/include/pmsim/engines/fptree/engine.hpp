@@ -20,6 +20,7 @@
 #include "pmsim/engines/btree/btree.hpp"
 #include "pmsim/engines/btree/bulk_loader.hpp"
 #include "pmsim/engines/btree/check.hpp"
+#include "pmsim/engines/cpu_work.hpp"
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/engines/fptree/layout.hpp"
 #include "pmsim/engines/fptree/leaf_ops.hpp"
@@ -51,6 +52,7 @@ class FpTreeEngine final : public Engine<M> {
   FpTreeEngine(M& memory, const EngineOptions& options, const EnginePlace& place)
       : place_(place),
         cpu_cycles_(options.cpu_cycles),
+        transaction_cycles_(options.transaction_cycles),
         store_(place.dram, inner_bytes(options), kInnerNodeBytes),
         space_(place.pmem, options.pmem_bytes, place.dram + inner_bytes(options)),
         log_(place.meta, options.log_bytes) {
@@ -78,9 +80,10 @@ class FpTreeEngine final : public Engine<M> {
     return number;
   }
 
-  void begin(M&) override {
+  void begin(M& memory) override {
     ensure(!in_transaction_, "begin() inside of a transaction");
     in_transaction_ = true;
+    cpu_work(memory, transaction_cycles_);
   }
   void commit(M& memory) override {
     ensure(in_transaction_, "commit() outside of a transaction");
@@ -368,8 +371,7 @@ class FpTreeEngine final : public Engine<M> {
       throw ConfigError("table '" + tables_[table].name + "': " + std::to_string(bytes) + " bytes at offset " +
                         std::to_string(offset) + " leave the payload of 8");
     }
-    if (cpu_cycles_ > 0)
-      memory.compute(cpu_cycles_, cpu_cycles_);
+    cpu_work(memory, cpu_cycles_);
     settle(memory);
     return tables_[table];
   }
@@ -467,6 +469,7 @@ class FpTreeEngine final : public Engine<M> {
 
   EnginePlace place_;
   std::uint32_t cpu_cycles_;
+  std::uint32_t transaction_cycles_;
   Store store_;
   LeafSpace<M> space_;
   UndoLog<M> log_;
