@@ -46,7 +46,8 @@ engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t
   options.log_layout = parameters.text("log_layout");
   options.log_bytes = bytes(parameters, "log_size");
   options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
-  options.transaction_cycles = static_cast<std::uint32_t>(parameters.number("transaction_cycles", 0, 1'000'000));
+  options.transaction_cycles =
+      static_cast<std::uint32_t>(parameters.number("transaction_cycles", 0, 1'000'000));
   options.seed = seed;
   return options;
 }
