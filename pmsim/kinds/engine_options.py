@@ -135,9 +135,9 @@ class EngineParameters(KindParameters):
     )
     log_layout: Literal["naive", "padded", "dram-tail"] = Field("padded", description="as of kind log")
     log_size: LineSize = Field(2**30, description="bytes of the log; a checkpoint is taken when it is full [B]")
-    # The two calibrations of the engines: 3.6 M transactions/s of main-memory for YCSB-RO, one operation each, and
-    # 88 k for TPC-C, some forty each, both at 1 GB on the emulator of the paper (van Renen et al. 2018, section
-    # 5.3; docs/calibration.md).
+    # Calibrated on two numbers of main-memory at 1 GB, on the emulator of the paper: 3.6 M transactions/s of
+    # YCSB-RO, one operation each, and 88 k of TPC-C, some forty each (van Renen et al. 2018, section 5.3;
+    # docs/calibration.md).
     cpu_cycles: CountOrZero = Field(
         238, description="CPU cycles of an operation besides those of its instructions; a calibration"
     )
