@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'clock_hits', 'crash_blocks', 'crash_check', 'engine_names', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'clock_hits', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -323,9 +323,9 @@ def crash_check(block: str, *, states: int = 100000, seed: int = 1, eadr: bool =
     """
     Crashes a block at every persistence step and checks what recovery finds; disabled removes one persistence point. Raises ConfigError for an unknown block.
     """
-def engine_names() -> list[str]:
+def engines() -> dict[str, typing.Any]:
     """
-    Names of the storage engines.
+    The storage engines: name and title.
     """
 def fields() -> list[dict[str, typing.Any]]:
     """

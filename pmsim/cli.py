@@ -3,8 +3,11 @@
 Exit status: 0 done, 1 a point, a claim or a crash check failed, 2 bad input, 130 interrupted.
 """
 
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -73,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int : the exit status.
     """
     try:
-        status = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+        with _terminated_like_ctrl_c():
+            status = app(args=None if arguments is None else list(arguments), standalone_mode=False)
     except ConfigError as error:
         return _complain(str(error), _BAD_INPUT)
     except PmsimError as error:
@@ -87,6 +91,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     return status if isinstance(status, int) else 0
+
+
+@contextmanager
+def _terminated_like_ctrl_c() -> Iterator[None]:
+    # What ends a batch job keeps what is finished, too, and leaves no worker behind.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _misused(error: Exception) -> int:

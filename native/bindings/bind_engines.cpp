@@ -216,14 +216,14 @@ class PythonEngine {
 
 void bind_engines(py::module_& module) {
   module.def(
-      "engine_names",
+      "engines",
       [] {
-        std::vector<std::string> names;
+        py::dict titles;
         for (const auto& kind : engines::engine_kinds<SimMemory>())
-          names.emplace_back(kind.name);
-        return names;
+          titles[py::str(kind.name)] = py::str(kind.title);
+        return titles;
       },
-      "Names of the storage engines.");
+      "The storage engines: name and title.");
   py::class_<PythonEngine>(module, "Engine",
                            "A storage engine on simulated memory, for tests and exploration: untimed.")
       .def(py::init<const std::string&, const py::dict&, std::uint64_t, bool>(), py::arg("name"), py::kw_only(),

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from pmsim import _native
 from pmsim.crash import blocks
 from pmsim.kinds import KINDS
 from pmsim.profiles import load_platform, platform_names
@@ -36,7 +37,7 @@ def list_command(what: Annotated[What, typer.Argument(help="What to list.")]) ->
     elif what is What.BLOCKS:
         console.print(_blocks())
     else:
-        console.print(f"This version has no {what} yet: its scenarios measure devices. See `pmsim list kinds`.")
+        console.print(_engines())
 
 
 def _platforms() -> Table:
@@ -58,6 +59,13 @@ def _blocks() -> Table:
     table = Table("block", "persistence points", "title")
     for block in blocks().values():
         table.add_row(block.name, str(len(block.points)), block.title)
+    return table
+
+
+def _engines() -> Table:
+    table = Table("engine", "title")
+    for name, title in _native.engines().items():
+        table.add_row(name, title)
     return table
 
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pmsim._native import Engine, engine_names
+from pmsim._native import Engine, engines
 from pmsim.errors import ConfigError
 
 PAGE = 4096
@@ -153,7 +153,7 @@ class EngineMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("leaf_layout", ["sorted", "hash"])
-@pytest.mark.parametrize("name", engine_names())
+@pytest.mark.parametrize("name", engines())
 def test_an_engine_behaves_as_a_dict(name: str, leaf_layout: str) -> None:
     if name == "fptree" and leaf_layout == "hash":
         return  # it has leaves of its own

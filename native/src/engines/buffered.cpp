@@ -9,11 +9,11 @@
 namespace pmsim::engines {
 
 template <memory::Memory M>
-EngineKind<M> buffered_kind(std::string_view name) {
-  return engine_kind<M, TreeEngine<M, BufferedStore<M>>>(name);
+EngineKind<M> buffered_kind(std::string_view name, std::string_view title) {
+  return engine_kind<M, TreeEngine<M, BufferedStore<M>>>(name, title);
 }
 
-template EngineKind<memory::SimMemory> buffered_kind(std::string_view name);
-template EngineKind<memory::HostMemory> buffered_kind(std::string_view name);
+template EngineKind<memory::SimMemory> buffered_kind(std::string_view name, std::string_view title);
+template EngineKind<memory::HostMemory> buffered_kind(std::string_view name, std::string_view title);
 
 }  // namespace pmsim::engines

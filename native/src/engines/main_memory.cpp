@@ -10,7 +10,8 @@ namespace pmsim::engines {
 
 template <memory::Memory M>
 EngineKind<M> main_memory_kind() {
-  return engine_kind<M, TreeEngine<M, LoggedMemoryStore<M>>>("main-memory");
+  return engine_kind<M, TreeEngine<M, LoggedMemoryStore<M>>>("main-memory",
+                                                             "pages in DRAM; a checkpoint image below");
 }
 
 template EngineKind<memory::SimMemory> main_memory_kind();

@@ -16,10 +16,11 @@ std::span<const EngineKind<M>> engine_kinds() noexcept {
       main_memory_kind<M>(),
       nvm_direct_kind<M>(),
       fptree_kind<M>(),
-      buffered_kind<M>("basic-nvm-bm"),
-      buffered_kind<M>("ssd-bm"),
-      buffered_kind<M>("three-tier"),
-      buffered_kind<M>("spitfire"),
+      buffered_kind<M>("basic-nvm-bm", "DRAM caches whole pages of PMem"),
+      buffered_kind<M>("ssd-bm", "DRAM caches pages of the SSD"),
+      buffered_kind<M>("three-tier", "DRAM over PMem over SSD, cache-line-grained (HyMem)"),
+      buffered_kind<M>("spitfire",
+                       "three tiers, PMem used directly too; four migration probabilities (Spitfire)"),
   };
   return kinds;
 }

@@ -83,6 +83,7 @@ class Engine {
 template <memory::Memory M>
 struct EngineKind {
   std::string_view name;
+  std::string_view title;  ///< how it uses the tiers
   /// A new, empty engine. Throws ConfigError where the options cannot be.
   std::unique_ptr<Engine<M>> (*create)(M& memory, const EngineOptions& options);
   /// The engine that create() made, after shutdown() or a crash: runs its recovery on `memory`.
