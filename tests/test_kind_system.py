@@ -102,6 +102,54 @@ def test_a_restart_under_load_has_a_hole_a_backlog_and_an_end():
     assert frame["window_latency_p99_ns"].max() > 100_000  # who came while it was down
 
 
+@pytest.mark.parametrize(
+    ("engine", "capacities"),
+    [
+        ("main-memory", {"dram_capacity": "8 MiB", "pmem_capacity": "8 MiB"}),
+        ("basic-nvm-bm", {"dram_capacity": "256 KiB", "pmem_capacity": "4 MiB"}),
+        ("three-tier", {"dram_capacity": "256 KiB", "pmem_capacity": "512 KiB", "ssd_capacity": "4 MiB"}),
+        ("spitfire", {"dram_capacity": "256 KiB", "pmem_capacity": "512 KiB", "ssd_capacity": "4 MiB"}),
+        ("ssd-bm", {"dram_capacity": "256 KiB", "pmem_capacity": 0, "ssd_capacity": "4 MiB"}),
+    ],
+)
+def test_every_engine_serves_on_after_a_power_failure(engine, capacities):
+    """Its data are larger than its DRAM but for main-memory's, and than its PMem where it has an SSD."""
+    result = pmsim.run(
+        pmsim.Scenario(
+            kind="system",
+            platform=WITH_SSD,
+            parameters={
+                "study": "restart",
+                "service": "engine",
+                "engine": engine,
+                "rows": 2_000,
+                "row_size": 512,
+                "workers": 2,
+                "rate": 500,
+                "crash_at": "20 ms",
+                "restart_after": "1 ms",
+                "duration": "100 ms",
+                "windows": 5,
+            }
+            | capacities,
+        ),
+        progress=False,
+    )
+    assert not result.failures
+    frame = result.frame
+    assert len(frame) == 5
+    assert 0 < frame["recovery_ms"].iloc[0] < 60
+    assert frame["in_system_at_end"].iloc[0] <= 3
+    assert frame["window_throughput_per_s"].iloc[-2:].mean() == pytest.approx(500, rel=0.5)
+
+
+def test_a_recovery_that_does_not_end_within_the_run_is_not_a_number():
+    restart = {"study": "restart", "service": "engine", "rows": 500, "row_size": 8, "rate": 1_000}
+    found = point(**restart, workers=1, crash_at="1 ms", restart_after="10 ms", duration="2 ms", windows=4)
+    assert math.isnan(found["recovery_ms"])
+    assert found["throughput_per_s"] >= 0
+
+
 def test_scans_delay_lookups():
     alone = point(study="tenants", service="table", workers=4, scanners=0, load_percent=25)
     beside = point(study="tenants", service="table", workers=4, scanners=4, load_percent=25)
@@ -122,6 +170,7 @@ def test_scans_delay_lookups():
         ({"dirty_target": 256}, "dirty_limit"),
         ({"study": "tenants", "service": "table", "row_size": 8}, "row_size"),
         ({"timeout": "1 B"}, "timeout"),
+        ({"service": "engine", "engine": "ssd-bm", "ssd_capacity": "1 MiB"}, "ssd_capacity"),
         ({"study": "long-run", "duration": "90 s"}, "whole number of segments"),
     ],
 )

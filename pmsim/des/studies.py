@@ -4,6 +4,7 @@ Every study returns plain numbers. Latencies are in picoseconds here, from the c
 acknowledgement.
 """
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -288,9 +289,9 @@ def restart_under_load(
     env.process(power_failures(server, at=[crash_at], restart_after=restart_after, seed=setting.seed, log=log))
     env.run(duration)
     found = recorder.summary(env.now) | {"offered": rate} | _machine_of(server, env.now)
-    if log:
-        found["recovery"] = log[0].ready - log[0].restarted
-        found["cut_off"] = log[0].lost
+    # Without an entry the recovery, or the power failure, has not come to its end within the run.
+    found["recovery"] = log[0].ready - log[0].restarted if log else math.nan
+    found["cut_off"] = log[0].lost if log else math.nan
     return found, list(recorder.windows())
 
 

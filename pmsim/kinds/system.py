@@ -21,6 +21,7 @@ from pmsim.kinds.types import (
     CountOrZero,
     KindParameters,
     LineSize,
+    LineSizeOrZero,
     Measures,
     Threads,
     WordSize,
@@ -76,7 +77,8 @@ class SystemParameters(KindParameters):
 
     engine: str = Field("nvm-direct", description="the storage engine")
     dram_capacity: LineSize = Field(2**28, description="engine: DRAM for pages [B]")
-    pmem_capacity: LineSize = Field(2**30, description="engine: PMem for pages [B]")
+    pmem_capacity: LineSizeOrZero = Field(2**30, description="engine: PMem for pages [B]")
+    ssd_capacity: LineSizeOrZero = Field(0, description="engine: SSD for pages [B]")
     update_percent: CountOrZero = Field(100, description="engine: updates, the rest are reads [%]")
 
     group_size: Count = Field(16, description="group-commit: entries of a full group")
@@ -135,6 +137,11 @@ class System(Kind[SystemParameters]):
         if service == "block-log" and machine.value("block", "capacity") == 0:
             raise ConfigError(
                 f"service: platform '{machine.name}' has no block device; name one with platform.block_device"
+            )
+        if service == "engine" and parameters.ssd_capacity and machine.value("block", "capacity") == 0:
+            raise ConfigError(
+                f"ssd_capacity: platform '{machine.name}' has no block device; "
+                "name one with platform.block_device"
             )
         if service != "block-log":
             check_memory(machine, "pmem", "service")
@@ -228,6 +235,7 @@ def _setting(machine: Platform, parameters: SystemParameters, seed: int) -> stud
             row_size=parameters.row_size,
             dram_capacity=parameters.dram_capacity,
             pmem_capacity=parameters.pmem_capacity,
+            ssd_capacity=parameters.ssd_capacity,
         )
         shares = {"update": parameters.update_percent, "read": 100 - parameters.update_percent}
         mix = [
