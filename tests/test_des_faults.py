@@ -1,6 +1,7 @@
 """Background work and faults: nothing acknowledged is lost, and what waits has a reason."""
 
 import random
+from contextlib import suppress
 
 import pytest
 
@@ -348,6 +349,10 @@ def test_a_ledger_over_random_power_failures_finds_every_acknowledged_transactio
         def client(server=server, known=known, acknowledged=acknowledged):
             while True:
                 first = draw.getrandbits(20)
+                if first % 16 == 0:
+                    with suppress(des.PowerFailureError):  # what it writes back and truncates may be cut off
+                        yield server.execute("engine.checkpoint")
+                    continue
                 asked = server.execute("engine.update", first, ROWS_PER_TRANSACTION)
                 try:
                     done = yield asked
@@ -383,7 +388,7 @@ def test_a_ledger_over_random_power_failures_finds_every_acknowledged_transactio
         unknown = set(known) - acknowledged
         in_flight += len(unknown)
         survived += len(unknown & set(numbers))
-    assert in_flight > 90
+    assert in_flight > 50  # of at least 100 failures; others meet a checkpoint or a recovery
     assert survived > 0
 
 
