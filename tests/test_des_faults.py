@@ -388,7 +388,7 @@ def test_a_ledger_over_random_power_failures_finds_every_acknowledged_transactio
         unknown = set(known) - acknowledged
         in_flight += len(unknown)
         survived += len(unknown & set(numbers))
-    assert in_flight > 50  # of at least 100 failures; others meet a checkpoint or a recovery
+    assert in_flight > 30  # of at least 100 failures; others meet a checkpoint, which of main-memory is long
     assert survived > 0
 
 
