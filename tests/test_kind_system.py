@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import weakref
+from typing import get_args
 
 import pytest
 
@@ -15,6 +16,7 @@ import pmsim
 from pmsim import des
 from pmsim.cli import main
 from pmsim.des import studies
+from pmsim.des.parts import PageTechnique
 from pmsim.errors import ConfigError
 
 PLATFORM = "ucsd-8260"
@@ -63,9 +65,10 @@ def test_groups_help_where_a_barrier_costs_more_than_waiting():
     assert pmem[16]["entries_per_group"] == pytest.approx(16, rel=0.01)
 
 
-def test_background_writers_take_page_flushes_out_of_the_tail():
+@pytest.mark.parametrize("technique", get_args(PageTechnique))
+def test_background_writers_take_page_flushes_out_of_the_tail(technique):
     def tail(background):
-        return point(study="propagation", rate=200_000, background=background, technique="cow")
+        return point(study="propagation", rate=200_000, background=background, technique=technique)
 
     alone, beside = tail("none"), tail("writers")
     assert alone["stalled_ratio"] > 0.5

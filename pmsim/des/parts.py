@@ -19,6 +19,9 @@ from pmsim.kinds.types import (
 )
 from pmsim.messages import config_error
 
+#: How a page becomes durable as a whole: the techniques of kind page-flush that write pages.
+PageTechnique = Literal["cow", "cow-load", "cow-invalidate", "microlog", "hybrid", "checksum"]
+
 
 class Part(KindParameters):
     """Base of the parts: a frozen model of one part's parameters."""
@@ -66,10 +69,13 @@ class PagesPart(Part):
 
     ``pages.flush``: writes `count` pages of the worker's share back, from its page `first` on.
     ``pages.touch``: changes them in DRAM.
+
+    With ``checksum``, a page that a failure has torn is repaired from its snapshot; renewing that, after each
+    flush, takes no time. With ``cow-load``, DRAM holds only the lines that have changed.
     """
 
     name = "pages"
-    technique: Literal["cow", "microlog", "hybrid"] = Field("hybrid", description="how a page is written")
+    technique: PageTechnique = Field("hybrid", description="how a page is written, see kind page-flush")
     page_size: LineSize = Field(16384, description="bytes of a page, at most 64 KiB [B]")
     pages: Count = Field(256, description="pages of all workers together")
     dirty_lines: Count = Field(16, description="lines of a page that differ when it is flushed")

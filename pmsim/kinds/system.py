@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from pmsim.des import studies
 from pmsim.des.load import Ask
-from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, Part, TablePart
+from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, PageTechnique, Part, TablePart
 from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
@@ -84,7 +84,7 @@ class SystemParameters(KindParameters):
     group_size: Count = Field(16, description="group-commit: entries of a full group")
     timeout: Duration = Field(10 * US, description="group-commit: longest time that a group gathers")
 
-    technique: Literal["cow", "microlog", "hybrid"] = Field("cow", description="propagation: of page flushes")
+    technique: PageTechnique = Field("cow", description="propagation: of page flushes")
     background: Literal["none", "writers"] = Field(
         "writers", description="propagation: who writes dirty pages back: threads of their own, or transactions"
     )

@@ -4,21 +4,22 @@
 #include <optional>
 #include <vector>
 
-#include "pmsim/blocks/page/hybrid.hpp"
+#include "pmsim/blocks/page/technique_store.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/system/part.hpp"
+#include "pmsim/workloads/options/page_flush.hpp"
 #include "pmsim/workloads/page_costs.hpp"
 
 namespace pmsim::system {
 
 namespace {
 
-using blocks::page::Choice;
 using blocks::page::Frame;
 using blocks::page::LineMask;
 using blocks::page::PageId;
-using blocks::page::PageStore;
 using blocks::page::StoreOptions;
+using blocks::page::Technique;
+using blocks::page::TechniqueStore;
 using memory::Address;
 using memory::kLineBytes;
 
@@ -29,6 +30,10 @@ using memory::kLineBytes;
 ///
 /// Each flush gives the page its next version; a changed line begins with the version that changed it last, so
 /// that present() (the version of each page) can tell a torn page from a whole one.
+///
+/// checksum: a torn page is repaired from its snapshot. A database renews snapshots rarely, in the background,
+/// and repeats its log's changes since; that work is not the flush's, and the log is another part's. Here each
+/// flush is followed by the renewal of the page's snapshot, which takes no time, and nothing is to be repeated.
 class Pages final : public Part {
  public:
   static constexpr std::uint64_t kTorn = ~std::uint64_t{0};
@@ -37,7 +42,8 @@ class Pages final : public Part {
       : options_(options_of(parameters, context)),
         per_worker_(options_.pages / options_.writers),
         dirty_lines_(static_cast<std::uint32_t>(parameters.number("dirty_lines", 1, options_.lines()))),
-        store_(context.memory, options_, choice_of(parameters), workloads::page_costs(context.platform)),
+        technique_(workloads::read_technique(parameters, kTechniques)),
+        store_(context.memory, options_, technique_, workloads::page_costs(context.platform)),
         versions_(options_.pages, 0),
         resident_(options_.pages, true) {
     data_ = context.memory.allocate(memory::Medium::kDram, options_.pages * options_.page_bytes,
@@ -68,31 +74,46 @@ class Pages final : public Part {
       ++versions_[page];
       change(memory, page, versions_[page]);
       memory.attach(*stream, worker);
-      Frame frame;
-      frame.data = data_ + page * options_.page_bytes;
+      Frame frame = frame_of(page);
       frame.dirty = patterns_[versions_[page] % kPatterns];
-      frame.resident = all_;
+      if (technique_ == Technique::kCowLoad)
+        frame.resident = frame.dirty;
       store_.flush(memory, worker, page, frame);
       ++flushed_;
+      if (technique_ == Technique::kChecksum) {
+        memory.detach();
+        store_.renew_snapshot(memory, page, frame);
+        memory.attach(*stream, worker);
+      }
     }
     return request.count;
   }
 
   void recover(memory::SimMemory& memory) override {
-    store_.recover(memory);
+    std::vector<Frame> frames;
+    for (PageId page = 0; page < options_.pages; ++page)
+      frames.push_back(frame_of(page));
+    const bool loaded = store_.recover(memory, frames);
     // A medium that has lost everything: the pages begin anew.
     for (PageId page = 0; page < options_.pages; ++page) {
-      if (store_.slots().at(page).slot == blocks::page::kNoSlot)
+      if (!store_.payload(page))
         return install(memory);
     }
-    resident_.assign(options_.pages, false);
+    // A frame of cow-load needs no more than the lines that will change.
+    resident_.assign(options_.pages, loaded || technique_ == Technique::kCowLoad);
     for (PageId page = 0; page < options_.pages; ++page)
       versions_[page] = version_of(memory, page);
+    if (technique_ != Technique::kChecksum)
+      return;
+    // The failure may have torn a snapshot, too; it must be whole when its page is written again.
+    memory::Stream* stream = memory.attached();
+    memory.detach();
+    for (PageId page = 0; page < options_.pages; ++page)
+      store_.renew_snapshot(memory, page, frames[page]);
+    memory.attach(*stream);
   }
 
-  [[nodiscard]] std::uint64_t pmem_bytes() const override {
-    return (options_.pages + options_.writers * options_.spare_slots) * store_.slots().area().stride();
-  }
+  [[nodiscard]] std::uint64_t pmem_bytes() const override { return store_.pmem_bytes(); }
   [[nodiscard]] std::map<std::string, double> facts() const override {
     return {{"flushed", static_cast<double>(flushed_)}, {"pages", static_cast<double>(options_.pages)}};
   }
@@ -106,6 +127,8 @@ class Pages final : public Part {
 
  private:
   static constexpr std::size_t kPatterns = 61;
+  /// All that write pages: not the checksum alone, which is the last.
+  static constexpr std::size_t kTechniques = blocks::page::kTechniqueNames.size() - 1;
 
   [[nodiscard]] static StoreOptions options_of(workloads::Parameters& parameters, const PartContext& context) {
     StoreOptions options;
@@ -121,18 +144,15 @@ class Pages final : public Part {
     options.check();
     return options;
   }
-  [[nodiscard]] static Choice choice_of(workloads::Parameters& parameters) {
-    const std::string technique = parameters.choice("technique", {"cow", "microlog", "hybrid"});
-    return technique == "cow" ? Choice::kCow : technique == "microlog" ? Choice::kMicroLog : Choice::kByCost;
+
+  /// A clean page that lies in DRAM.
+  [[nodiscard]] Frame frame_of(PageId page) const {
+    return {.data = data_ + page * options_.page_bytes, .dirty = {}, .resident = all_};
   }
 
   /// Every page gets a slot of zeros, durably.
   void install(memory::SimMemory& memory) {
-    for (PageId page = 0; page < options_.pages; ++page) {
-      store_.slots().install(
-          memory, page, static_cast<blocks::page::SlotId>(page + page / per_worker_ * options_.spare_slots));
-    }
-    store_.slots().deal_free();
+    store_.install(memory);
     memory.sfence();
     versions_.assign(options_.pages, 0);
     resident_.assign(options_.pages, true);
@@ -146,14 +166,14 @@ class Pages final : public Part {
 
   void load(memory::SimMemory& memory, PageId page) {
     std::vector<std::byte> content(options_.page_bytes);
-    memory.read(store_.slots().area().payload(store_.slots().at(page).slot), content);
+    memory.read(*store_.payload(page), content);
     memory.write(data_ + page * options_.page_bytes, content);
     resident_[page] = true;
   }
 
   /// Of the durable copy: the highest of its lines, if each line is as that version has it.
   [[nodiscard]] std::uint64_t version_of(memory::SimMemory& memory, PageId page) const {
-    const Address payload = store_.slots().area().payload(store_.slots().at(page).slot);
+    const Address payload = *store_.payload(page);
     std::vector<std::uint64_t> lines(options_.lines());
     for (std::uint32_t line = 0; line < options_.lines(); ++line)
       memory.peek(payload + line * kLineBytes, std::as_writable_bytes(std::span(&lines[line], 1)));
@@ -171,7 +191,8 @@ class Pages final : public Part {
   StoreOptions options_;
   std::uint64_t per_worker_;
   std::uint32_t dirty_lines_;
-  PageStore store_;
+  Technique technique_;
+  TechniqueStore store_;
   Address data_ = 0;
   std::array<LineMask, kPatterns> patterns_{};
   LineMask all_;

@@ -3,21 +3,13 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <vector>
 
-#include "pmsim/blocks/page/checksum.hpp"
-#include "pmsim/blocks/page/cow_invalidate.hpp"
-#include "pmsim/blocks/page/hybrid.hpp"
+#include "pmsim/blocks/page/technique_store.hpp"
 #include "pmsim/core/random.hpp"
 
 namespace pmsim::blocks::page {
-
-enum class Technique : std::uint8_t { kCow, kCowLoad, kCowInvalidate, kMicroLog, kHybrid, kChecksum, kCrcOnly };
-
-/// The names of the techniques, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 7> kTechniqueNames{
-    "cow", "cow-load", "cow-invalidate", "microlog", "hybrid", "checksum", "crc32c"};
 
 struct DriverOptions {
   StoreOptions store;
@@ -48,7 +40,10 @@ class PageFlushDriver {
                             {.name = "DRAM pages", .alignment = 1 << 21});
     if (options.fill)
       fill(memory);
-    prepare(memory);
+    if (options.technique != Technique::kCrcOnly) {
+      store_.emplace(memory, store, options.technique, options.costs);
+      store_->install(memory);
+    }
     memory.sfence(memory::kNoSite);
     Random random(options.seed);
     for (LineMask& pattern : patterns_) {
@@ -74,10 +69,6 @@ class PageFlushDriver {
     if (store_) {
       state.micro_logged += store_->uses_micro_log(page, frame) ? 1 : 0;
       store_->flush(memory, writer, page, frame);
-    } else if (invalidate_) {
-      invalidate_->flush(memory, writer, page, frame);
-    } else if (checksum_) {
-      checksum_->flush(memory, page, frame);
     } else {
       std::uint32_t checksum = 0;
       for (std::uint32_t line = 0; line < options_.store.lines(); ++line) {
@@ -89,7 +80,7 @@ class PageFlushDriver {
     }
   }
 
-  [[nodiscard]] std::uint64_t pmem_bytes() const noexcept { return pmem_bytes_; }
+  [[nodiscard]] std::uint64_t pmem_bytes() const noexcept { return store_ ? store_->pmem_bytes() : 0; }
   /// Flushes of a writer that took the micro log.
   [[nodiscard]] std::uint64_t micro_logged(std::uint32_t writer) const { return writers_[writer].micro_logged; }
 
@@ -103,44 +94,6 @@ class PageFlushDriver {
     std::uint32_t checksum = 0;  ///< kept, so that no compiler drops the computation
   };
 
-  void prepare(M& memory) {
-    const StoreOptions& store = options_.store;
-    const std::uint64_t slots = store.pages + store.writers * store.spare_slots;
-    SlotArea area{.slots = slots, .page_bytes = store.page_bytes};
-    pmem_bytes_ = slots * area.stride();
-    const auto place = [&](PageId page) {  // each writer's pages, then its spare slots
-      return static_cast<SlotId>(page + page / per_writer_ * store.spare_slots);
-    };
-    switch (options_.technique) {
-      case Technique::kCow:
-      case Technique::kCowLoad:
-      case Technique::kMicroLog:
-      case Technique::kHybrid: {
-        const Choice choice = options_.technique == Technique::kMicroLog ? Choice::kMicroLog
-                              : options_.technique == Technique::kHybrid ? Choice::kByCost
-                                                                         : Choice::kCow;
-        store_.emplace(memory, store, choice, options_.costs);
-        for (PageId page = 0; page < store.pages; ++page)
-          store_->slots().install(memory, page, place(page));
-        store_->slots().deal_free();
-        break;
-      }
-      case Technique::kCowInvalidate:
-        invalidate_.emplace(SlotArea::allocate(memory, slots, store.page_bytes), store);
-        for (PageId page = 0; page < store.pages; ++page)
-          invalidate_->install(memory, page, place(page));
-        invalidate_->deal_free();
-        break;
-      case Technique::kChecksum:
-        checksum_.emplace(memory, store, 1);
-        pmem_bytes_ *= 2;  // the snapshots
-        break;
-      case Technique::kCrcOnly:
-        pmem_bytes_ = 0;
-        break;
-    }
-  }
-
   void fill(M& memory) {
     Line line;
     Random random(options_.seed);
@@ -153,10 +106,7 @@ class PageFlushDriver {
   DriverOptions options_;
   std::uint64_t per_writer_ = 0;
   Address data_ = 0;
-  std::uint64_t pmem_bytes_ = 0;
-  std::optional<PageStore> store_;
-  std::optional<CowInvalidate> invalidate_;
-  std::optional<ChecksumStore> checksum_;
+  std::optional<TechniqueStore> store_;  ///< none: only the checksum is computed
   std::array<LineMask, kPatterns> patterns_{};
   LineMask all_;
   std::vector<Writer> writers_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "pmsim/blocks/page/driver.hpp"
@@ -8,14 +9,20 @@
 
 namespace pmsim::workloads {
 
+/// One of the first `count` techniques.
+[[nodiscard]] inline blocks::page::Technique read_technique(
+    Parameters& parameters, std::size_t count = blocks::page::kTechniqueNames.size()) {
+  const auto& names = blocks::page::kTechniqueNames;
+  const std::string technique =
+      parameters.choice("technique", {names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count)});
+  return static_cast<blocks::page::Technique>(std::ranges::find(names, technique) - names.begin());
+}
+
 /// All but the seed, the costs by which "hybrid" chooses, and how the store is laid out and visited.
 [[nodiscard]] inline blocks::page::DriverOptions read_page_flush(Parameters& parameters) {
   using namespace blocks::page;
-  const std::string technique =
-      parameters.choice("technique", {kTechniqueNames.begin(), kTechniqueNames.end()});
   DriverOptions options;
-  options.technique =
-      static_cast<Technique>(std::ranges::find(kTechniqueNames, technique) - kTechniqueNames.begin());
+  options.technique = read_technique(parameters);
   options.store.page_bytes = static_cast<std::uint32_t>(parameters.number("page_size", 64, 65536));
   options.store.pages = static_cast<std::uint64_t>(parameters.number("pages", 1, std::int64_t{1} << 24));
   options.store.writers = read_threads(parameters);
