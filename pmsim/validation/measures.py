@@ -137,10 +137,12 @@ def points_of(series: Series) -> list[Point]:
 
 
 def curve(runs: Runs, series: Series) -> Curve:
-    """Give (x, y) of a series, in the order of its sweep."""
+    """Give (x, y) of a series, in the order of its sweep; a curve ends where the data do not fit the engine."""
+    points = [(x, Point(series.kind, platform, parameters)) for x, platform, parameters in series.points()]
     return [
-        (x, runs.value(Point(series.kind, platform, parameters), series.metric))
-        for x, platform, parameters in series.points()
+        (x, runs.value(point, series.metric))
+        for x, point in points
+        if series.metric == "fits" or runs.metrics(point).get("fits") != 0
     ]
 
 

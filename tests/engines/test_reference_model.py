@@ -1,5 +1,6 @@
 """Every storage engine against a plain dict, under operation sequences that Hypothesis invents and shrinks."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -208,3 +209,21 @@ def test_an_engine_refuses_data_that_do_not_fit() -> None:
     rows = [(key, bytes(600)) for key in range(100)]
     with pytest.raises(ConfigError, match="dram_bytes = 32768; raise it"):
         engine.load("rows", key_bytes=8, payload_bytes=600, rows=rows)
+
+
+def test_a_scan_loads_whole_rows_where_a_lookup_loads_what_it_reads() -> None:
+    engine = Engine("three-tier", options=tiny("three-tier"), persistence=True)
+    rows = [(key, bytes(600)) for key in range(40)]
+    table = engine.load("rows", key_bytes=8, payload_bytes=600, rows=rows)
+    engine.restart(crash=False)  # nothing is in DRAM
+
+    def lines_loaded_by(operation: Callable[[], object]) -> float:
+        before = engine.counters()["lines_loaded"]
+        engine.begin()
+        operation()
+        engine.commit()
+        return engine.counters()["lines_loaded"] - before
+
+    # Rows 0 to 2 are on one page: the row, then two whole rows more.
+    assert lines_loaded_by(lambda: engine.read(table, 0, 0, 8)) < 600 / 64
+    assert lines_loaded_by(lambda: engine.scan(table, 0, 3, 0, 8)) >= 2 * 600 / 64

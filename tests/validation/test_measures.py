@@ -111,6 +111,17 @@ def test_a_series_is_one_run_per_swept_value() -> None:
     assert curve(runs, SERIES) == [(1.0, 50.0), (2.0, 100.0)]
 
 
+def test_a_curve_ends_where_the_data_do_not_fit() -> None:
+    def small(points: Sequence[Point], _: Progress | None) -> list[dict[str, float] | str]:
+        fits = [int(point.parameters["threads"]) < 2 for point in points]
+        return [{"latency_ns": 5.0 if fit else math.nan, "fits": float(fit)} for fit in fits]
+
+    runs = Runs(small)
+    runs.compute(points_of(SERIES))
+    assert curve(runs, SERIES) == [(1.0, 5.0)]
+    assert curve(runs, SERIES.model_copy(update={"metric": "fits"})) == [(1.0, 1.0), (2.0, 0.0)]
+
+
 def test_equal_runs_are_made_once() -> None:
     made: list[Point] = []
 
