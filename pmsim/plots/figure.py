@@ -1,6 +1,7 @@
 """Drawing a layout with Plotly."""
 
 import math
+import textwrap
 from typing import Any
 
 import plotly.graph_objects as go
@@ -26,6 +27,7 @@ from pmsim.plots.style import (
 )
 
 _PANELS_PER_ROW = 2
+_TITLE_WIDTH = 44  # of an axis, in characters
 _PANEL_HEIGHT = 380
 _LEGEND_LINE = 14
 _LEGEND_GAP = 60
@@ -63,7 +65,7 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
             for panel in layout.panels
         ],
         vertical_spacing=0.16 / rows if rows > 1 else 0.0,
-        horizontal_spacing=0.08,
+        horizontal_spacing=0.08 if layout.share_y else 0.12,  # room for ticks of its own
     )
     shown: set[str] = set()
     for index, panel in enumerate(layout.panels):
@@ -191,9 +193,9 @@ def _label_axes(figure: go.Figure, layout: PlotLayout, y_title: str, rows: int, 
         )
     if layout.bars:
         figure.update_xaxes(type="category", showgrid=False)
+    y_title = "<br>".join(textwrap.wrap(y_title, _TITLE_WIDTH))
     for row in range(1, rows + 1):
-        for column in range(1, 2 if layout.share_y else columns + 1):
-            figure.update_yaxes(title_text=y_title, row=row, col=column)
+        figure.update_yaxes(title_text=y_title, row=row, col=1)
     x_title = parameter_title(layout.columns.x)
     if layout.log_x and not layout.bars:
         x_title = x_title.removesuffix(" [B]")  # the ticks have units

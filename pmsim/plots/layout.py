@@ -105,6 +105,9 @@ def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str) -> Co
         if column and column not in frame.columns:
             known = [str(name) for name in frame.columns]
             raise ConfigError(f"plot.{key}: unknown column '{column}'; {nearest(column, known)}")
+    if said := [column for column in (color, facet) if column]:
+        # What colours and panels say needs no dash of its own.
+        free = [axis for axis in free if axis not in frame or frame.groupby(said)[axis].nunique().max() > 1]
     return Columns(x, y, color, tuple(filter(None, (plot.line, *free))), facet)
 
 

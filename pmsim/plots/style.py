@@ -26,6 +26,8 @@ _PARAMETER_TITLES = {
     "memory": "memory",
     "mode": "mode",
     "platform": "platform",
+    "rate": "arrivals [1/s]",
+    "load_percent": "offered load [% of saturation]",
 }
 
 #: Shorter on an axis than the meaning of the metric; the definition stands in the documentation.
@@ -44,6 +46,13 @@ LAYOUT: dict[str, Any] = {
     "margin": {"l": 70, "r": 30, "t": 70, "b": 60},
 }
 AXIS: dict[str, Any] = {"showgrid": True, "gridcolor": "#E5E5E5", "ticks": "outside", "mirror": True}
+
+
+#: What a column's name says of its unit; the longer endings first.
+_UNITS = {
+    **{"_bytes_per_s": "B/s", "_per_s": "1/s", "_bytes": "B", "_gib": "GiB", "_hz": "Hz", "_percent": "%"},
+    **{"_ns": "ns", "_us": "us", "_ms": "ms"},
+}
 
 
 def color(index: int) -> str:
@@ -76,7 +85,7 @@ def parameter_title(column: str) -> str:
     if column.startswith("platform."):
         section, name = column.removeprefix("platform.").split(".", 1)
         return f"{_VALUE_NAMES.get(section, section)} {parameter_title(name)}"
-    for suffix, unit in (("_ns", "ns"), ("_bytes_per_s", "B/s"), ("_bytes", "B"), ("_hz", "Hz")):
+    for suffix, unit in _UNITS.items():
         if column.endswith(suffix):
             return f"{column.removesuffix(suffix).replace('_', ' ')} [{unit}]"
     return column.replace("_", " ")
@@ -99,13 +108,14 @@ def log_ticks(values: Sequence[float]) -> list[float]:
 
 def value_label(column: str, value: object) -> str:
     """Return how a legend or a panel names a value."""
-    name = parameter_title(column).split(" [")[0]
+    name, _, unit = parameter_title(column).rstrip("]").partition(" [")
     if isinstance(value, bool):
         return f"{name} {'on' if value else 'off'}"
     separator = ": " if column.startswith("groups.") else " "
     if isinstance(value, int | float):
         size = column.endswith("_size") or column in ("fence_every", "stride")
-        return f"{name}{separator}{_bytes(int(value)) if size else f'{value:g}'}"
+        shown = _bytes(int(value)) if size or unit == "B" else f"{value:g} {unit}".rstrip()
+        return f"{name}{separator}{shown}"
     text = _VALUE_NAMES.get(str(value), str(value))
     return f"{name}{separator}{text}" if column.startswith("groups.") else text
 
