@@ -23,7 +23,9 @@ class Oltp final : public Workload {
         session_(parameters, platform, seed) {
     warm_up_ = session_.warm_up(warmup_limit_);
     // Small ones need as many transactions as fill the shared cache; no benchmark needs more than this.
-    timed_warmup_ = std::clamp<std::int64_t>(operations_ / 10, 100, 50'000);
+    // Not longer than what is measured: a transaction may scan the whole table.
+    timed_warmup_ =
+        std::clamp<std::int64_t>(operations_ / 10, std::min<std::int64_t>(operations_, 100), 50'000);
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return session_.threads(); }
