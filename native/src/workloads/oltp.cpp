@@ -41,7 +41,7 @@ class Oltp final : public Workload {
     session_.memory().attach(stream, thread);
     // One thread cannot be overtaken: several transactions at once save a machine's trouble with batches.
     const std::int64_t end = threads() == 1 ? executed_ + kBatch : executed_ + 1;
-    while (executed_ < std::min(end, timed_warmup_ + operations_)) {
+    while (executed_ < std::min(end, timed_warmup_ + operations_) && stream.size() < kManyOps) {
       if (executed_ == timed_warmup_)
         begin_measurement();
       stream.push(memory::OpKind::kOperationBegin, 0, 0);
@@ -57,6 +57,7 @@ class Oltp final : public Workload {
 
  private:
   static constexpr std::int64_t kBatch = 8;
+  static constexpr std::size_t kManyOps = 1 << 16;  ///< of a stream: a scan of the whole table needs gigabytes
 
   void begin_measurement() {
     before_ = session_.engine().counters();
