@@ -25,7 +25,7 @@ ONLY_NIGHTLY = {"pages-three-tier", "pages-direct"}  # their mutants; 2 minutes 
 
 
 def states_of(name: str) -> int:
-    return max(STATES // 5, 1) if name in SLOW else STATES
+    return max(STATES // 10, 1) if name in SLOW else STATES
 
 
 @pytest.mark.parametrize("name", ENGINES)
