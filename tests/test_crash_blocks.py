@@ -30,11 +30,12 @@ def states_of(name: str) -> int:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_no_crash_breaks_the_promise_of_a_storage_engine(name: str) -> None:
-    check = check_block(name, states=max(STATES // 200, 1), mutate=False).check
+    result = check_block(name, states=max(STATES // 200, 1), mutate=False)
+    check = result.check
     assert check.violation is None, check.violation.counterexample
     assert check.states >= STATES // 200
     assert check.recovery_crashes > 0
-    assert check.distinct > check.states // 4
+    assert not result.never_reached
 
 
 @pytest.mark.parametrize("name", [name for name in blocks() if name not in ENGINES])
