@@ -62,7 +62,8 @@ class LogSubject final : public Subject {
     options_ = {.layout = layout,
                 .group_commit = 1 + static_cast<std::uint32_t>(random_.below(small ? 2 : 4)),
                 .fields = 3,
-                .key = random_.next()};
+                .key = random_.next(),
+                .reach = memory::kLineBytes};
     const std::size_t count = small ? 5 : 60;
     for (std::size_t i = 0; i < count; ++i)
       plan_.push_back(next_operation(small));
@@ -291,9 +292,11 @@ std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
 }
 
 /// The points that a layout executes: with a tail in DRAM, entries are streamed, not flushed.
-std::vector<SiteInfo> sites_of(std::span<const SiteInfo> own, Layout layout) {
+std::vector<SiteInfo> sites_of(std::span<const SiteInfo> own, Layout layout, bool tracks_reach) {
   using blocks::log::FileHeader;
   std::vector<SiteInfo> sites(FileHeader::kSites.begin(), FileHeader::kSites.end());
+  if (tracks_reach)
+    sites.insert(sites.end(), FileHeader::kReachSites.begin(), FileHeader::kReachSites.end());
   const std::array streamed{blocks::log::ClassicLog::kEntryFlush, blocks::log::ClassicLog::kFooterFlush,
                             blocks::log::HeaderLog::kEntryFlush,  blocks::log::HeaderLog::kSizeFlush,
                             blocks::log::RawlLog::kEntryFlush,    blocks::log::PopLog::kEntryFlush};
@@ -314,7 +317,7 @@ std::vector<SiteInfo> pmemlog_sites() {
 
 template <std::size_t kAlgorithm, Layout kLayout, typename Log>
 const SubjectKind* kind(std::string_view name, std::string_view title) {
-  static const std::vector<SiteInfo> sites = sites_of(Log::kSites, kLayout);
+  static const std::vector<SiteInfo> sites = sites_of(Log::kSites, kLayout, Log::kTracksReach);
   static const SubjectKind kind{name, title, sites, make<kAlgorithm, kLayout>};
   return &kind;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -25,7 +26,16 @@ namespace pmsim::blocks::log {
 /// - recover() finds exactly the entries that count, and clears away what a torn append has left in free space,
 ///   so that no later append can be completed by old words (each algorithm says what that takes).
 ///
-/// `Algorithm` supplies: kFormat, footprint(payload bytes), write_entry(), persist(),
+/// Where in free space recovery has to look. PopLog and RAWL rely on the state of every word of it, and reading
+/// all of it would make a restart take time in proportion to the log's size. Two durable words bound it.
+/// - `reach`: no group has ever been longer. What was not committed when the power failed lies between the
+///   durable end at that time and `reach` bytes further, and recovery finds its tail at that end or behind it:
+///   so torn words lie within `reach` of the tail. A longer group first raises it, durably (kTracksReach).
+/// - `clean`: the head up to which passed space has been cleared, durably, for its next use. A crash in
+///   truncate_to() leaves it behind the head, and what lies between them, one pass further, is not clear
+///   (PopLog).
+///
+/// `Algorithm` supplies: kFormat, kTracksReach, footprint(payload bytes), write_entry(), persist(),
 /// read_entry() (the end of a valid entry, or nothing), clear_free_space() and reuse().
 template <typename Algorithm>
 class LogBase {
@@ -35,7 +45,8 @@ class LogBase {
   [[nodiscard]] static Algorithm create(M& memory, const Place& place, const Options& options) {
     Algorithm log(place, options);
     log.head_ = log.tail_ = log.durable_ = log.space_.bytes();  // pass 1 begins
-    log.file_.create(memory, log.format(), options.key, log.head_);
+    log.reach_ = std::clamp<std::uint64_t>(round_up(options.reach, kLineBytes), kLineBytes, log.space_.bytes());
+    log.file_.create(memory, log.format(), options.key, log.head_, log.reach_);
     log.writer_.load_tail(memory, log.tail_);
     return log;
   }
@@ -52,6 +63,10 @@ class LogBase {
     log.head_ = log.file_.head(memory);
     if (log.head_ < log.space_.bytes())
       throw ConfigError("log: the file header is damaged: its head precedes the log");
+    log.reach_ = log.file_.reach(memory);
+    if (log.reach_ == 0 || log.reach_ > log.space_.bytes())
+      throw ConfigError("log: the file header is damaged: a group of " + std::to_string(log.reach_) +
+                        " bytes does not fit into the log");
     log.tail_ = log.durable_ = log.find_tail(memory);
     log.clear_free_space(memory);
     log.writer_.load_tail(memory, log.tail_);
@@ -63,6 +78,10 @@ class LogBase {
   Lsn append(M& memory, std::span<const std::byte> payload) {
     const std::uint64_t bytes = self().footprint(payload.size());
     check_room(payload.size(), bytes);
+    if constexpr (Algorithm::kTracksReach) {
+      if (tail_ + bytes - durable_ > reach_) [[unlikely]]
+        raise_reach(memory, tail_ + bytes - durable_);
+    }
     const Lsn lsn = tail_;
     self().write_entry(memory, lsn, payload);
     tail_ += bytes;
@@ -153,6 +172,17 @@ class LogBase {
     return at;
   }
 
+  /// Calls clear(begin, end) for each stretch of free space in which a crash may have left something; it
+  /// returns whether it wrote. Nothing is durable before the caller's fence.
+  template <typename Clear>
+  [[nodiscard]] bool clear_suspects(Lsn clean, Clear&& clear) const {
+    const Lsn limit = head_ + space_.bytes();
+    const Lsn torn = std::min(tail_ + reach_, limit);
+    const bool wrote = clear(tail_, torn);
+    const Lsn passed = std::max(torn, clean + space_.bytes());
+    return (passed < limit && clear(passed, limit)) || wrote;
+  }
+
   FileHeader file_;
   Options options_;
   Space space_;
@@ -160,6 +190,7 @@ class LogBase {
   Lsn head_ = 0;
   Lsn tail_ = 0;
   Lsn durable_ = 0;
+  std::uint64_t reach_ = 0;
   std::uint32_t pending_ = 0;
 
  private:
@@ -175,6 +206,13 @@ class LogBase {
     const std::uint64_t unit = writer_.buffered() ? kLineBytes : kWord;
     const Lsn end = round_down(head_, unit) + space_.bytes();
     return end > tail_ ? end - tail_ : 0;
+  }
+  template <Memory M>
+  void raise_reach(M& memory, std::uint64_t needed) {
+    while (reach_ < needed)
+      reach_ *= 2;
+    reach_ = std::min(reach_, space_.bytes());
+    file_.raise_reach(memory, reach_);
   }
   void check_room(std::uint64_t payload, std::uint64_t bytes) const {
     if (payload > EntryHeader::kMaxPayload)

@@ -23,6 +23,7 @@ namespace pmsim::blocks::log {
 class ClassicLog : public LogBase<ClassicLog> {
  public:
   static constexpr std::uint8_t kFormat = 1;
+  static constexpr bool kTracksReach = false;
   static constexpr Site kEntryFlush = 120, kEntryFence = 121, kFooterFlush = 122, kFooterFence = 123;
   static constexpr Site kClearFlush = 124, kClearFence = 125;
   static constexpr std::array<SiteInfo, 6> kSites{{

@@ -20,6 +20,7 @@ namespace pmsim::blocks::log {
 class HeaderLog : public LogBase<HeaderLog> {
  public:
   static constexpr std::uint8_t kFormat = 2;
+  static constexpr bool kTracksReach = false;
   static constexpr Site kEntryFlush = 140, kEntryFence = 141, kSizeFlush = 142, kSizeFence = 143;
   static constexpr std::array<SiteInfo, 4> kSites{{
       {kEntryFlush, "append: write header and payload back"},

@@ -27,10 +27,11 @@ namespace pmsim::blocks::log {
 /// durably, before it returns. A crash between the two leaves whole entries of the earlier generation in free
 /// space, right behind the tail if the log was full: the LSN tells them apart, which is why it is compared with
 /// the place. recover() zeroes them, and whatever a torn append has left behind the tail, before anything can
-/// be appended.
+/// be appended. It looks at no other free space (LogBase: `reach`, `clean`).
 class PopLog : public LogBase<PopLog> {
  public:
   static constexpr std::uint8_t kFormat = 4;
+  static constexpr bool kTracksReach = true;
   static constexpr Site kEntryFlush = 180, kEntryFence = 181, kZeroFence = 182;
   static constexpr Site kClearFlush = 183, kClearFence = 184;
   static constexpr std::array<SiteInfo, 5> kSites{{
@@ -103,11 +104,18 @@ class PopLog : public LogBase<PopLog> {
   /// All free space is zero afterwards. What is already zero is not written.
   template <Memory M>
   void clear_free_space(M& memory) const {
+    const Lsn clean = file_.clean(memory);
+    if (this->clear_suspects(clean, [&](Lsn begin, Lsn end) { return clear(memory, begin, end); }))
+      memory.sfence(kClearFence);
+    if (clean != head_)
+      file_.mark_clean(memory, head_);
+  }
+  template <Memory M>
+  [[nodiscard]] bool clear(M& memory, Lsn begin, Lsn end) const {
     bool wrote = false;
-    for (Lsn line = round_down(tail_, kLineBytes); line < head_ + space_.bytes(); line += kLineBytes) {
+    for (Lsn line = round_down(begin, kLineBytes); line < end; line += kLineBytes) {
       bool dirty = false;
-      for (Lsn at = std::max(line, tail_); at < std::min(line + kLineBytes, head_ + space_.bytes());
-           at += kWord) {
+      for (Lsn at = std::max(line, begin); at < std::min(line + kLineBytes, end); at += kWord) {
         if (space_.word(memory, at) != 0) {
           space_.put_word(memory, at, 0);
           dirty = true;
@@ -117,8 +125,7 @@ class PopLog : public LogBase<PopLog> {
         space_.flush(memory, line, kLineBytes, kClearFlush);
       wrote = wrote || dirty;
     }
-    if (wrote)
-      memory.sfence(kClearFence);
+    return wrote;
   }
 
   /// The head has passed [begin, end). Where it has reached the tail everything is free, so whole lines can be
@@ -136,6 +143,7 @@ class PopLog : public LogBase<PopLog> {
       at = next;
     }
     memory.sfence(kZeroFence);
+    file_.mark_clean(memory, end);
     if (end == tail_)
       writer_.load_tail(memory, end);
   }

@@ -23,6 +23,7 @@ namespace pmsim::blocks::log {
 class RawlLog : public LogBase<RawlLog> {
  public:
   static constexpr std::uint8_t kFormat = 3;
+  static constexpr bool kTracksReach = true;
   static constexpr Site kEntryFlush = 160, kEntryFence = 161;
   static constexpr Site kClearFlush = 162, kClearFence = 163;
   static constexpr std::array<SiteInfo, 4> kSites{{
@@ -142,11 +143,16 @@ class RawlLog : public LogBase<RawlLog> {
   /// No word of free space looks valid afterwards. What is as it should be is not written.
   template <Memory M>
   void clear_free_space(M& memory) const {
+    const auto turn = [&](Lsn begin, Lsn end) { return clear(memory, begin, end); };
+    if (this->clear_suspects(head_, turn))  // passed space is as it should be
+      memory.sfence(kClearFence);
+  }
+  template <Memory M>
+  [[nodiscard]] bool clear(M& memory, Lsn begin, Lsn end) const {
     bool wrote = false;
-    for (Lsn line = round_down(tail_, kLineBytes); line < head_ + space_.bytes(); line += kLineBytes) {
+    for (Lsn line = round_down(begin, kLineBytes); line < end; line += kLineBytes) {
       bool dirty = false;
-      for (Lsn at = std::max(line, tail_); at < std::min(line + kLineBytes, head_ + space_.bytes());
-           at += kWord) {
+      for (Lsn at = std::max(line, begin); at < std::min(line + kLineBytes, end); at += kWord) {
         if (valid(space_.word(memory, at), at)) {
           space_.put_word(memory, at, validity(at) ^ ~kData);
           dirty = true;
@@ -156,8 +162,7 @@ class RawlLog : public LogBase<RawlLog> {
         space_.flush(memory, line, kLineBytes, kClearFlush);
       wrote = wrote || dirty;
     }
-    if (wrote)
-      memory.sfence(kClearFence);
+    return wrote;
   }
 
   template <Memory M>

@@ -46,6 +46,9 @@ struct Options {
   std::uint32_t fields = 1;
   /// Classic: secret of the file, drawn at random when it is created; see ClassicLog.
   std::uint64_t key = 0x6a09e667f3bcc909ULL;
+  /// PopLog, RAWL: bytes behind the tail that recovery looks at, when the log is created. A larger group costs
+  /// one barrier more when it first comes, and doubles it.
+  std::uint64_t reach = std::uint64_t{64} << 10;
 };
 
 /// append() has no room for the entry. Nothing has been written; truncate() makes room.
