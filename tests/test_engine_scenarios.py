@@ -66,7 +66,7 @@ def test_tpcc_is_consistent_after_every_engine_has_moved_its_pages(engine: str) 
         given["dram_capacity"] = "4 GiB"
     if engine in ("nvm-direct", "basic-nvm-bm"):
         given["pmem_capacity"] = "4 GiB"
-    platform = {"base": "sep-e5-4620v2", "block_device": "hymem-ssd"}
+    platform = "sep-e5-4620v2"
     measured = pmsim.simulate_point("oltp", platform, given)
     assert measured["fits"] == 1
     if engine in ("basic-nvm-bm", "ssd-bm", "three-tier"):

@@ -119,3 +119,12 @@ def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], message: str) 
     with pytest.raises(ConfigError) as raised:
         measure(**given)
     assert message in str(raised.value)
+
+
+def test_a_cold_read_loads_the_lines_that_a_lookup_accesses() -> None:
+    # The header, the keys of the leaf (one line of 4-byte keys), and a field of 100 bytes, which lies in
+    # two or three lines, 2.56 on average.
+    given = {"engine": "three-tier", "workload": "ycsb-ro", "dram_capacity": "64 MiB", "pmem_capacity": "1 GiB"}
+    assert measure(**given)["lines_per_cold_read"] == pytest.approx(2 + 2.56, rel=0.03)
+    # Who works on PMem itself loads nothing.
+    assert math.isnan(measure(**given | {"engine": "nvm-direct"})["lines_per_cold_read"])

@@ -81,6 +81,7 @@ class Oltp(Kind[OltpParameters]):
         *LATENCY_METRICS,
         Metric("dram_hit_ratio", "", "part of the page fixes that found the page in DRAM"),
         *(Metric(name, "", f"{meaning} per transaction") for name, (_, meaning) in _PER_TRANSACTION.items()),
+        Metric("lines_per_cold_read", "", "cache lines that a point read loaded whose leaf was not in DRAM"),
         Metric("pmem_lines_read_per_tx", "", "cache lines read from PMem per transaction, log included"),
         Metric("pmem_lines_written_per_tx", "", "cache lines written to PMem per transaction, log included"),
         Metric("ssd_reads_per_tx", "", "read commands to the SSD per transaction"),
@@ -151,6 +152,7 @@ def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | fl
     facts, count, transactions = run.facts, run.counters, run.total.operations
     engine = {name: facts.get(f"engine.{name}", 0.0) for name, _ in _PER_TRANSACTION.values()}
     hits, misses = facts.get("engine.dram_hits", 0.0), facts.get("engine.dram_misses", 0.0)
+    cold = facts.get("engine.cold_reads", 0.0)
     without_buffer = 1.0 if parameters.engine == "main-memory" else 0.0
     low, high = confidence_interval(run.batch_ends_ps, transactions)
     metrics: dict[str, int | float] = {
@@ -159,6 +161,7 @@ def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | fl
         "transactions_per_s_high": high,
         "fits": 1,
         "dram_hit_ratio": hits / (hits + misses) if hits + misses else without_buffer,
+        "lines_per_cold_read": facts["engine.cold_read_lines"] / cold if cold else math.nan,
         "pmem_lines_read_per_tx": count["pmem_read_lines"] / transactions,
         "pmem_lines_written_per_tx": count["pmem_write_lines"] / transactions,
         "ssd_reads_per_tx": count["block_reads"] / transactions,

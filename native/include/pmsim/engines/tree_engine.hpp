@@ -18,6 +18,7 @@
 #include "pmsim/engines/btree/btree.hpp"
 #include "pmsim/engines/btree/bulk_loader.hpp"
 #include "pmsim/engines/btree/check.hpp"
+#include "pmsim/engines/buffer/counters.hpp"
 #include "pmsim/engines/cpu_work.hpp"
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/engines/page_store.hpp"
@@ -116,8 +117,21 @@ class TreeEngine final : public Engine<M> {
 
   bool read(M& memory, TableId table, std::uint64_t key, std::uint32_t offset,
             std::span<std::byte> into) override {
-    return with(memory, table, key, offset, into.size(),
-                [&](auto& tree, auto narrow) { return tree.lookup(memory, store_, narrow, offset, into); });
+    return with(memory, table, key, offset, into.size(), [&](auto& tree, auto narrow) {
+      if constexpr (!kCountsTransfers) {
+        return tree.lookup(memory, store_, narrow, offset, into);
+      } else {
+        const buffer::BufferCounters& now = store_.manager().counts();
+        const std::uint64_t misses = now.dram_misses;
+        const std::uint64_t lines = now.lines_loaded;
+        const bool found = tree.lookup(memory, store_, narrow, offset, into);
+        if (now.dram_misses == misses + 1) {
+          ++cold_reads_;
+          cold_read_lines_ += now.lines_loaded - lines;
+        }
+        return found;
+      }
+    });
   }
   bool update(M& memory, TableId table, std::uint64_t key, std::uint32_t offset,
               std::span<const std::byte> bytes) override {
@@ -162,6 +176,10 @@ class TreeEngine final : public Engine<M> {
   [[nodiscard]] std::map<std::string, double> counters() const override {
     std::map<std::string, double> all;
     store_.counters(all);
+    if constexpr (kCountsTransfers) {
+      all["cold_reads"] = static_cast<double>(cold_reads_);
+      all["cold_read_lines"] = static_cast<double>(cold_read_lines_);
+    }
     for (const Table& table : tables_) {
       const btree::TreeCounters& tree = table.narrow ? table.narrow->counters() : table.wide->counters();
       all["splits"] += static_cast<double>(tree.splits);
@@ -210,6 +228,8 @@ class TreeEngine final : public Engine<M> {
       return Store::kUndoesPhysically;
     return false;
   }();
+
+  static constexpr bool kCountsTransfers = requires(const Store& store) { store.manager().counts(); };
 
   [[nodiscard]] static std::uint32_t row_offset(std::uint32_t table) noexcept {
     return btree::kKeysOffset + table * static_cast<std::uint32_t>(sizeof(CatalogRow));
@@ -304,6 +324,10 @@ class TreeEngine final : public Engine<M> {
   RootRef catalog_{.id = kCatalog};
   std::vector<Table> tables_;
   bool in_transaction_ = false;
+  /// Point reads that missed one page, and the lines that they loaded: since such a page comes without any
+  /// line, these are the lines that a lookup accesses (section 3.1).
+  std::uint64_t cold_reads_ = 0;
+  std::uint64_t cold_read_lines_ = 0;
 };
 
 }  // namespace pmsim::engines
