@@ -161,7 +161,7 @@ def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | fl
         "transactions_per_s_high": high,
         "fits": 1,
         "dram_hit_ratio": hits / (hits + misses) if hits + misses else without_buffer,
-        "lines_per_cold_read": facts["engine.cold_read_lines"] / cold if cold else math.nan,
+        "lines_per_cold_read": facts["engine.cold_read_lines"] / cold if cold else 0.0,
         "pmem_lines_read_per_tx": count["pmem_read_lines"] / transactions,
         "pmem_lines_written_per_tx": count["pmem_write_lines"] / transactions,
         "ssd_reads_per_tx": count["block_reads"] / transactions,
