@@ -61,27 +61,44 @@ class Point:
     @cached_property
     def content(self) -> str:
         """SHA-256 over what is simulated: kind, native values of the machine, parameters; without the seed."""
-        text = json.dumps(
-            {
-                "kind": self.kind,
-                "platform": self.platform.native(),
-                "parameters": self.parameters.model_dump(mode="json"),
-            },
-            sort_keys=True,
-            separators=(",", ":"),
-        )
-        return hashlib.sha256(text.encode()).hexdigest()
+        return self._hash(self.platform.native())
+
+    @cached_property
+    def execution(self) -> str:
+        """SHA-256 over what decides on what is executed: the content, or that without the platform's times."""
+        if not find_kind(self.kind).executes_regardless_of_time(self.parameters):
+            return self.content
+        known = fields()
+        untimed = {
+            section: {
+                name: v for name, v in values.items() if known[section][name].quantity is not Quantity.TIME
+            }
+            for section, values in self.platform.native().items()
+        }
+        return self._hash(untimed)
 
     @cached_property
     def seed(self) -> int:
-        """Seed of this point, from the scenario's seed and the content: points do not share random numbers."""
-        digest = hashlib.sha256(f"{self.base_seed}:{self.content}".encode()).digest()
+        """Seed of this point, from the scenario's and the execution: executions do not share random numbers."""
+        digest = hashlib.sha256(f"{self.base_seed}:{self.execution}".encode()).digest()
         return int.from_bytes(digest[:8], "big") >> 1
 
     @property
     def configuration(self) -> str:
         """Hash that stands in the row: content and seed."""
         return hashlib.sha256(f"{self.content}:{self.seed}".encode()).hexdigest()
+
+    def _hash(self, machine: Mapping[str, Mapping[str, int]]) -> str:
+        text = json.dumps(
+            {
+                "kind": self.kind,
+                "platform": machine,
+                "parameters": self.parameters.model_dump(mode="json"),
+            },
+            sort_keys=True,
+            separators=(",", ":"),
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def describe(self) -> str:
         """Return what the sweep set, for messages."""

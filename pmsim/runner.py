@@ -53,9 +53,18 @@ def evaluate(point: Point) -> Metrics:
     return find_kind(point.kind).run(point.platform, point.parameters, point.seed)
 
 
-def evaluate_from(point: Point, state: Path) -> Metrics:
+def evaluate_lanes(points: Sequence[Point]) -> list[Metrics]:
+    """Simulate points of one execution, once, and time them side by side: each gets the result of `evaluate`."""
+    first = points[0]
+    if len(points) == 1:
+        return [evaluate(first)]
+    machines = [point.platform for point in points]
+    return find_kind(first.kind).run_lanes(machines, first.parameters, first.seed)
+
+
+def evaluate_from(point: Point, state: Path) -> list[Metrics]:
     """Simulate one point from the state that an interrupted run has left, if any, with the same result."""
-    return find_kind(point.kind).run_from(point.platform, point.parameters, point.seed, state)
+    return [find_kind(point.kind).run_from(point.platform, point.parameters, point.seed, state)]
 
 
 def run_points(
@@ -92,27 +101,28 @@ def run_points(
     jobs = usable_jobs(jobs)
     outcome = Outcome(metrics=[cache.load(point) if cache else None for point in points])
     open_points = [index for index, metrics in enumerate(outcome.metrics) if metrics is None]
+    passes = _passes(points, open_points)
     outcome.from_cache = finished = len(points) - len(open_points)
     if progress:
         progress(finished)
-    futures: dict[Future[Metrics], int] = {}
+    futures: dict[Future[list[Metrics]], list[int]] = {}
     try:
         with ExitStack() as stack:
-            workers = min(jobs, len(open_points))
+            workers = min(jobs, len(passes))
             if executor is None and workers > 1:
                 executor = stack.enter_context(LocalPool(workers))
             # The processes of a caller's executor may be on machines that do not see our files.
             states = cache if executor is None or isinstance(executor, LocalPool) else None
-            for future in _completed(executor or InlineExecutor(), points, open_points, futures, states):
-                index = futures.pop(future)
-                _collect(outcome, index, points[index], future, cache)
-                finished += 1
+            for future in _completed(executor or InlineExecutor(), points, passes, futures, states):
+                indices = futures.pop(future)
+                _collect(outcome, indices, points, future, cache)
+                finished += len(indices)
                 if progress:
                     progress(finished)
     except KeyboardInterrupt:
-        for future, index in futures.items():
+        for future, indices in futures.items():
             if future.done() and not future.cancelled() and future.exception() is None:
-                _collect(outcome, index, points[index], future, cache)
+                _collect(outcome, indices, points, future, cache)
             future.cancel()
         # Ctrl-C may have come while a point was stored or counted.
         finished = len(outcome.failures)
@@ -135,39 +145,55 @@ def usable_jobs(jobs: int | None) -> int:
     return jobs
 
 
+def _passes(points: Sequence[Point], indices: Sequence[int]) -> list[list[int]]:
+    """Return the points that are one execution together, the rest one by one."""
+    passes: dict[str, list[int]] = {}
+    for index in indices:
+        point = points[index]
+        shared = find_kind(point.kind).executes_regardless_of_time(point.parameters)
+        passes.setdefault(f"{point.execution}:{point.base_seed}" if shared else str(index), []).append(index)
+    return list(passes.values())
+
+
 def _completed(
     executor: Executor,
     points: Sequence[Point],
-    indices: Sequence[int],
-    futures: dict[Future[Metrics], int],
+    passes: Sequence[list[int]],
+    futures: dict[Future[list[Metrics]], list[int]],
     states: PointCache | None,
-) -> Iterator[Future[Metrics]]:
+) -> Iterator[Future[list[Metrics]]]:
     if isinstance(executor, InlineExecutor):
-        for index in indices:
-            future = _submit(executor, points[index], states)
-            futures[future] = index
+        for indices in passes:
+            future = _submit(executor, [points[index] for index in indices], states)
+            futures[future] = indices
             yield future
         return
-    futures.update((_submit(executor, points[index], states), index) for index in indices)
+    futures.update((_submit(executor, [points[i] for i in indices], states), indices) for indices in passes)
     yield from as_completed(list(futures))
 
 
-def _submit(executor: Executor, point: Point, states: PointCache | None) -> Future[Metrics]:
-    if states is not None and find_kind(point.kind).resumes(point.parameters):
-        return executor.submit(evaluate_from, point, states.state(point))
-    return executor.submit(evaluate, point)
+def _submit(executor: Executor, points: list[Point], states: PointCache | None) -> Future[list[Metrics]]:
+    first = points[0]
+    if states is not None and find_kind(first.kind).resumes(first.parameters):
+        return executor.submit(evaluate_from, first, states.state(first))
+    return executor.submit(evaluate_lanes, points)
 
 
 def _collect(
-    outcome: Outcome, index: int, point: Point, future: Future[Metrics], cache: PointCache | None
+    outcome: Outcome,
+    indices: Sequence[int],
+    points: Sequence[Point],
+    future: Future[list[Metrics]],
+    cache: PointCache | None,
 ) -> None:
     try:
-        metrics = future.result()
+        finished = future.result()
     except Exception as error:
         known = isinstance(error, PmsimError) and not isinstance(error, InternalError)
-        message = str(error) if known else f"{type(error).__name__}: {error}"
-        outcome.failures.append(Failure(index, point.describe(), " ".join(message.split())))
+        message = " ".join((str(error) if known else f"{type(error).__name__}: {error}").split())
+        outcome.failures.extend(Failure(index, points[index].describe(), message) for index in indices)
         return
-    outcome.metrics[index] = metrics
-    if cache:
-        cache.store(point, metrics)
+    for index, metrics in zip(indices, finished, strict=True):
+        outcome.metrics[index] = metrics
+        if cache:
+            cache.store(points[index], metrics)

@@ -4,12 +4,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import pmsim
 from pmsim.errors import ConfigError
+from pmsim.kinds import measurement
 from pmsim.kinds.engine_options import EngineParameters, scaled_machine
 from pmsim.kinds.oltp import confidence_interval
+from pmsim.points import points_of
 from pmsim.profiles import load_platform
 
 PLATFORM = "sep-e5-4620v2"
@@ -128,3 +131,57 @@ def test_a_cold_read_loads_the_lines_that_a_lookup_accesses() -> None:
     assert measure(**given)["lines_per_cold_read"] == pytest.approx(2 + 2.56, rel=0.03)
     # Who works on PMem itself loads nothing.
     assert measure(**given | {"engine": "nvm-direct"})["lines_per_cold_read"] == 0
+
+
+def test_a_sweep_of_latencies_is_one_execution_with_the_results_of_each_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executions: list[int] = []
+    simulate = measurement.simulator.get()
+
+    def counted(kind: str, lanes: Any, parameters: Any, seed: int) -> Any:
+        executions.append(len(lanes))
+        return simulate(kind, lanes, parameters, seed)
+
+    latencies = ["115 ns", "450 ns", "1750 ns"]
+    given = {
+        "workload": "ycsb-a",
+        "data_size": "512 MiB",
+        "dram_capacity": "256 MiB",
+        "operations": 500,
+        "warmup": 500,
+    }
+    scenario = pmsim.Scenario(
+        kind="oltp",
+        platform=PLATFORM,
+        parameters=given,
+        sweep={"engine": ["three-tier", "nvm-direct"], "platform.pmem.media_read_latency": latencies},
+    )
+    token = measurement.simulator.set(counted)
+    try:
+        together = pmsim.run(scenario, jobs=1, out=tmp_path).frame
+        assert executions == [3, 3]
+        # A point that is missing later on is run by itself.
+        victim = next((tmp_path / "points").glob("*.json"))
+        victim.unlink()
+        again = pmsim.run(scenario, jobs=1, out=tmp_path).frame
+    finally:
+        measurement.simulator.reset(token)
+    assert executions == [3, 3, 1]
+    pd.testing.assert_frame_equal(together, again)
+    assert together.groupby("engine")["seed"].nunique().eq(1).all()
+    for _, rows in together.groupby("engine"):
+        assert rows["transactions_per_s"].is_monotonic_decreasing
+        assert len(set(rows["page_fixes_per_tx"])) == 1
+
+
+def test_threads_take_turns_by_time_so_that_each_latency_is_an_execution() -> None:
+    scenario = pmsim.Scenario(
+        kind="oltp",
+        platform=PLATFORM,
+        parameters=SMALL | {"threads": 2},
+        sweep={"platform.pmem.media_read_latency": ["115 ns", "450 ns"]},
+    )
+    first, second = points_of(scenario)
+    assert first.execution != second.execution
+    assert first.seed != second.seed

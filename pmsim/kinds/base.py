@@ -1,7 +1,7 @@
 """What a kind of experiment is: its parameters, its metrics, how one point runs, what its figure shows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -96,6 +96,19 @@ class Kind(ABC, Generic[P]):
         -------
         dict : every metric of `metric_list`, and the counters as ``counter.NAME``.
         """
+
+    def executes_regardless_of_time(self, parameters: P) -> bool:
+        """Return whether nothing that a point executes depends on how long anything takes.
+
+        Points that differ only in times of the platform (latencies, intervals) are then one execution: they have
+        one seed, and a sweep executes them once and times them side by side (docs/model/lanes.md).
+        """
+        del parameters
+        return False
+
+    def run_lanes(self, machines: Sequence[Platform], parameters: P, seed: int) -> list[dict[str, int | float]]:
+        """Do what `run` does for each of several machines that differ in times only, with the same results."""
+        return [self.run(machine, parameters, seed) for machine in machines]
 
     def resumes(self, parameters: P) -> bool:
         """Return whether a point with these parameters keeps a state from which `run_from` goes on."""

@@ -1,6 +1,6 @@
 """One call of the native core, and the metrics that most kinds take from it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -122,10 +122,19 @@ class Measurement:
 
 def measure(workload: str, machine: Platform, parameters: Mapping[str, int | str], seed: int) -> Measurement:
     """Simulate a native workload on one machine."""
-    results = simulator.get()(workload, [machine.native()], dict(parameters), seed)
-    if len(results) != 1:
-        raise InternalError(f"pmsim bug: workload '{workload}' gave {len(results)} results for one platform")
-    return measurement_of(results[0], machine)
+    return measure_lanes(workload, [machine], parameters, seed)[0]
+
+
+def measure_lanes(
+    workload: str, machines: Sequence[Platform], parameters: Mapping[str, int | str], seed: int
+) -> list[Measurement]:
+    """Simulate a native workload once and time it on several machines that differ in times only."""
+    results = simulator.get()(workload, [machine.native() for machine in machines], dict(parameters), seed)
+    if len(results) != len(machines):
+        raise InternalError(
+            f"pmsim bug: workload '{workload}' gave {len(results)} results for {len(machines)} platforms"
+        )
+    return [measurement_of(result, machine) for result, machine in zip(results, machines, strict=True)]
 
 
 def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:

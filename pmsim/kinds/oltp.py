@@ -9,7 +9,7 @@ from pydantic import Field
 from pmsim.errors import CapacityError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.engine_options import EngineParameters, check_engine, engine_columns, scaled_machine
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure
+from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_lanes
 from pmsim.platforms import Platform
 
 #: Batches of the measured part, for the confidence interval.
@@ -117,6 +117,16 @@ class Oltp(Kind[OltpParameters]):
 
     def run(self, machine: Platform, parameters: OltpParameters, seed: int) -> dict[str, int | float]:
         """Load, warm up and measure."""
+        return self.run_lanes([machine], parameters, seed)[0]
+
+    def executes_regardless_of_time(self, parameters: OltpParameters) -> bool:
+        """One thread does the same whatever its accesses cost; several take turns by time."""
+        return parameters.threads == 1
+
+    def run_lanes(
+        self, machines: Sequence[Platform], parameters: OltpParameters, seed: int
+    ) -> list[dict[str, int | float]]:
+        """Load and warm up once, and measure each machine."""
         operations = parameters.simulated_operations
         given = parameters.native() | {
             "operations": operations,
@@ -126,10 +136,10 @@ class Oltp(Kind[OltpParameters]):
             "check": int(parameters.check),
         }
         try:
-            run = measure("oltp", machine, given, seed)
+            runs = measure_lanes("oltp", machines, given, seed)
         except CapacityError:
-            return self._does_not_fit(parameters)
-        return _metrics(run, parameters)
+            return [self._does_not_fit(parameters) for _ in machines]
+        return [_metrics(run, parameters) for run in runs]
 
     def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
         """Return one row, or one per rank."""
