@@ -54,7 +54,7 @@ def evaluate(point: Point) -> Metrics:
 
 
 def evaluate_lanes(points: Sequence[Point]) -> list[Metrics]:
-    """Simulate points of one execution, once, and time them side by side: each gets the result of `evaluate`."""
+    """Simulate points of one execution, once, timed side by side: each gets the result of `evaluate`."""
     first = points[0]
     if len(points) == 1:
         return [evaluate(first)]

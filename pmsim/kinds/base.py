@@ -100,8 +100,8 @@ class Kind(ABC, Generic[P]):
     def executes_regardless_of_time(self, parameters: P) -> bool:
         """Return whether nothing that a point executes depends on how long anything takes.
 
-        Points that differ only in times of the platform (latencies, intervals) are then one execution: they have
-        one seed, and a sweep executes them once and times them side by side (docs/model/lanes.md).
+        Points that differ only in times of the platform (latencies, intervals) are then one execution: they
+        have one seed, and a sweep executes them once and times them side by side (docs/model/lanes.md).
         """
         del parameters
         return False
