@@ -246,15 +246,20 @@ TEST_P(EngineWal, TruncationDropsWhatPrecedesAndKeepsTheRest) {
     one_transaction(std::string(3000, 'c'), 3);
     one_transaction(std::string(3000, 'd'), 4);
     wal_.truncate_to(memory_, keep);
-    SimMemory later = memory_.crash(memory_.durability().enumerate(1)->front());
-    auto recovered = after_crash(later);
-    const Replayed replayed = replay(*recovered, later);
-    ASSERT_EQ(replayed.redo.size(), 2U);
-    EXPECT_EQ(replayed.redo[0].substr(0, 8), "1 page 3");
-    EXPECT_EQ(replayed.redo[1].substr(0, 8), "1 page 4");
+    // All is durable, but for poplog's mark of how far its space is clean, which need not be.
+    const auto images = memory_.durability().enumerate(2);
+    ASSERT_TRUE(images.has_value());
+    for (const auto& image : *images) {
+      SimMemory later = memory_.crash(image);
+      auto recovered = after_crash(later);
+      const Replayed replayed = replay(*recovered, later);
+      ASSERT_EQ(replayed.redo.size(), 2U);
+      EXPECT_EQ(replayed.redo[0].substr(0, 8), "1 page 3");
+      EXPECT_EQ(replayed.redo[1].substr(0, 8), "1 page 4");
+    }
     wal_.truncate_to(memory_, wal_.batch_lsn());
     EXPECT_EQ(wal_.used(), 0U);
-    EXPECT_TRUE(wal_.has_room());
+    EXPECT_FALSE(wal_.is_at_reserve());
   }
 }
 

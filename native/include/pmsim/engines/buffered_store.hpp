@@ -11,6 +11,7 @@
 #include "pmsim/engines/buffer/buffer_manager.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/page_store.hpp"
+#include "pmsim/engines/wal/logged_store.hpp"
 #include "pmsim/engines/wal/wal.hpp"
 
 namespace pmsim::engines {
@@ -25,32 +26,35 @@ namespace pmsim::engines {
 ///    spitfire changes a page in place on PMem, the log is forced first. It does so for updates of rows alone:
 ///    they are one overwrite, so that the log never ends within an operation, whose redo would leave half of
 ///    it.
-///  - checkpoint(): every change, at its page's home or on PMem; then the log is empty. One is taken when a
-///    transaction begins and half of the log is in use: the other half is room for it and for its rollback.
+///  - checkpoint(): every change, at its page's home or on PMem; then the log is empty. Before a transaction
+///    begins the pages with the oldest changes are written back, so that a part of the log is always free:
+///    wal/logged_store.hpp.
 /// Restart: the buffer manager repairs torn pages and rebuilds its page table, the log repeats history (each
 /// record above its page's LSN), the tree takes back what a transaction without end did.
 template <memory::Memory M>
-class BufferedStore {
+class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
+  using Base = wal::LoggedStore<M, BufferedStore<M>>;
+  friend Base;
+  using Base::wal_;
   using Manager = buffer::BufferManager<M>;
 
  public:
   using Page = typename Manager::Page;
 
   BufferedStore(M& memory, const EngineOptions& options)
-      : manager_(memory, buffer::BufferConfig::from(options)), wal_(std::in_place, memory, options) {
+      : manager_(memory, buffer::BufferConfig::from(options)) {
     place_ = manager_.place();
-    place_.log = wal_->place().log;
-    place_.log_buffer = wal_->place().buffer;
+    this->open_log(memory, options, place_);
     hook();
   }
   BufferedStore(M& memory, const EngineOptions& options, const EnginePlace& place)
       : place_(place), manager_(memory, buffer::BufferConfig::from(options), place) {
     manager_.recover(memory);
-    wal_ = wal::Wal::recover(memory, options, {.log = place.log, .buffer = place.log_buffer});
-    if (!wal_)
-      throw ConfigError("engine " + options.engine + ": there is no log: its creation had not finished");
+    this->reopen_log(memory, options, place);
     hook();
-    wal_->replay(memory, [&](const wal::Record& record, wal::Lsn lsn, wal::Lsn) { redo(memory, record, lsn); });
+    wal_->replay(memory, [&](const wal::Record& record, wal::Lsn lsn, wal::Lsn batch) {
+      redo(memory, record, lsn, batch);
+    });
   }
   // The buffer manager's hook points here.
   BufferedStore(const BufferedStore&) = delete;
@@ -104,43 +108,15 @@ class BufferedStore {
   [[nodiscard]] PageId next_load() const noexcept { return manager_.next_load(); }
   void sync(M& memory) { manager_.sync(memory); }
 
-  void begin(M& memory) {
-    if (2 * wal_->used() > wal_->capacity())
-      checkpoint(memory);
-    wal_->begin();
-  }
   void note_undo(M& memory, const UndoRecord& record) {
     wal_->note_undo(memory, record);
     updating_ = record.kind == UndoRecord::Kind::kUpdate;
   }
-  void commit(M& memory) {
-    wal_->commit(memory);
-    end(memory);
-  }
-  template <typename Undo>
-  void abort(M& memory, Undo&& undo) {
-    wal_->abort(memory, [&](const UndoRecord& record) { take_back(record, undo); });
-    end(memory);
-  }
-  template <typename Undo>
-  void finish_restart(M& memory, Undo&& undo) {
-    wal_->finish(memory, [&](const UndoRecord& record) { take_back(record, undo); });
-    end(memory);
-  }
-
-  void checkpoint(M& memory) {
-    manager_.write_back_all(memory);
-    manager_.persist_allocation(memory);
-    wal_->truncate_to(memory, wal_->batch_lsn());
-    ++checkpoints_;
-  }
-  void shutdown(M& memory) { checkpoint(memory); }
 
   [[nodiscard]] const EnginePlace& place() const noexcept { return place_; }
   void counters(std::map<std::string, double>& into) const {
     manager_.counters(into);
-    wal_->counters(into);
-    into["checkpoints"] = static_cast<double>(checkpoints_);
+    Base::counters(into);
   }
   [[nodiscard]] std::string check(M& memory, std::span<const PageId> owned) {
     return manager_.check(memory, owned);
@@ -152,18 +128,18 @@ class BufferedStore {
     manager_.before_write_back([this](M& memory, std::uint64_t lsn) { wal_->force(memory, lsn); });
   }
 
-  void end(M& memory) {
-    manager_.unpin_all(memory);
+  // Of LoggedStore.
+  wal::Lsn write_back_before(M& memory, wal::Lsn lsn) { return manager_.write_back_before(memory, lsn); }
+  void write_back_all(M& memory) { manager_.write_back_all(memory); }
+  void persist_allocation(M& memory) { manager_.persist_allocation(memory); }
+  void taking_back(const UndoRecord& record) noexcept { updating_ = record.kind == UndoRecord::Kind::kUpdate; }
+  void end(M& memory, wal::Lsn redo_from) {
+    manager_.unpin_all(memory, redo_from);
     updating_ = false;
-  }
-  template <typename Undo>
-  void take_back(const UndoRecord& record, Undo& undo) {
-    updating_ = record.kind == UndoRecord::Kind::kUpdate;
-    undo(record);
   }
 
   /// Repeats history. What is redone is in the log already, so pages need not stay in DRAM.
-  void redo(M& memory, const wal::Record& record, wal::Lsn lsn) {
+  void redo(M& memory, const wal::Record& record, wal::Lsn lsn, wal::Lsn batch) {
     const wal::RecordHead& head = record.head;
     if (head.kind == wal::Kind::kRelease) {
       manager_.redo_release(memory, head.name);
@@ -182,14 +158,12 @@ class BufferedStore {
         manager_.overwrite(memory, page, head.a, record.data, lsn);
     }
     manager_.unfix(memory, page);
-    manager_.unpin_all(memory);
+    manager_.unpin_all(memory, batch);
   }
 
   EnginePlace place_;
   Manager manager_;
-  std::optional<wal::Wal> wal_;
   bool updating_ = false;  ///< the operation under way updates one row
-  std::uint64_t checkpoints_ = 0;
 };
 
 }  // namespace pmsim::engines

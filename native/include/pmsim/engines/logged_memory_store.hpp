@@ -16,6 +16,8 @@
 #include "pmsim/engines/buffer/write_back.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/page_store.hpp"
+#include "pmsim/engines/wal/dirty_queue.hpp"
+#include "pmsim/engines/wal/logged_store.hpp"
 #include "pmsim/engines/wal/wal.hpp"
 
 namespace pmsim::engines {
@@ -23,35 +25,37 @@ namespace pmsim::engines {
 /// Pages in DRAM, without indirection, under the same write-ahead log as all engines (van Renen et al. 2018,
 /// sections 2.3 and 5): the engine main-memory. Its data must fit into dram_bytes.
 ///
-/// A page's id is its place; a Page is its address. A change stores the record's LSN, and that the page differs
-/// from its image, in the page's first line. Below lies a checkpoint image: a place per page on the SSD where
-/// there is one (ssd_bytes), else on PMem. It is only ever read by a restart.
+/// A page's id is its place; a Page is its address. A change stores the record's LSN, and since when the page
+/// differs from its image, in the page's first line. Below lies a checkpoint image: a place per page on the SSD
+/// where there is one (ssd_bytes), else on PMem. It is only ever read by a restart.
 ///
 /// Checkpoint: pages that differ are written to the image (page_bytes and a journal slot each on the SSD; by
 /// the micro log on PMem, both failure-atomic: buffer/write_back.hpp), then the map of ids, then the log is
-/// truncated. One is taken before a transaction begins when half of the log is in use.
+/// truncated. They are incremental, as in wal/logged_store.hpp.
 ///
 /// What is durable when. commit(), abort(): the transaction, in the log, on return. checkpoint(), shutdown():
 /// the image, on return. sync(): the loaded pages, in the image. Restart: the image is read as a whole, then
 /// the log is redone onto it, each record above its page's LSN.
 template <memory::Memory M>
-class LoggedMemoryStore {
+class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
+  using Base = wal::LoggedStore<M, LoggedMemoryStore<M>>;
+  friend Base;
+  using Base::wal_;
+
  public:
   using Page = Address;
 
   LoggedMemoryStore(M& memory, const EngineOptions& options)
       : LoggedMemoryStore(memory, options, EnginePlace{}, true) {
-    wal_.emplace(memory, options);
-    place_.log = wal_->place().log;
-    place_.log_buffer = wal_->place().buffer;
+    this->open_log(memory, options, place_);
   }
   LoggedMemoryStore(M& memory, const EngineOptions& options, const EnginePlace& place)
       : LoggedMemoryStore(memory, options, place, false) {
-    wal_ = wal::Wal::recover(memory, options, {.log = place.log, .buffer = place.log_buffer});
-    if (!wal_)
-      throw ConfigError("engine " + options.engine + ": there is no log: its creation had not finished");
+    this->reopen_log(memory, options, place);
     read_image(memory);
-    wal_->replay(memory, [&](const wal::Record& record, wal::Lsn lsn, wal::Lsn) { redo(memory, record, lsn); });
+    wal_->replay(memory, [&](const wal::Record& record, wal::Lsn lsn, wal::Lsn batch) {
+      redo(memory, record, lsn, batch);
+    });
   }
 
   Page fix(M&, RootRef& root, Access) const noexcept { return address(root.id); }
@@ -67,7 +71,7 @@ class LoggedMemoryStore {
 
   Page allocate(M& memory) {
     const PageId id = take(memory, false);
-    format(memory, id, wal_->allocate(memory, id));
+    format(memory, id, wal_->allocate(memory, id), wal_->open_lsn());
     return address(id);
   }
   /// The id is free when the transaction has ended.
@@ -81,14 +85,14 @@ class LoggedMemoryStore {
       return;
     const wal::Lsn lsn = wal_->overwrite(memory, page_id(page), offset, bytes);
     memory.write(page + offset, bytes);
-    mark(memory, page, lsn);
+    mark(memory, page, lsn, wal_->open_lsn());
   }
   void move(M& memory, Page page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
     if (bytes == 0 || to == from)
       return;
     const wal::Lsn lsn = wal_->move(memory, page_id(page), to, from, bytes);
     move_bytes(memory, page, to, from, bytes);
-    mark(memory, page, lsn);
+    mark(memory, page, lsn, wal_->open_lsn());
   }
 
   PageId load(M& memory, std::span<const std::byte> image) {
@@ -115,54 +119,12 @@ class LoggedMemoryStore {
     allocator_.persist(memory);
   }
 
-  void begin(M& memory) {
-    if (2 * wal_->used() > wal_->capacity())
-      checkpoint(memory);
-    wal_->begin();
-  }
   void note_undo(M& memory, const UndoRecord& record) { wal_->note_undo(memory, record); }
-  void commit(M& memory) {
-    wal_->commit(memory);
-    end(memory);
-  }
-  template <typename Undo>
-  void abort(M& memory, Undo&& undo) {
-    wal_->abort(memory, undo);
-    end(memory);
-  }
-  template <typename Undo>
-  void finish_restart(M& memory, Undo&& undo) {
-    wal_->finish(memory, undo);
-    end(memory);
-  }
-
-  void checkpoint(M& memory) {
-    blocks::page::LineMask all;
-    all.set_first(page_bytes_ / memory::kLineBytes);
-    for (PageId id = 0; id < allocator_.next(); ++id) {
-      const Address page = address(id);
-      if (memory.template load<std::uint64_t>(page + offsetof(PageHeader, reserved)) != kChanged ||
-          !allocator_.taken(memory, id))
-        continue;
-      memory.template store<std::uint64_t>(page + offsetof(PageHeader, reserved), 0);
-      if (on_ssd_) {
-        ssd_.write(memory, id, page);
-      } else {
-        pmem_.replace(memory, home(id), all, buffer::kPageMark,
-                      [&](std::uint32_t line) { return page + line * memory::kLineBytes; });
-      }
-      ++written_;
-    }
-    allocator_.persist(memory);
-    wal_->truncate_to(memory, wal_->batch_lsn());
-    ++checkpoints_;
-  }
-  void shutdown(M& memory) { checkpoint(memory); }
   [[nodiscard]] const EnginePlace& place() const noexcept { return place_; }
   void counters(std::map<std::string, double>& into) const {
-    wal_->counters(into);
+    Base::counters(into);
     into["pages"] = static_cast<double>(allocator_.used());
-    into["checkpoints"] = static_cast<double>(checkpoints_);
+    into["pages_cleaned"] = static_cast<double>(cleaned_);
     into[on_ssd_ ? "pages_written_ssd" : "pages_written_pmem"] = static_cast<double>(written_);
   }
   [[nodiscard]] std::string check(M& memory, std::span<const PageId> owned) {
@@ -180,8 +142,8 @@ class LoggedMemoryStore {
   }
 
  private:
-  /// PageHeader::reserved of a page in DRAM: it differs from its image.
-  static constexpr std::uint64_t kChanged = 1;
+  /// PageHeader::reserved of a page in DRAM: from where the log must be redone for it; 0: it is as its image.
+  static constexpr Address kFirstChange = offsetof(PageHeader, reserved);
   static constexpr std::uint32_t kJournalSlots = 8;  ///< on the SSD; flushed once per round
 
   LoggedMemoryStore(M& memory, const EngineOptions& options, const EnginePlace& place, bool fresh)
@@ -205,8 +167,10 @@ class LoggedMemoryStore {
                               memory::kSectorBytes);
     const std::uint64_t pages_end = pages_ * page_bytes_;
     const std::uint64_t map = buffer::PageAllocator::map_bytes(pages_);
+    const std::uint64_t scratch = pages_end + map;
+    const std::uint64_t dirty = scratch + memory::kSectorBytes + page_bytes_;
     if (fresh) {
-      place_.dram = memory.allocate(Medium::kDram, pages_end + map + memory::kSectorBytes + page_bytes_,
+      place_.dram = memory.allocate(Medium::kDram, dirty + wal::DirtyQueue::bytes_for(pages_),
                                     {.name = "pages", .alignment = std::uint64_t{1} << 21});
       (on_ssd_ ? place_.ssd : place_.pmem) =
           memory.allocate(on_ssd_ ? Medium::kBlock : Medium::kPmem, pages_end,
@@ -215,7 +179,8 @@ class LoggedMemoryStore {
           memory.allocate(meta_on_ssd ? Medium::kBlock : Medium::kPmem,
                           journal + buffer::PageAllocator::copies_bytes(pages_), {.name = "page journal"});
     }
-    const Address sector = place_.dram + pages_end + map;
+    dirty_ = wal::DirtyQueue(place_.dram + dirty, pages_);
+    const Address sector = place_.dram + scratch;
     allocator_ = buffer::PageAllocator(place_.dram + pages_end, place_.meta + journal, pages_, sector);
     if (on_ssd_)
       ssd_ = buffer::SsdWriter(place_.meta, kJournalSlots, place_.ssd, page_bytes_, sector,
@@ -234,22 +199,71 @@ class LoggedMemoryStore {
                           "; raise it");
     return consecutive ? allocator_.take_next(memory) : allocator_.take(memory);
   }
-  void mark(M& memory, Page page, wal::Lsn lsn) const {
-    memory.template store<std::uint64_t>(page + offsetof(PageHeader, lsn), lsn);
-    memory.template store<std::uint64_t>(page + offsetof(PageHeader, reserved), kChanged);
+  [[nodiscard]] bool is_dirty(M& memory, const wal::DirtyQueue::Entry& entry) const {
+    return memory.template load<std::uint64_t>(address(entry.id) + kFirstChange) == entry.first &&
+           allocator_.taken(memory, entry.id);
   }
-  void format(M& memory, PageId id, wal::Lsn lsn) {
+  void note_first_change(M& memory, PageId id, wal::Lsn first) {
+    dirty_.push(memory, {id, first},
+                [&](const wal::DirtyQueue::Entry& entry) { return is_dirty(memory, entry); });
+  }
+  /// `first`: where the transaction begins in the log.
+  void mark(M& memory, Page page, wal::Lsn lsn, wal::Lsn first) {
+    memory.template store<std::uint64_t>(page + offsetof(PageHeader, lsn), lsn);
+    if (memory.template load<std::uint64_t>(page + kFirstChange) != 0)
+      return;
+    memory.template store<std::uint64_t>(page + kFirstChange, first);
+    note_first_change(memory, page_id(page), first);
+  }
+  void format(M& memory, PageId id, wal::Lsn lsn, wal::Lsn first) {
     static constexpr std::array<std::byte, memory::kLineBytes> kZeros{};
     for (std::uint32_t byte = 0; byte < page_bytes_; byte += memory::kLineBytes)
       memory.write(address(id) + byte, kZeros);
-    memory.template store<PageHeader>(address(id), {.lsn = lsn, .page_id = id, .reserved = kChanged});
+    memory.template store<PageHeader>(address(id), {.lsn = lsn, .page_id = id, .reserved = first});
+    note_first_change(memory, id, first);
   }
   void move_bytes(M& memory, Page page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
     const auto moved = std::span(moved_).first(bytes);  // stands for registers
     memory.read(page + from, moved);
     memory.write(page + to, moved);
   }
-  void end(M& memory) {
+
+  // Of LoggedStore.
+  wal::Lsn write_back_before(M& memory, wal::Lsn lsn) {
+    for (; !dirty_.empty(); dirty_.pop()) {
+      const wal::DirtyQueue::Entry oldest = dirty_.front(memory);
+      if (oldest.first >= lsn)
+        return oldest.first;
+      if (!is_dirty(memory, oldest))
+        continue;
+      write_back(memory, oldest.id);
+      ++cleaned_;
+    }
+    return ~wal::Lsn{0};
+  }
+  void write_back_all(M& memory) {
+    for (PageId id = 0; id < allocator_.next(); ++id) {
+      if (memory.template load<std::uint64_t>(address(id) + kFirstChange) != 0 && allocator_.taken(memory, id))
+        write_back(memory, id);
+    }
+    dirty_.clear();
+  }
+  void write_back(M& memory, PageId id) {
+    const Address page = address(id);
+    memory.template store<std::uint64_t>(page + kFirstChange, 0);
+    if (on_ssd_) {
+      ssd_.write(memory, id, page);
+    } else {
+      blocks::page::LineMask all;
+      all.set_first(page_bytes_ / memory::kLineBytes);
+      pmem_.replace(memory, home(id), all, buffer::kPageMark,
+                    [&](std::uint32_t line) { return page + line * memory::kLineBytes; });
+    }
+    ++written_;
+  }
+  void persist_allocation(M& memory) { allocator_.persist(memory); }
+  void taking_back(const UndoRecord&) const noexcept {}
+  void end(M& memory, wal::Lsn) {
     for (const PageId id : released_)
       allocator_.set(memory, id, false);
     released_.clear();
@@ -277,7 +291,7 @@ class LoggedMemoryStore {
       memory.template store<std::uint64_t>(page + offsetof(PageHeader, reserved), 0);
     }
   }
-  void redo(M& memory, const wal::Record& record, wal::Lsn lsn) {
+  void redo(M& memory, const wal::Record& record, wal::Lsn lsn, wal::Lsn batch) {
     const wal::RecordHead& head = record.head;
     if (head.kind == wal::Kind::kRelease || head.kind == wal::Kind::kAllocate)
       allocator_.set(memory, head.name, head.kind == wal::Kind::kAllocate);
@@ -285,12 +299,12 @@ class LoggedMemoryStore {
     if (head.kind == wal::Kind::kRelease || memory.template load<std::uint64_t>(page) >= lsn)
       return;
     if (head.kind == wal::Kind::kAllocate)
-      return format(memory, head.name, lsn);
+      return format(memory, head.name, lsn, batch);
     if (head.kind == wal::Kind::kOverwrite)
       memory.write(page + head.a, record.data);
     else
       move_bytes(memory, page, head.a, head.b, head.bytes);
-    mark(memory, page, lsn);
+    mark(memory, page, lsn, batch);
   }
 
   std::uint32_t page_bytes_;
@@ -300,11 +314,11 @@ class LoggedMemoryStore {
   buffer::PageAllocator allocator_;
   buffer::PmemWriter pmem_;
   buffer::SsdWriter ssd_;
-  std::optional<wal::Wal> wal_;
+  wal::DirtyQueue dirty_;
   std::vector<PageId> released_;  ///< by the open transaction
   std::vector<std::byte> moved_;
-  std::uint64_t checkpoints_ = 0;
   std::uint64_t written_ = 0;
+  std::uint64_t cleaned_ = 0;
 };
 
 }  // namespace pmsim::engines

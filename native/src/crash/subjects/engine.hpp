@@ -24,6 +24,7 @@ struct FoundRows final : Recovered {
   bool created = false;
   std::map<std::uint64_t, std::vector<std::byte>> rows;
   std::string problem;
+  std::unique_ptr<engines::Engine<memory::SimMemory>> engine;
 };
 
 /// Transactions, checkpoints and clean restarts of a storage engine with tiny capacities.
@@ -42,6 +43,8 @@ class EngineSubject final : public Subject {
     std::uint32_t rows = 2;             ///< loaded
     std::uint32_t keys = 12;            ///< many hits, and three leaves and a root when all are there
     bool checkpoints = true;
+    /// Programs with odd seeds begin when the log has so many bytes: near where it has to be truncated.
+    double logged_before = 0;
   };
 
   EngineSubject(const engines::EngineOptions& options, const Size& size, std::uint64_t seed, Scale scale)
@@ -51,6 +54,8 @@ class EngineSubject final : public Subject {
     for (std::uint64_t key = 1; key <= size.rows; ++key)
       rows[key * size.keys / (size.rows + 1)] = payload(key);
     committed_ = rows;
+    if (seed % 2 == 0)
+      size_.logged_before = 0;
     for (std::uint32_t index = 0; index < count; ++index) {
       plan_.push_back(transaction(rows, size.most_operations, size.rows < 4 && index < 2));
       const std::uint64_t dice = random_.below(8);
@@ -66,6 +71,12 @@ class EngineSubject final : public Subject {
     Source source(committed_);
     table_ = engine_->load(memory, {"t", 8, size_.payload_bytes}, source, 1.0);
     place_ = engine_->place();
+    for (std::uint8_t value = 1; size_.logged_before > engine_->counters()["log_bytes"]; ++value) {
+      const std::vector<std::byte> bytes(size_.payload_bytes - 200, std::byte{value});
+      engine_->begin(memory);
+      ensure(engine_->update(memory, table_, kProbe, 150, bytes), "a row that was loaded is not there");
+      engine_->commit(memory);
+    }
   }
 
   [[nodiscard]] std::uint32_t operations() const override { return static_cast<std::uint32_t>(plan_.size()); }
@@ -97,7 +108,8 @@ class EngineSubject final : public Subject {
     auto found = std::make_unique<FoundRows>();
     if (!place_)
       return found;
-    const auto engine = kind().restart(memory, options_, *place_);
+    found->engine = kind().restart(memory, options_, *place_);
+    const auto& engine = found->engine;
     found->created = true;
     engine->begin(memory);
     engine->scan(memory, table_, 0, ~std::uint64_t{0}, 0, size_.payload_bytes, engines::ScanMode::kFullPages,
@@ -129,6 +141,14 @@ class EngineSubject final : public Subject {
     const std::string wrong = difference(found.rows, committed_);
     return wrong.empty() ? ""
                          : wrong + (committing_ ? " (and it is not the committing transaction's either)" : "");
+  }
+
+  /// Goes on with the engine that has restarted: a transaction, a checkpoint, a transaction.
+  [[nodiscard]] std::unique_ptr<Subject> resume(Recovered& recovered) const override {
+    auto& found = static_cast<FoundRows&>(recovered);
+    if (!found.created)
+      return nullptr;
+    return std::unique_ptr<Subject>(new EngineSubject(*this, std::move(found.engine), found.rows));
   }
 
   [[nodiscard]] std::string describe(std::uint32_t index) const override {
@@ -175,6 +195,23 @@ class EngineSubject final : public Subject {
     Rows::const_iterator next_;
     std::uint64_t rows_;
   };
+
+  EngineSubject(const EngineSubject& before, std::unique_ptr<engines::Engine<memory::SimMemory>> engine,
+                const Rows& found)
+      : Subject(before),
+        options_(before.options_),
+        size_(before.size_),
+        random_(before.random_),
+        engine_(std::move(engine)),
+        table_(before.table_),
+        place_(before.place_),
+        committed_(found) {
+    Rows rows = found;
+    plan_.push_back(transaction(rows, size_.most_operations, false));
+    if (size_.checkpoints)
+      plan_.push_back({Kind::kCheckpoint, {}});
+    plan_.push_back(transaction(rows, size_.most_operations, false));
+  }
 
   [[nodiscard]] const engines::EngineKind<memory::SimMemory>& kind() const {
     return engines::engine_named<memory::SimMemory>(options_.engine);

@@ -26,8 +26,12 @@ engines::EngineOptions tiny(const char* engine) {
 }
 
 /// Two rows per page, ten pages and more.
-constexpr EngineSubject::Size kSize{
-    .transactions = 6, .most_operations = 3, .payload_bytes = 1900, .rows = 14, .keys = 22};
+constexpr EngineSubject::Size kSize{.transactions = 6,
+                                    .most_operations = 3,
+                                    .payload_bytes = 1900,
+                                    .rows = 14,
+                                    .keys = 22,
+                                    .logged_before = 51e3};
 
 std::unique_ptr<Subject> basic_nvm_bm(std::uint64_t seed, Scale scale) {
   engines::EngineOptions options = tiny("basic-nvm-bm");

@@ -33,7 +33,15 @@ using page::Bytes;
 constexpr std::uint32_t kPage = 4096;
 
 struct Record {
-  enum class Kind : std::uint8_t { kOverwrite, kMove, kAllocate, kRelease, kTouch, kCheckpoint } kind;
+  enum class Kind : std::uint8_t {
+    kOverwrite,
+    kMove,
+    kAllocate,
+    kRelease,
+    kTouch,
+    kCheckpoint,  ///< all dirty pages
+    kTruncation,  ///< those with the oldest changes
+  } kind;
   PageId id = 0;
   std::uint32_t to = 0;
   std::uint32_t from = 0;  ///< kMove
@@ -43,6 +51,7 @@ struct Record {
 
 class FoundPages final : public Recovered {
  public:
+  std::unique_ptr<BufferManager<SimMemory>> manager;
   std::vector<Bytes> pages;
   std::string problem;
 };
@@ -128,7 +137,12 @@ class PagesSubject final : public Subject {
       } else if (dice < (scale == Scale::kSmall ? 70 : 88)) {
         step = {.kind = Record::Kind::kTouch, .id = any(), .to = 0, .from = 0, .bytes = {}, .lsn = 0};
       } else {
-        step = {.kind = Record::Kind::kCheckpoint, .id = 0, .to = 0, .from = 0, .bytes = {}, .lsn = 0};
+        step = {.kind = random.below(2) == 0 ? Record::Kind::kCheckpoint : Record::Kind::kTruncation,
+                .id = 0,
+                .to = 0,
+                .from = 0,
+                .bytes = {},
+                .lsn = 0};
       }
       step.lsn = program_.size() + 1;
       program_.push_back(std::move(step));
@@ -136,7 +150,7 @@ class PagesSubject final : public Subject {
   }
 
   void create(SimMemory& memory) override {
-    manager_.emplace(memory, config_);
+    manager_ = std::make_unique<BufferManager<SimMemory>>(memory, config_);
     place_ = manager_->place();
     manager_->before_write_back([](SimMemory&, std::uint64_t) {});
     for (PageId id = 0; id < loaded_; ++id) {
@@ -163,9 +177,17 @@ class PagesSubject final : public Subject {
       log_.clear();
       return;
     }
+    if (step.kind == Record::Kind::kTruncation) {
+      const std::uint64_t middle = log_.empty() ? step.lsn : log_[log_.size() / 2].lsn;
+      const std::uint64_t needed = manager_->write_back_before(memory, middle);
+      manager_->persist_allocation(memory);
+      std::erase_if(log_, [&](const Record& record) { return record.lsn < needed; });
+      return;
+    }
     if (step.kind == Record::Kind::kAllocate) {
       // As an engine does it: allocated in DRAM, then logged. Pinned until it is.
       FixedPage page = manager_->allocate(memory);
+      manager_->pin(memory, page);
       manager_->set_lsn(memory, page, step.lsn);
       id_of_.resize(std::max<std::size_t>(id_of_.size(), step.id + 1));
       id_of_[step.id] = page.id;
@@ -175,6 +197,7 @@ class PagesSubject final : public Subject {
       step.id = page.id;
       log_.push_back(step);
       manager_->unfix(memory, page);
+      manager_->unpin_all(memory, step.lsn);
       return;
     }
     step.id = id_of_[step.id];
@@ -196,14 +219,15 @@ class PagesSubject final : public Subject {
       apply(memory, *manager_, page, step);
       manager_->unfix(memory, page);
     }
-    manager_->unpin_all(memory);
+    manager_->unpin_all(memory, step.lsn);
   }
 
   [[nodiscard]] std::unique_ptr<Recovered> recover(SimMemory& memory) const override {
     auto found = std::make_unique<FoundPages>();
     if (!created_)
       return found;
-    BufferManager<SimMemory> manager(memory, config_, place_);
+    found->manager = std::make_unique<BufferManager<SimMemory>>(memory, config_, place_);
+    BufferManager<SimMemory>& manager = *found->manager;
     manager.before_write_back([](SimMemory&, std::uint64_t) {});
     manager.recover(memory);
     for (const Record& record : log_) {
@@ -221,7 +245,7 @@ class PagesSubject final : public Subject {
           apply(memory, manager, page, record);
       }
       manager.unfix(memory, page);
-      manager.unpin_all(memory);
+      manager.unpin_all(memory, record.lsn);
     }
     std::vector<PageId> owned;
     found->pages.resize(pages_.size());
@@ -253,6 +277,36 @@ class PagesSubject final : public Subject {
     return found.problem;
   }
 
+  /// Goes on with the manager that recovery has made, and with the log as it was.
+  [[nodiscard]] std::unique_ptr<Subject> resume(Recovered& recovered) const override {
+    auto& found = static_cast<FoundPages&>(recovered);
+    std::vector<PageId> live;
+    for (PageId id = 0; id < pages_.size(); ++id) {
+      if (!pages_[id].empty())
+        live.push_back(id);
+    }
+    if (found.manager == nullptr || live.empty())
+      return nullptr;
+    auto next = std::make_unique<PagesSubject>(*this);
+    next->manager_ = std::move(found.manager);
+    next->id_of_.resize(pages_.size());
+    for (PageId id = 0; id < pages_.size(); ++id)
+      next->id_of_[id] = id;
+    Random random(program_.size() + log_.size());
+    next->program_.clear();
+    for (const auto kind : {Record::Kind::kOverwrite, Record::Kind::kMove, Record::Kind::kTruncation,
+                            Record::Kind::kOverwrite, Record::Kind::kCheckpoint}) {
+      Record step{
+          .kind = kind, .id = live[random.below(live.size())], .to = 0, .from = 0, .bytes = {}, .lsn = 0};
+      step.to = static_cast<std::uint32_t>(kPageHeaderBytes + random.below(200));
+      step.from = step.to + 40;
+      step.bytes = Bytes(60, static_cast<std::byte>(0x70 + next->program_.size()));
+      step.lsn = program_.size() + next->program_.size() + 1;
+      next->program_.push_back(std::move(step));
+    }
+    return next;
+  }
+
   [[nodiscard]] std::string describe(std::uint32_t index) const override {
     const Record& step = program_[index];
     const std::string name = " page " + std::to_string(step.id);
@@ -269,10 +323,21 @@ class PagesSubject final : public Subject {
         return "release" + name;
       case Record::Kind::kTouch:
         return "read" + name;
+      case Record::Kind::kTruncation:
+        return "checkpoint of the oldest changes";
       default:
         return "checkpoint";
     }
   }
+  PagesSubject(const PagesSubject& other)
+      : Subject(other),
+        config_(other.config_),
+        loaded_(other.loaded_),
+        program_(other.program_),
+        place_(other.place_),
+        created_(other.created_),
+        pages_(other.pages_),
+        log_(other.log_) {}
 
  private:
   static void apply(Bytes& content, const Record& step) {
@@ -291,12 +356,12 @@ class PagesSubject final : public Subject {
   BufferConfig config_;
   PageId loaded_;
   std::vector<Record> program_;
-  std::optional<BufferManager<SimMemory>> manager_;
+  std::unique_ptr<BufferManager<SimMemory>> manager_;
   EnginePlace place_;
   bool created_ = false;
   std::vector<PageId> id_of_;  ///< program's page -> the manager's
   std::vector<Bytes> pages_;   ///< what each page must contain; empty: not allocated
-  std::vector<Record> log_;    ///< since the last checkpoint
+  std::vector<Record> log_;    ///< what checkpoints have left of it
 };
 
 template <Home kHome, bool kCache, bool kMetaOnSsd, bool kDirect>

@@ -19,6 +19,7 @@
 #include "pmsim/engines/buffer/pmem_pool.hpp"
 #include "pmsim/engines/buffer/write_back.hpp"
 #include "pmsim/engines/page_store.hpp"
+#include "pmsim/engines/wal/dirty_queue.hpp"
 #include "pmsim/memory/memory.hpp"
 
 namespace pmsim::engines::buffer {
@@ -87,17 +88,23 @@ class BufferManager {
   /// memmove inside the page. A page used on PMem migrates to DRAM.
   void move(M& memory, Page& page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes,
             std::uint64_t lsn);
-  /// The page is zero but for its header: redo of an allocation. Counts as Change::kMove.
+  /// The page is zero but for its header: redo of an allocation. Counts as Change::kMove. Pinned.
   void format(M& memory, Page& page, std::uint64_t lsn);
 
   // Transactions.
   void pin(M& memory, Page& page);
   /// The transaction has ended and its log is durable: its pages may be written back, its releases take place.
-  void unpin_all(M& memory);
+  /// `redo_from`: where in the log it begins; LSNs of transactions ascend. 0: nobody will ask for pages by
+  /// their age.
+  void unpin_all(M& memory, std::uint64_t redo_from = 0);
 
-  // Checkpoint: write_back_all(), persist_allocation(), and only then may the log be truncated. Nothing is
-  // pinned.
+  // Checkpoint: write_back_all() or write_back_before(), persist_allocation(), and only then may the log be
+  // truncated. Nothing is pinned.
   void write_back_all(M& memory);
+  static constexpr std::uint64_t kNothingDirty = ~std::uint64_t{0};
+  /// Writes back the pages whose first change is by a transaction that begins before `lsn`, oldest first.
+  /// Returns from where the log is still needed: kNothingDirty, or at least `lsn`.
+  std::uint64_t write_back_before(M& memory, std::uint64_t lsn);
   void persist_allocation(M& memory);
   /// Frames that hold changes: visit(id, lsn).
   void for_each_dirty(M& memory, const std::function<void(PageId, std::uint64_t)>& visit);
@@ -192,6 +199,10 @@ class BufferManager {
   void store_lsn(M& memory, Page& page, std::uint64_t lsn);
   void clear_page(M& memory, Address full, PageId id);
   void drop(M& memory, PageId id);
+
+  // cleaning.hpp
+  [[nodiscard]] Address frame_of(M& memory, const wal::DirtyQueue::Entry& entry);
+  void note_first_change(M& memory, Address frame, std::uint64_t redo_from);
   template <typename Visit>
   void for_each_frame(M& memory, Visit&& visit);
 
@@ -212,6 +223,7 @@ class BufferManager {
   IdTable table_;  ///< combined: pages in DRAM, pages on PMem as a cache
   AdmissionSet admission_;
   PageAllocator allocator_;
+  wal::DirtyQueue dirty_;
   PmemWriter pmem_writer_;
   SsdWriter ssd_;
   Address staging_ = 0;  ///< one page of DRAM
@@ -231,6 +243,7 @@ class BufferManager {
 
 #include "pmsim/engines/buffer/changes.hpp"
 #include "pmsim/engines/buffer/check.hpp"
+#include "pmsim/engines/buffer/cleaning.hpp"
 #include "pmsim/engines/buffer/direct.hpp"
 #include "pmsim/engines/buffer/fixing.hpp"
 #include "pmsim/engines/buffer/frames.hpp"

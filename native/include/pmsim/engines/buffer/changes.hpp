@@ -170,6 +170,7 @@ void BufferManager<M>::format(M& memory, Page& page, std::uint64_t lsn) {
   state.dirty = 1;
   state.flags = static_cast<std::uint8_t>(state.flags | kSomeDirty | kFormatted);
   memory.template store<FrameState>(full, state);
+  pin(memory, page);
 }
 
 template <memory::Memory M>
@@ -193,11 +194,13 @@ void BufferManager<M>::pin(M& memory, Page& page) {
 }
 
 template <memory::Memory M>
-void BufferManager<M>::unpin_all(M& memory) {
+void BufferManager<M>::unpin_all(M& memory, std::uint64_t redo_from) {
   for (const Address frame : pins_) {
     auto state = memory.template load<FrameState>(untagged(frame));
     state.flags = static_cast<std::uint8_t>(state.flags & ~kPinned);
     memory.template store<FrameState>(untagged(frame), state);
+    if (redo_from != 0)
+      note_first_change(memory, frame, redo_from);
   }
   pins_.clear();
   for (const PageId id : releases_)

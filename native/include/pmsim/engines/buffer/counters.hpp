@@ -19,6 +19,7 @@ struct BufferCounters {
   std::uint64_t lines_written_back = 0;  ///< from DRAM to the page's frame on PMem
   std::uint64_t pages_written_pmem = 0;  ///< write-backs to PMem
   std::uint64_t pages_written_ssd = 0;   ///< from either tier
+  std::uint64_t pages_cleaned = 0;       ///< written back for their age, so that the log can be truncated
   std::uint64_t mini_allocated = 0;
   std::uint64_t mini_relocated = 0;
   std::uint64_t promotions = 0;
@@ -50,6 +51,7 @@ struct BufferCounters {
     put("lines_written_back", lines_written_back);
     put("pages_written_pmem", pages_written_pmem);
     put("pages_written_ssd", pages_written_ssd);
+    put("pages_cleaned", pages_cleaned);
     put("mini_allocated", mini_allocated);
     put("mini_relocated", mini_relocated);
     put("promotions", promotions);

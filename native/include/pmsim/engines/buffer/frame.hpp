@@ -98,6 +98,11 @@ struct alignas(16) MiniSlots {
 };
 static_assert(MiniFrame::kSlots % sizeof(MiniSlots) == 0);
 
+/// Of a dirty frame, full or mini: from where the log must be redone for it (ARIES's recLSN); 0: it is clean,
+/// or its first change is the open transaction's. A free slot has its link there, a wrapper its full page.
+inline constexpr std::uint32_t kFirstChange = FullFrame::kLink;
+static_assert(kFirstChange == MiniFrame::kFull);
+
 // The paper's numbers (sections 3.1, 3.2, 3.3 and 5.4.2).
 static_assert(FullFrame{16384}.lines() == 256 && FullFrame{16384}.mask_bytes() == 32);
 static_assert(FullFrame{16384}.paper_bytes(false) == 82 && FullFrame{16384}.paper_bytes(true) == 92);

@@ -253,6 +253,7 @@ void BufferManager<M>::write_back(M& memory, Address frame, FrameHead head) {
     head.state.dirty = 0;
   head.state.flags = static_cast<std::uint8_t>(head.state.flags & ~(kSomeDirty | kMoved | kFormatted));
   memory.template store<FrameState>(base, head.state);
+  memory.template store<std::uint64_t>(base + kFirstChange, 0);
 }
 
 template <memory::Memory M>
@@ -325,46 +326,6 @@ template <memory::Memory M>
 void BufferManager<M>::write_to_ssd(M& memory, PageId id, Address from) {
   ++counters_.pages_written_ssd;
   ssd_.write(memory, id, from);
-}
-
-template <memory::Memory M>
-template <typename Visit>
-void BufferManager<M>::for_each_frame(M& memory, Visit&& visit) {
-  const std::uint64_t places = (std::uint64_t{1} << dram_.minis_per_slab()) - 1;
-  for (std::uint64_t index = 0; index < dram_.fresh(); ++index) {
-    const Address slot = dram_.slot(index);
-    const auto head = memory.template load<FrameHead>(slot);
-    if ((head.state.flags & kFree) != 0)
-      continue;
-    if ((head.state.flags & kSlab) == 0) {
-      visit(slot, head);
-      continue;
-    }
-    for (std::uint64_t used = ~dram_.free_mask(memory, slot) & places; used != 0; used &= used - 1) {
-      const Address mini = dram_.mini(slot, static_cast<std::uint32_t>(std::countr_zero(used)));
-      visit(mini, memory.template load<FrameHead>(untagged(mini)));
-    }
-  }
-}
-
-template <memory::Memory M>
-void BufferManager<M>::write_back_all(M& memory) {
-  for_each_frame(memory, [&](Address frame, const FrameHead& head) {
-    if ((head.state.flags & kSomeDirty) != 0 && (head.state.flags & kPromoted) == 0) {
-      ensure((head.state.flags & kPinned) == 0, "a checkpoint inside of a transaction");
-      write_back(memory, frame, head);
-    }
-  });
-}
-
-template <memory::Memory M>
-void BufferManager<M>::for_each_dirty(M& memory, const std::function<void(PageId, std::uint64_t)>& visit) {
-  for_each_frame(memory, [&](Address frame, const FrameHead& head) {
-    if ((head.state.flags & kSomeDirty) == 0 || (head.state.flags & kPromoted) != 0)
-      return;
-    const Address first = untagged(frame) + (is_mini(frame) ? MiniFrame::kHeaderBytes : layout_.header_bytes());
-    visit(head.id, memory.template load<std::uint64_t>(first + kLsnAt));
-  });
 }
 
 }  // namespace pmsim::engines::buffer

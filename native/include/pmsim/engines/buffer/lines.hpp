@@ -194,6 +194,8 @@ Address BufferManager<M>::promote(M& memory, Address mini) {
   }
   memory.write(full + FullFrame::kResident, std::as_bytes(std::span(resident_mask)));
   memory.write(full + layout_.dirty(), std::as_bytes(std::span(dirty_mask)));
+  memory.template store<std::uint64_t>(full + kFirstChange,
+                                       memory.template load<std::uint64_t>(base + kFirstChange));
   table_.assign(memory, table_.find(memory, head.id), full);
   head.state.flags = static_cast<std::uint8_t>((head.state.flags & ~kPinned) | kPromoted);
   memory.template store<FrameState>(base, head.state);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "pmsim/blocks/page/layout.hpp"
 #include "pmsim/core/error.hpp"
@@ -77,13 +78,20 @@ class PageAllocator {
     if (((bits & mask) != 0) == taken)
       return;
     memory.template store<std::uint64_t>(at(id / 64), bits ^ mask);
+    changed_ = true;
     used_ += taken ? 1 : std::uint64_t{0} - 1;
     if (!taken)
       hint_ = std::min(hint_, id / 64);
   }
 
+  /// What else has been sent to PMem before is durable on return as well: a checkpoint ends with it.
   template <memory::Memory M>
   void persist(M& memory) {
+    if (!std::exchange(changed_, false)) {
+      if (memory::medium_of(copies_) == memory::Medium::kPmem)
+        memory.sfence(site::kMapEnd);
+      return;
+    }
     const Address copy = copies_ + (sequence_ + 1) % 2 * (memory::kSectorBytes + map_bytes(pages_));
     const std::uint64_t bytes = map_bytes(next_);
     std::array<std::uint64_t, 8> words{next_, used_, 0, 0, 0, 0, 0, ++sequence_};
@@ -159,6 +167,7 @@ class PageAllocator {
   Address sector_ = 0;
   std::uint64_t used_ = 0;
   PageId next_ = 0;
+  bool changed_ = false;        ///< since the latest copy
   std::uint64_t hint_ = 0;      ///< no word before it has a free id below next_
   std::uint64_t sequence_ = 0;  ///< of the latest copy
 };

@@ -37,6 +37,8 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
   const std::uint64_t in_dram =
       slots * (config_.mini_pages && frames == 0 ? DramPool(0, slots, config_.page_bytes).minis_per_slab() : 1);
   const std::uint64_t pages = config_.home_pages();
+  const std::uint64_t most_dirty =
+      slots * (config_.mini_pages ? DramPool(0, slots, config_.page_bytes).minis_per_slab() : 1);
 
   Parts dram;
   static_cast<void>(dram.add(slots * layout_.bytes(), kLine));
@@ -44,6 +46,7 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
   const std::uint64_t descriptors = dram.add(PmemPool::bytes_for(frames), kLine);
   const std::uint64_t admission =
       dram.add(config_.pmem_cache ? AdmissionSet::bytes_for(config_.admission_entries) : 0, kLine);
+  const std::uint64_t dirty = dram.add(wal::DirtyQueue::bytes_for(most_dirty), kLine);
   const std::uint64_t map = dram.add(PageAllocator::map_bytes(pages), kLine);
   const std::uint64_t sector = dram.add(memory::kSectorBytes, memory::kSectorBytes);
   const std::uint64_t staging = dram.add(config_.page_bytes, memory::kPageBytes);
@@ -79,6 +82,7 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
   if (config_.pmem_cache)
     admission_ = AdmissionSet(place_.dram + admission, config_.admission_entries);
   allocator_ = PageAllocator(place_.dram + map, place_.meta + copies, pages, place_.dram + sector);
+  dirty_ = wal::DirtyQueue(place_.dram + dirty, most_dirty);
   staging_ = place_.dram + staging;
   spare_ = place_.dram + spare;
   pmem_writer_ = PmemWriter((config_.meta_on_ssd ? place_.pmem : place_.meta) + micro_log, config_.page_bytes,

@@ -108,10 +108,15 @@ class Wal {
   [[nodiscard]] Lsn batch_lsn() const { return tail(); }
   /// The log must not be truncated beyond it: where the open transaction begins.
   [[nodiscard]] Lsn open_lsn() const { return first_part_ != 0 ? first_part_ : tail(); }
-  /// Whether a transaction of one batch fits. Where not, the store must write pages back and truncate first.
-  [[nodiscard]] bool has_room() const {
-    return ask([&](const auto& log) { return log.fits(BatchHead::kBytes + capacity_); });
-  }
+  /// What a transaction finds free when it begins: a quarter of the log, and in a small one as much as two full
+  /// batch buffers take (at most half: check_size()).
+  [[nodiscard]] std::uint64_t reserve() const { return std::max(capacity() / 4, 2 * capacity_); }
+  /// The log is filled up to the reserve: it has to be truncated before a transaction begins.
+  [[nodiscard]] bool is_at_reserve() const { return used() > capacity() - reserve(); }
+  /// The log reaches further back than changes of dirty pages should.
+  [[nodiscard]] bool cleaning_is_due() const { return used() > kept(); }
+  /// Pages whose first change lies before it are to be written back now; then the log can be truncated to it.
+  [[nodiscard]] Lsn due_lsn() const { return tail() - std::min(kept(), used()); }
   [[nodiscard]] bool is_open() const noexcept { return open_; }
 
   void begin() {
@@ -316,6 +321,9 @@ class Wal {
           std::to_string(5 * capacity_) + " (log_buffer_bytes = " + std::to_string(capacity_) + ")");
   }
 
+  /// Length of log that changes of dirty pages may be spread over. A 64th less than may be in use, so that a
+  /// truncation, which has a price of its own, frees that much.
+  [[nodiscard]] std::uint64_t kept() const { return capacity() - reserve() - capacity() / 64; }
   [[nodiscard]] Lsn head() const {
     return ask([](const auto& log) { return log.head(); });
   }

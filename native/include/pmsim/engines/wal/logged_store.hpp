@@ -1,0 +1,107 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/engines/options.hpp"
+#include "pmsim/engines/page_store.hpp"
+#include "pmsim/engines/wal/wal.hpp"
+
+namespace pmsim::engines::wal {
+
+/// Transactions and checkpoints of a store whose pages stay dirty in DRAM under a write-ahead log (no-force):
+/// what BufferedStore and LoggedMemoryStore share. `Store` derives from it and supplies
+///  - write_back_before(memory, lsn): as BufferManager's; write_back_all(memory); persist_allocation(memory);
+///  - taking_back(record): an operation is about to be undone;
+///  - end(memory, redo_from): the transaction that begins at `redo_from` in the log has ended, durably.
+///
+/// Checkpoints are incremental and fuzzy (ARIES, Mohan et al. 1992). From where on the log is needed is decided
+/// by the page that has been dirty for longest. When a transaction begins, pages are written back, oldest
+/// first, until no first change is further back in the log than a bound; a transaction pays for as many as its
+/// predecessors' log has passed. When the log has filled up to its reserve, a 64th of it is truncated. So a
+/// page that changes all the time is written once for almost every log's length of changes, one that was
+/// written back by an eviction not again, and nobody waits for all dirty pages.
+///
+/// What is durable when
+///  - commit(), abort(): the transaction's records, in the log, on return.
+///  - begin(): nothing, for anybody. Before it truncates, the pages' old changes, and the map of pages.
+///  - checkpoint(): every change, below DRAM; the log is empty.
+template <memory::Memory M, typename Store>
+class LoggedStore {
+ public:
+  void begin(M& memory) {
+    make_room(memory);
+    wal_->begin();
+  }
+  void commit(M& memory) {
+    const Lsn first = wal_->open_lsn();
+    wal_->commit(memory);
+    self().end(memory, first);
+  }
+  template <typename Undo>
+  void abort(M& memory, Undo&& undo) {
+    const Lsn first = wal_->open_lsn();
+    wal_->abort(memory, [&](const UndoRecord& record) { take_back(record, undo); });
+    self().end(memory, first);
+  }
+  template <typename Undo>
+  void finish_restart(M& memory, Undo&& undo) {
+    const Lsn first = wal_->open_lsn();
+    wal_->finish(memory, [&](const UndoRecord& record) { take_back(record, undo); });
+    self().end(memory, first);
+  }
+
+  void checkpoint(M& memory) {
+    self().write_back_all(memory);
+    self().persist_allocation(memory);
+    wal_->truncate_to(memory, wal_->batch_lsn());
+    ++checkpoints_;
+  }
+  void shutdown(M& memory) { checkpoint(memory); }
+
+ protected:
+  void counters(std::map<std::string, double>& into) const {
+    wal_->counters(into);
+    into["checkpoints"] = static_cast<double>(checkpoints_);
+    into["log_truncations"] = static_cast<double>(truncations_);
+  }
+  void open_log(M& memory, const EngineOptions& options, EnginePlace& place) {
+    wal_.emplace(memory, options);
+    place.log = wal_->place().log;
+    place.log_buffer = wal_->place().buffer;
+  }
+  void reopen_log(M& memory, const EngineOptions& options, const EnginePlace& place) {
+    wal_ = Wal::recover(memory, options, {.log = place.log, .buffer = place.log_buffer});
+    if (!wal_)
+      throw ConfigError("engine " + options.engine + ": there is no log: its creation had not finished");
+  }
+
+  std::optional<Wal> wal_;
+
+ private:
+  [[nodiscard]] Store& self() noexcept { return static_cast<Store&>(*this); }
+
+  void make_room(M& memory) {
+    if (!wal_->cleaning_is_due())
+      return;
+    const Lsn needed = self().write_back_before(memory, wal_->due_lsn());
+    if (!wal_->is_at_reserve())
+      return;
+    self().persist_allocation(memory);
+    wal_->truncate_to(memory, std::min(needed, wal_->batch_lsn()));
+    ++truncations_;
+  }
+  template <typename Undo>
+  void take_back(const UndoRecord& record, Undo& undo) {
+    self().taking_back(record);
+    undo(record);
+  }
+
+  std::uint64_t checkpoints_ = 0;
+  std::uint64_t truncations_ = 0;  ///< the log's, by incremental checkpoints
+};
+
+}  // namespace pmsim::engines::wal

@@ -1,0 +1,178 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine_model.hpp"
+#include "pmsim/engines/wal/dirty_queue.hpp"
+
+/// Incremental checkpoints (engines/wal/logged_store.hpp): which pages are written back when, and what a crash
+/// finds.
+
+namespace pmsim::engines::model {
+namespace {
+
+TEST(DirtyQueue, KeepsTheOrderAndDropsStaleEntriesWhenItIsFull) {
+  SimMemory memory;
+  constexpr std::uint64_t kPages = 4;
+  const Address base = memory.allocate(memory::Medium::kDram, wal::DirtyQueue::bytes_for(kPages));
+  wal::DirtyQueue queue(base, kPages);
+  std::map<PageId, wal::Lsn> dirty;  // as frames would say
+  const auto current = [&](const wal::DirtyQueue::Entry& entry) {
+    const auto page = dirty.find(entry.id);
+    return page != dirty.end() && page->second == entry.first;
+  };
+  Random random(5);
+  std::vector<wal::DirtyQueue::Entry> expected;
+  for (wal::Lsn lsn = 100; lsn < 3000; ++lsn) {
+    const PageId id = random.below(kPages);
+    if (dirty.contains(id)) {
+      dirty.erase(id);  // written back by an eviction: the queue is not told
+      std::erase_if(expected, [&](const auto& entry) { return entry.id == id; });
+    } else {
+      dirty[id] = lsn;
+      expected.push_back({id, lsn});
+      queue.push(memory, {id, lsn}, current);
+    }
+    ASSERT_LE(queue.size(), 2 * kPages);
+  }
+  for (; !queue.empty(); queue.pop()) {
+    const auto entry = queue.front(memory);
+    if (!current(entry))
+      continue;
+    ASSERT_FALSE(expected.empty());
+    EXPECT_EQ(entry.first, expected.front().first);
+    EXPECT_EQ(entry.id, expected.front().id);
+    expected.erase(expected.begin());
+  }
+  EXPECT_TRUE(expected.empty());
+}
+
+constexpr std::uint32_t kPageBytes = 4096, kRowBytes = 1000;  // four rows in a page
+constexpr std::uint64_t kRows = 300;
+
+EngineOptions small_log(const std::string& engine) {
+  EngineOptions options;
+  options.engine = engine;
+  options.page_bytes = kPageBytes;
+  options.dram_bytes = 256 * (kPageBytes + 256);
+  options.pmem_bytes = engine == "ssd-bm" || engine == "main-memory" ? 0 : 200 * kPageBytes;
+  options.ssd_bytes = engine == "basic-nvm-bm" ? 0 : 400 * kPageBytes;
+  options.log_buffer_bytes = 6 * kPageBytes;
+  options.log_bytes = 32 * kPageBytes;
+  return options;
+}
+
+class Checkpoints : public ::testing::TestWithParam<const char*> {
+ protected:
+  Checkpoints() {
+    for (std::uint64_t key = 1; key <= kRows; ++key)
+      rows[key] = Payload(kRowBytes, static_cast<std::byte>(key));
+    MapSource source(rows);
+    table = engine->load(memory, {"t", 8, kRowBytes}, source, 1.0);
+  }
+  void update(std::uint64_t key, std::uint32_t offset, std::byte value) {
+    const Payload bytes(100, value);
+    engine->begin(memory);
+    ASSERT_TRUE(engine->update(memory, table, key, offset, bytes));
+    engine->commit(memory);
+    std::ranges::copy(bytes, rows[key].begin() + offset);
+  }
+  double count(const char* name) { return engine->counters().at(name); }
+  /// Log that changes of dirty pages may be spread over, at most.
+  [[nodiscard]] double kept() const {
+    return static_cast<double>(options.log_bytes - 2 * options.log_buffer_bytes);
+  }
+
+  EngineOptions options = small_log(GetParam());
+  SimMemory memory{{.persistence = memory::Persistence::kAdr}};
+  std::unique_ptr<Engine<SimMemory>> engine = engine_named<SimMemory>(options.engine).create(memory, options);
+  Rows rows;
+  TableId table = 0;
+};
+
+TEST_P(Checkpoints, WriteAHotPageOncePerLengthOfTheLog) {
+  for (int i = 0; i < 2000; ++i)
+    update(7, 300, static_cast<std::byte>(i));
+  EXPECT_GE(count("log_truncations"), 5);
+  EXPECT_EQ(count("checkpoints"), 0);
+  const double lengths = count("log_bytes") / kept();
+  EXPECT_GE(count("pages_cleaned"), 5);
+  EXPECT_LE(count("pages_cleaned"), 1.1 * lengths + 1);
+}
+
+TEST_P(Checkpoints, WriteFewPagesAtATimeAndEachOnce) {
+  // The pages of the hundred rows are dirtied in turn, then one hot row makes the log pass them by.
+  double most = 0;
+  double before = 0;
+  const auto step = [&](std::uint64_t key) {
+    update(key, 0, std::byte{9});
+    most = std::max(most, count("pages_cleaned") - before);
+    before = count("pages_cleaned");
+  };
+  for (std::uint64_t key = 1; key <= 100; ++key)
+    step(key);
+  EXPECT_EQ(before, 0) << "there is room in the log";
+  for (int i = 0; i < 320; ++i)
+    step(kRows);
+  const double pages = 100 / 4.0 + 1;  // of the rows, and the hot one
+  EXPECT_GE(before, pages);
+  EXPECT_LE(before, pages + 2) << "the hot one again";
+  EXPECT_LE(most, 2);
+  EXPECT_EQ(count("checkpoints"), 0);
+}
+
+TEST_P(Checkpoints, LoseNothingInACrash) {
+  Random random(11);
+  for (int i = 1; i <= 900; ++i) {
+    // Popular rows, whose pages stay dirty over many truncations, and others.
+    update(random.below(3) != 0 ? 1 + random.below(5) : 1 + random.below(kRows),
+           static_cast<std::uint32_t>(random.below(900)), static_cast<std::byte>(random.next()));
+    if (i % 60 != 0)
+      continue;
+    SimMemory later = memory.crash(memory.durability().sample(random));
+    const auto restarted = engine_named<SimMemory>(options.engine).restart(later, options, engine->place());
+    Payload found(kRowBytes);
+    restarted->begin(later);
+    for (const auto& [key, row] : rows) {
+      ASSERT_TRUE(restarted->read(later, table, key, 0, found)) << key;
+      ASSERT_EQ(found, row) << "row " << key << " after " << i << " transactions";
+    }
+    restarted->commit(later);
+    ASSERT_EQ(restarted->check(later), "");
+  }
+  EXPECT_GE(count("log_truncations"), 3);
+  EXPECT_GE(count("pages_cleaned"), 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Logged, Checkpoints,
+                         ::testing::Values("basic-nvm-bm", "ssd-bm", "three-tier", "spitfire", "main-memory"),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(Checkpoints, KeepRandomSequencesRightWhereTheLogIsSmall) {
+  for (const char* engine : {"basic-nvm-bm", "three-tier", "main-memory"}) {
+    EngineOptions options = small_log(engine);
+    if (options.engine != "main-memory")
+      options.dram_bytes = 64 * kPageBytes;
+    const Plan plan{.options = options,
+                    .table = {"t", 8, kRowBytes},
+                    .rows = 120,
+                    .keys = 250,
+                    .transactions = 80,
+                    .operations = 8};
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      Sequence(plan, seed).run();
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pmsim::engines::model
