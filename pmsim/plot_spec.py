@@ -28,6 +28,19 @@ class Overlay(BaseModel):
         return self
 
 
+class Mark(BaseModel):
+    """A published place on the horizontal axis, such as a crossover, drawn as a dotted vertical line."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    x: float = Field(description="where, in the unit of the axis")
+    label: str = Field(min_length=1, description="what stands beside the line")
+    citation: str = Field(min_length=1, description="where it was published")
+    facet: str | float | bool | None = Field(
+        None, description="value of the panel that it belongs to; all by default"
+    )
+
+
 class Plot(BaseModel):
     """Axes and curves of the figure; what is not given follows from the sweep."""
 
@@ -43,3 +56,4 @@ class Plot(BaseModel):
     share_y: bool = Field(True, description="panels have one vertical scale; off: each its own")
     style: Literal["auto", "lines", "bars"] = Field("auto", description="curves, or bars for categories")
     overlay: list[Overlay] = Field(default_factory=list, description="published values")
+    mark: list[Mark] = Field(default_factory=list, description="published places on the horizontal axis")

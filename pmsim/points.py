@@ -167,6 +167,9 @@ def _check_plot(scenario: Scenario, point: Point) -> None:
     for key, name in named.items():
         if name and column_of_axis(name) not in known:
             raise ConfigError(f"plot.{key}: unknown column '{name}'; {nearest(name, known)}")
+    categories = isinstance(point.columns.get(column_of_axis(plot.x)), str | bool) or plot.style == "bars"
+    if plot.mark and (not plot.x or categories):
+        raise ConfigError("plot.mark: needs a horizontal axis of numbers; name its column with plot.x")
 
 
 def _platform(base: Any, setting: Mapping[str, Any]) -> Platform:

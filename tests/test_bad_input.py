@@ -330,6 +330,11 @@ SCENARIOS = {
         "plot.overlay.1: points.1: [1] is not a pair",
         "write one",
     ),
+    "published place on an axis of categories": Case(
+        plot('x = "operation"\n[[plot.mark]]\nx = 1\nlabel = "m"\ncitation = "c"'),
+        "plot.mark: needs a horizontal axis of numbers",
+        "plot.x",
+    ),
 }
 
 ARGUMENTS: dict[str, tuple[list[str], str, str]] = {

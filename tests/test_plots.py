@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from pmsim.plot_spec import Plot
+from pmsim.plot_spec import Mark, Plot
+from pmsim.plots.figure import figure_of
 from pmsim.plots.layout import plot_layout
 from pmsim.plots.style import parameter_title, value_label
 
@@ -41,3 +42,17 @@ def test_what_a_colour_or_a_panel_says_has_no_dash_of_its_own() -> None:
 
     assert lines(Plot(x="x", y="y", color="us")) == ("other",)
     assert lines(Plot(x="x", y="y", color="other", facet="us")) == ()
+
+
+@pytest.mark.parametrize("log_x", [False, True])
+def test_a_mark_is_a_line_with_its_label_in_its_panel(log_x: bool) -> None:
+    frame = pd.DataFrame({"x": [1, 100] * 2, "panel": [0, 0, 1, 1], "y": 1.0})
+    mark = Mark(x=10, label="crossover", citation="somewhere", facet=1)
+    plot = Plot(x="x", y="y", facet="panel", log_x=log_x, mark=[mark])
+    layout = plot_layout(frame, plot=plot, axes=["panel", "x"], metrics=["y"], default_metric="y")
+    figure = figure_of(layout, title="t", y_title="y")
+    (line,) = figure.layout.shapes
+    assert (line.x0, line.x1, line.xref, line.yref) == (10, 10, "x2", "y2 domain")
+    (label,) = (each for each in figure.layout.annotations if each.text == "crossover")
+    assert (label.x, label.xref) == (1 if log_x else 10, "x2")
+    assert figure.layout.title.subtitle.text == "Dotted lines: somewhere"

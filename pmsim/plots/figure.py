@@ -72,13 +72,14 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
         place = {"row": index // columns + 1, "col": index % columns + 1}
         for trace in [*_curves(layout, panel, shown), *_overlays(layout, panel, shown)]:
             figure.add_trace(trace, **place)
+        _draw_marks(figure, layout, panel, place)
     _label_axes(figure, layout, metric_title(layout.columns.y, y_title), rows, columns)
-    citations = list(dict.fromkeys(overlay.citation for panel in layout.panels for overlay in panel.overlays))
-    top = _TOP + _SUBTITLE_LINE * (1 + len(citations) if citations else 0)
+    sources = _sources(layout)
+    top = _TOP + _SUBTITLE_LINE * (1 + len(sources) if sources else 0)
     # The legend stands below: panels need the width.
     panels, legend = _PANEL_HEIGHT * rows, _LEGEND_LINE * len(shown)
     height = panels + legend + top + _LEGEND_GAP
-    figure.update_layout(**LAYOUT, height=height, title=_title(title, citations, height))
+    figure.update_layout(**LAYOUT, height=height, title=_title(title, sources, height))
     figure.update_layout(margin={"t": top}, legend={"y": -_LEGEND_GAP / panels})
     figure.update_layout(showlegend=shown != {_ONLY_CURVE})
     if layout.bars:
@@ -87,15 +88,47 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
     return figure
 
 
-def _title(title: str, citations: list[str], height: int) -> dict[str, Any]:
-    text = "<br>".join([f"Open markers: {', '.join(citations[:1])}", *citations[1:]]) if citations else ""
+def _sources(layout: PlotLayout) -> list[str]:
+    """Return the lines that say where published things come from."""
+    lines = []
+    for kind, published in (
+        ("Open markers", [overlay for panel in layout.panels for overlay in panel.overlays]),
+        ("Dotted lines", [mark for panel in layout.panels for mark in panel.marks]),
+    ):
+        first, *more = dict.fromkeys(each.citation for each in published) or [""]
+        lines += [f"{kind}: {first}", *more] if first else []
+    return lines
+
+
+def _title(title: str, sources: list[str], height: int) -> dict[str, Any]:
     return {
         "text": title,
         "x": 0.02,
         "y": 1 - 24 / height,
         "yanchor": "top",
-        "subtitle": {"text": text, "font": SUBTITLE},
+        "subtitle": {"text": "<br>".join(sources), "font": SUBTITLE},
     }
+
+
+def _draw_marks(figure: go.Figure, layout: PlotLayout, panel: Panel, place: dict[str, int]) -> None:
+    for mark in panel.marks:
+        # On a logarithmic axis Plotly takes shapes by value and annotations by logarithm.
+        at = math.log10(mark.x) if layout.log_x else mark.x
+        line = {"color": MEASURED, "width": 1.5, "dash": "dot"}
+        figure.add_shape(type="line", x0=mark.x, x1=mark.x, y0=0, y1=1, yref="y domain", line=line, **place)
+        figure.add_annotation(
+            x=at,
+            y=0.98,
+            yref="y domain",
+            text=mark.label,
+            textangle=-90,
+            xanchor="right",
+            yanchor="top",
+            showarrow=False,
+            font={"size": 11, "color": MEASURED},
+            bgcolor="rgba(255, 255, 255, 0.8)",
+            **place,
+        )
 
 
 def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
-from pmsim.plot_spec import Overlay, Plot
+from pmsim.plot_spec import Mark, Overlay, Plot
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Panel:
     facet: Any
     curves: tuple[Curve, ...]
     overlays: tuple[Overlay, ...]
+    marks: tuple[Mark, ...]
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ def plot_layout(
         rows = frame[frame[columns.facet] == facet] if columns.facet else frame
         overlays = [overlay for overlay in plot.overlay if overlay.where.get(columns.facet, facet) == facet]
         curves = _curves(rows if bars else rows.sort_values(columns.x, kind="stable"), columns)
-        panels.append(Panel(facet, tuple(curves), tuple(overlays)))
+        marks = [mark for mark in plot.mark if mark.facet is None or mark.facet == facet]
+        panels.append(Panel(facet, tuple(curves), tuple(overlays), tuple(marks)))
     return PlotLayout(columns, plot.log_x, plot.log_y, plot.share_y, bars, colors, lines, tuple(panels))
 
 
