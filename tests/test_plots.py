@@ -3,10 +3,14 @@
 import pandas as pd
 import pytest
 
+from pmsim.api import load_scenario
+from pmsim.kinds import find_kind
 from pmsim.plot_spec import Mark, Plot
 from pmsim.plots.figure import figure_of
 from pmsim.plots.layout import plot_layout
 from pmsim.plots.style import parameter_title, value_label
+from pmsim.points import column_of_axis, points_of
+from pmsim.shipped import find_scenario, scenario_names
 
 
 @pytest.mark.parametrize(
@@ -33,7 +37,7 @@ def test_a_legend_keeps_the_unit() -> None:
 
 def test_what_a_colour_or_a_panel_says_has_no_dash_of_its_own() -> None:
     frame = pd.DataFrame(
-        {"x": [1, 2] * 2, "ps": [5, 5, 7, 7], "us": [5e-6] * 2 + [7e-6] * 2, "other": [0, 1] * 2, "y": 1.0}
+        {"x": [1, 2] * 2, "ps": [5, 5, 7, 7], "us": [5e-6] * 2 + [7e-6] * 2, "other": [0, 1, 1, 0], "y": 1.0}
     )
 
     def lines(plot: Plot) -> tuple[str, ...]:
@@ -42,6 +46,33 @@ def test_what_a_colour_or_a_panel_says_has_no_dash_of_its_own() -> None:
 
     assert lines(Plot(x="x", y="y", color="us")) == ("other",)
     assert lines(Plot(x="x", y="y", color="other", facet="us")) == ()
+
+
+def test_an_axis_in_another_unit_makes_no_panels() -> None:
+    frame = pd.DataFrame({"size": [1 << 30, 2 << 30] * 2, "gib": [1, 2] * 2, "engine": list("aabb"), "y": 1.0})
+    plot = Plot(x="gib", y="y", color="engine")
+    layout = plot_layout(frame, plot=plot, axes=["engine", "size"], metrics=["y"], default_metric="y")
+    (panel,) = layout.panels
+    assert [curve.x for curve in panel.curves] == [(1, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_the_figure_of_a_scenario_is_a_few_panels_of_curves(name: str) -> None:
+    scenario = load_scenario(find_scenario(name))
+    points = points_of(scenario)
+    kind = find_kind(scenario.kind)
+    metrics = [metric.name for metric in kind.metric_list(points[0].parameters)]
+    columns = pd.DataFrame([dict(point.columns) for point in points])
+    frame = columns.assign(**dict.fromkeys(metrics, 1.0))
+    axes = [column_of_axis(axis) for axis in scenario.axes()[0]]
+    layout = plot_layout(
+        frame, plot=scenario.plot, axes=axes, metrics=metrics, default_metric=kind.default_metric
+    )
+    assert len(layout.panels) <= 2
+    for panel in layout.panels:
+        assert 1 <= len(panel.curves) <= 8
+        if layout.columns.x not in metrics and not layout.bars:  # rows along a metric come from the run
+            assert all(len(curve.x) > 1 for curve in panel.curves)
 
 
 @pytest.mark.parametrize("log_x", [False, True])

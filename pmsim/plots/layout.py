@@ -99,7 +99,8 @@ def plot_layout(
 def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str) -> Columns:
     free = [axis for axis in axes if axis not in (plot.x, plot.color, plot.line, plot.facet)]
     x = plot.x or _first_numeric(frame, free) or (free[0] if free else str(frame.columns[0]))
-    free = [axis for axis in free if axis != x]
+    # What the horizontal axis says (the same size in another unit) asks for no colour and no panel.
+    free = [axis for axis in free if axis != x and not _follows(frame, axis, x)]
     color = plot.color or (free.pop(0) if free else "")
     facet = plot.facet or (free.pop(0) if free else "")
     named = {"x": x, "y": y, "color": color, "line": plot.line, "facet": facet}
@@ -111,6 +112,12 @@ def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str) -> Co
         # What colours and panels say needs no dash of its own.
         free = [axis for axis in free if axis not in frame or frame.groupby(said)[axis].nunique().max() > 1]
     return Columns(x, y, color, tuple(filter(None, (plot.line, *free))), facet)
+
+
+def _follows(frame: pd.DataFrame, axis: str, x: str) -> bool:
+    if axis not in frame or x not in frame or len(set(frame[axis])) == 1:
+        return False
+    return bool(frame.groupby(x)[axis].nunique().max() == 1)
 
 
 def _curves(rows: pd.DataFrame, columns: Columns) -> list[Curve]:
