@@ -27,7 +27,7 @@ GIB = 2**30
 #: Data above this lie in a temporary file where they are on the SSD, instead of in memory [B].
 _FILE_FROM = 2 * GIB
 #: Of TPC-C: a loaded warehouse at a load factor of 0.66, for the choice of a file only [B].
-_WAREHOUSE = 110 * 10**6
+_WAREHOUSE = 111 * 10**6
 
 #: Transactions of workloads whose tables grow, at full size: few, so that the size is still what was asked for.
 _GROWING = {"tpcc": 50_000, "ycsb-d": 1_000_000, "ycsb-e": 500_000}
@@ -115,7 +115,7 @@ class EngineParameters(KindParameters):
 
     workload: WorkloadName = Field("ycsb-ro", description="the benchmark")
     data_size: LineSize = Field(10 * GIB, description="bytes of the loaded B+-tree, not of tpcc [B]")
-    warehouses: Count = Field(16, description="of tpcc; about 100 MB each")
+    warehouses: Count = Field(16, description="of tpcc; 111 MB each at a load factor of 0.66")
     update_percent: CountOrZero = Field(0, description="updates of ycsb-rw, the rest are lookups [%]")
     scan_length: ScanLength = Field(100, description="of ycsb-scan and ycsb-e: rows at most, or 'table'")
     scan_hint: bool = Field(False, description="scans tell the engine to load pages whole")

@@ -16,7 +16,7 @@ namespace pmsim::workloads::oltp {
 namespace {
 
 /// A loaded warehouse at a load factor of 0.66, indexes included.
-constexpr std::uint64_t kWarehouseBytes = 105'000'000;
+constexpr std::uint64_t kWarehouseBytes = 111'000'000;
 
 /// Kinds of transfers between tiers, by the names of the engines' counters.
 constexpr std::array<std::string_view, 6> kTransfers{

@@ -97,10 +97,10 @@ Outcome new_order(Tables<M>& tables, const Terminal& terminal, Random& random) {
     level.remote_orders += wanted.supply == warehouse ? 0 : 1;
     tables.update(ids.stock, shelf, level);
     OrderLine placed{};
-    placed.amount = std::int64_t{quantity} * item.price;
+    placed.amount = quantity * item.price;
     placed.item = static_cast<std::int32_t>(wanted.item);
-    placed.supply_warehouse = static_cast<std::int32_t>(wanted.supply);
-    placed.quantity = quantity;
+    placed.supply_warehouse = static_cast<std::uint16_t>(wanted.supply);
+    placed.quantity = static_cast<std::uint8_t>(quantity);
     std::memcpy(placed.district_info, stock.district_info[district - 1], sizeof placed.district_info);
     tables.insert(ids.order_line, order_line_key(key, line + 1), placed);
     total += placed.amount;

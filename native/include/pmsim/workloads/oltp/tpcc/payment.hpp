@@ -45,7 +45,11 @@ Outcome payment(Tables<M>& tables, const Terminal& terminal, Random& random) {
     std::memcpy(after.data() + head, before.data(), after.size() - static_cast<std::size_t>(head));
     tables.update(ids.customer, key, after, offsetof(Customer, data));
   }
-  History row{.customer = key, .district = district_id, .date = ++terminal.clock, .amount = amount, .data = {}};
+  History row{.date = ++terminal.clock,
+              .customer = static_cast<std::uint32_t>(key),
+              .district = static_cast<std::uint32_t>(district_id),
+              .amount = static_cast<std::int32_t>(amount),
+              .data = {}};
   std::memcpy(row.data, store.name, sizeof store.name);
   std::memcpy(row.data + sizeof store.name + 4, area.name, sizeof area.name);
   tables.insert(ids.history, terminal.next_history++, row);

@@ -110,9 +110,9 @@ class Population {
     const bool open = is_new(key >> 4 & kMaxOrder);
     OrderLine row{};
     row.delivery_date = open ? 0 : kLoadDate;
-    row.amount = open ? std::int64_t{uniform(random, 1, 9'999'99)} : 0;
+    row.amount = open ? static_cast<std::int32_t>(uniform(random, 1, 9'999'99)) : 0;
     row.item = static_cast<std::int32_t>(uniform(random, 1, size_.items));
-    row.supply_warehouse = static_cast<std::int32_t>(key >> 36);
+    row.supply_warehouse = static_cast<std::uint16_t>(key >> 36);
     row.quantity = 5;
     letters(random, row.district_info, 24, 24);
     return row;
@@ -149,7 +149,11 @@ class Population {
     ids.history = load.template operator()<History>("history", customers, [&](History& row) {
       const std::uint64_t key = nth_customer(at);
       Random random = random_of(10, key);
-      row = {.customer = key, .district = key >> 12, .date = kLoadDate, .amount = 10'00, .data = {}};
+      row = {.date = kLoadDate,
+             .customer = static_cast<std::uint32_t>(key),
+             .district = static_cast<std::uint32_t>(key >> 12),
+             .amount = 10'00,
+             .data = {}};
       letters(random, row.data, 12, 24);
       return at++;
     });
