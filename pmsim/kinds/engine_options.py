@@ -136,7 +136,7 @@ class EngineParameters(KindParameters):
     log_layout: Literal["naive", "padded", "dram-tail"] = Field("padded", description="as of kind log")
     log_size: LineSize = Field(
         2**30,
-        description="bytes of the log; as it fills, the pages with the oldest changes are written back [B]",
+        description="bytes of the log; old changes are written back as it fills [B]",
     )
     # Calibrated on two numbers of main-memory at 1 GB, on the emulator of the paper: 3.6 M transactions/s of
     # YCSB-RO, one operation each, and 88 k of TPC-C, some forty each (van Renen et al. 2018, section 5.3;

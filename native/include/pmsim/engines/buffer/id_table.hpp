@@ -59,9 +59,14 @@ class IdTable {
   template <memory::Memory M>
   void insert(M& memory, std::uint64_t id, std::uint64_t value) {
     ensure((size_ + 1) * 3 <= buckets_ * 2, "page table: more entries than it was made for");
+    memory.compute(kHashCycles, kHashInstructions);
     std::uint64_t bucket = home(id);
-    while (memory.template load<std::uint64_t>(at(bucket)) != 0)
-      bucket = next(bucket);
+    if (memory.template load_dependent<std::uint64_t>(at(bucket)) != 0) {
+      memory.mispredict();  // expected to be empty
+      do {
+        bucket = next(bucket);
+      } while (memory.template load<std::uint64_t>(at(bucket)) != 0);
+    }
     memory.template store<Entry>(at(bucket), Entry{id + 1, value});
     ++size_;
     ++generation_;
