@@ -119,7 +119,7 @@ class Result:
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            _replace(folder / "results.parquet", self.frame.to_parquet(None, index=False))
+            _replace(folder / "results.parquet", _one_type_each(self.frame).to_parquet(None, index=False))
             _replace(folder / "scenario.resolved.toml", self.resolved().to_toml().encode())
             _replace(folder / "provenance.json", (json.dumps(self.provenance, indent=2) + "\n").encode())
             _replace(folder / "report.html", self.html().encode())
@@ -204,6 +204,12 @@ class Result:
             **asdict(info),
             "command": list(info.command),
         }
+
+
+def _one_type_each(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with words in columns that mix numbers and words, which Parquet has no type for."""
+    mixed = [name for name in frame if frame[name].dtype == object and len({type(v) for v in frame[name]}) > 1]
+    return frame.astype(dict.fromkeys(mixed, str))
 
 
 def _replace(path: Path, content: bytes) -> None:

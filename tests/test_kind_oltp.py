@@ -185,3 +185,15 @@ def test_threads_take_turns_by_time_so_that_each_latency_is_an_execution() -> No
     first, second = points_of(scenario)
     assert first.execution != second.execution
     assert first.seed != second.seed
+
+
+def test_a_sweep_over_a_number_and_a_word_is_saved(tmp_path: Path) -> None:
+    scenario = pmsim.Scenario(
+        kind="oltp",
+        platform=PLATFORM,
+        parameters=SMALL | {"workload": "ycsb-scan", "operations": 2, "warmup": 0, "scale": "1/256"},
+        sweep={"scan_length": [10, "table"]},
+    )
+    frame = pmsim.run(scenario, jobs=1, out=tmp_path).frame
+    assert list(frame["scan_length"]) == [10, "table"]
+    assert list(pd.read_parquet(tmp_path / "results.parquet")["scan_length"]) == ["10", "table"]
