@@ -208,7 +208,7 @@ class Result:
 
 def _one_type_each(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with words in columns that mix numbers and words, which Parquet has no type for."""
-    objects = [name for name in frame if frame[name].dtype == object]
+    objects = [str(name) for name in frame if frame[name].dtype == object]
     mixed = [name for name in objects if len({type(value) for value in frame[name].dropna()}) > 1]
     return frame.assign(**{name: frame[name].map(str, na_action="ignore") for name in mixed})
 
