@@ -18,6 +18,8 @@ from pmsim.shipped import find_scenario, scenario_names
     [
         ("time_ms", "time [ms]"),
         ("data_gib", "data [GiB]"),
+        ("dram_gib", "DRAM [GiB]"),
+        ("cost_usd", "cost [USD]"),
         ("update_percent", "update [%]"),
         ("rate", "arrivals [1/s]"),
         ("platform.pmem.read_latency_ns", "PMem read latency [ns]"),
@@ -87,3 +89,29 @@ def test_a_mark_is_a_line_with_its_label_in_its_panel(log_x: bool) -> None:
     (label,) = (each for each in figure.layout.annotations if each.text == "crossover")
     assert (label.x, label.xref) == (1 if log_x else 10, "x2")
     assert figure.layout.title.subtitle.text == "Dotted lines: somewhere"
+
+
+def test_long_names_of_categories_stand_in_lines_below_the_bars_and_above_the_legend() -> None:
+    names = ["short", "a name (with words, and more words, and even more of them)", *"cdef"]
+    frame = pd.DataFrame({"variant": names, "y": 1.0})
+    plot = Plot(x="variant", y="y")
+    layout = plot_layout(frame, plot=plot, axes=["variant"], metrics=["y"], default_metric="y")
+    figure = figure_of(layout, title="t", y_title="y")
+    lines = figure.layout.xaxis.ticktext[1].split("<br>")
+    assert len(lines) > 1
+    assert " ".join(lines) == names[1]
+    assert figure.layout.xaxis.tickangle == 0
+    plain = figure_of(
+        plot_layout(frame.head(1), plot=plot, axes=["variant"], metrics=["y"], default_metric="y"),
+        title="t",
+        y_title="y",
+    )
+    assert figure.layout.margin.b > plain.layout.margin.b
+
+
+def test_ticks_of_what_follows_from_the_sweep_are_round() -> None:
+    frame = pd.DataFrame({"cost_usd": [24.266565222, 331.94728489], "size": [1, 2], "y": 1.0})
+    plot = Plot(x="cost_usd", y="y", log_x=True)
+    layout = plot_layout(frame, plot=plot, axes=["size"], metrics=["y"], default_metric="y")
+    ticks = figure_of(layout, title="t", y_title="y").layout.xaxis.ticktext
+    assert {"50", "100", "200"} <= set(ticks)

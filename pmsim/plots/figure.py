@@ -22,6 +22,7 @@ from pmsim.plots.style import (
     metric_title,
     parameter_title,
     pattern,
+    tick_is_size,
     tick_label,
     value_label,
 )
@@ -30,6 +31,8 @@ _PANELS_PER_ROW = 2
 _TITLE_WIDTH = 44  # of an axis, in characters
 _PANEL_HEIGHT = 380
 _LEGEND_LINE = 14
+_TICK_LINE = 16
+_FIGURE_CHARACTERS = 130  # of tick labels side by side
 _LEGEND_GAP = 60
 _TOP = 74
 _SUBTITLE_LINE = 16
@@ -78,9 +81,12 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
     top = _TOP + _SUBTITLE_LINE * (1 + len(sources) if sources else 0)
     # The legend stands below: panels need the width.
     panels, legend = _PANEL_HEIGHT * rows, _LEGEND_LINE * len(shown)
-    height = panels + legend + top + _LEGEND_GAP
+    gap = _LEGEND_GAP
+    if layout.bars:
+        gap += _TICK_LINE * (_label_categories(figure, layout, columns) - 1)
+    height = panels + legend + top + gap
     figure.update_layout(**LAYOUT, height=height, title=_title(title, sources, height))
-    figure.update_layout(margin={"t": top}, legend={"y": -_LEGEND_GAP / panels})
+    figure.update_layout(margin={"t": top, "b": gap}, legend={"y": -gap / panels})
     figure.update_layout(showlegend=shown != {_ONLY_CURVE})
     if layout.bars:
         # Published values stand on the bar they belong to.
@@ -236,9 +242,23 @@ def _label_axes(figure: go.Figure, layout: PlotLayout, y_title: str, rows: int, 
         figure.update_xaxes(title_text=x_title, row=rows, col=column)
 
 
+def _label_categories(figure: go.Figure, layout: PlotLayout, columns: int) -> int:
+    """Break the labels of categories into lines that fit side by side; return the number of lines."""
+    categories = list(
+        dict.fromkeys(str(x) for panel in layout.panels for curve in panel.curves for x in curve.x)
+    )
+    width = max(_FIGURE_CHARACTERS // (columns * len(categories)), 10)
+    labels = [textwrap.wrap(category, width, break_on_hyphens=False) for category in categories]
+    figure.update_xaxes(tickvals=categories, ticktext=["<br>".join(lines) for lines in labels], tickangle=0)
+    return max(len(lines) for lines in labels)
+
+
 def _ticks(layout: PlotLayout) -> list[float]:
-    # The values of the sweep are the natural ticks; of many, the powers of two among them.
+    # The values of the sweep are the natural ticks; of many, the powers of two among them. What follows from
+    # the sweep, such as a cost, has values that nobody would write at an axis.
     values = sorted({float(x) for panel in layout.panels for curve in panel.curves for x in curve.x if x > 0})
+    if any(value != float(f"{value:.5g}") for value in values) and not tick_is_size(layout.columns.x):
+        return log_ticks(values)
     if len(values) > _MOST_TICKS:
         powers = [value for value in values if math.frexp(value)[0] == 0.5]
         values = powers if len(powers) > 2 else values

@@ -33,6 +33,7 @@ _PARAMETER_TITLES = {
 #: Shorter on an axis than the meaning of the metric; the definition stands in the documentation.
 _METRIC_TITLES = {"bandwidth_gb_s": "bandwidth [GB/s]", "operations_per_s": "operations per second"}
 _VALUE_NAMES = {"dram": "DRAM", "pmem": "PMem"}
+_WORDS = {**_VALUE_NAMES, "ssd": "SSD", "zipf": "Zipf exponent"}
 #: Share of a category that separates it from the next one.
 BAR_GAP = 0.2
 SUBTITLE = {"size": 12, "color": "#555555"}
@@ -51,7 +52,7 @@ AXIS: dict[str, Any] = {"showgrid": True, "gridcolor": "#E5E5E5", "ticks": "outs
 #: What a column's name says of its unit; the longer endings first.
 _UNITS = {
     **{"_bytes_per_s": "B/s", "_per_s": "1/s", "_bytes": "B", "_gib": "GiB", "_hz": "Hz", "_percent": "%"},
-    **{"_ns": "ns", "_us": "us", "_ms": "ms"},
+    **{"_ns": "ns", "_us": "us", "_ms": "ms", "_usd": "USD"},
 }
 
 
@@ -87,8 +88,12 @@ def parameter_title(column: str) -> str:
         return f"{_VALUE_NAMES.get(section, section)} {parameter_title(name)}"
     for suffix, unit in _UNITS.items():
         if column.endswith(suffix):
-            return f"{column.removesuffix(suffix).replace('_', ' ')} [{unit}]"
-    return column.replace("_", " ")
+            return f"{_words(column.removesuffix(suffix))} [{unit}]"
+    return _words(column)
+
+
+def _words(column: str) -> str:
+    return " ".join(_WORDS.get(word, word) for word in column.split("_"))
 
 
 def metric_title(column: str, otherwise: str) -> str:
@@ -122,7 +127,12 @@ def value_label(column: str, value: object) -> str:
 
 def tick_label(column: str, value: float) -> str:
     """Return what stands at a tick of a logarithmic axis: sizes have units, from 64 B to 8 GiB."""
-    return _bytes(int(value)) if parameter_title(column).endswith("[B]") else f"{value:,.12g}"
+    return _bytes(int(value)) if tick_is_size(column) else f"{value:,.12g}"
+
+
+def tick_is_size(column: str) -> bool:
+    """Return whether the axis of a column shows bytes."""
+    return parameter_title(column).endswith("[B]")
 
 
 def _bytes(size: int) -> str:
