@@ -153,4 +153,20 @@ class Rig {
   std::map<std::string, double> before_;
 };
 
+inline constexpr std::uint32_t kPage = 16384;
+
+inline BufferConfig three_tier(std::uint64_t dram = 8, std::uint64_t pmem = 32, std::uint64_t ssd = 64) {
+  return tiny("three-tier", kPage, dram, pmem, ssd);
+}
+
+/// A rig whose first pages lie on PMem, clean.
+struct OnPmem : Rig {
+  explicit OnPmem(const BufferConfig& config, std::uint64_t count) : Rig(config) {
+    Random random(7);
+    for (std::uint64_t page = 0; page < count; ++page)
+      load(random);
+    manager->sync(memory);
+  }
+};
+
 }  // namespace pmsim::engines::buffer

@@ -1,8 +1,4 @@
 #include "engine.hpp"
-#include "pmsim/blocks/log/file_header.hpp"
-#include "pmsim/blocks/log/poplog.hpp"
-#include "pmsim/engines/buffer/sites.hpp"
-#include "pmsim/engines/wal/sector_log.hpp"
 
 // Subjects: the buffer managers under the write-ahead log, with DRAM for fewer pages than there are.
 
@@ -31,7 +27,7 @@ constexpr EngineSubject::Size kSize{.transactions = 6,
                                     .payload_bytes = 1900,
                                     .rows = 14,
                                     .keys = 22,
-                                    .logged_before = 51e3};
+                                    .logged_before = 90e3};
 
 std::unique_ptr<Subject> basic_nvm_bm(std::uint64_t seed, Scale scale) {
   engines::EngineOptions options = tiny("basic-nvm-bm");
@@ -54,24 +50,21 @@ std::unique_ptr<Subject> spitfire(std::uint64_t seed, Scale scale) {
   return std::make_unique<EngineSubject>(options, kSize, seed, scale);
 }
 
-/// The log's; those of page write-back are the subjects pages-*.
-constexpr auto kLogOnPmem = engines::buffer::join(blocks::log::FileHeader::kSites, blocks::log::PopLog::kSites);
-
 }  // namespace
 
 extern const SubjectKind kEngineBasicNvmBm;
 const SubjectKind kEngineBasicNvmBm{"engine-basic-nvm-bm",
-                                    "storage engine: DRAM over pages on PMem, log on PMem", kLogOnPmem,
+                                    "storage engine: DRAM over pages on PMem, log on PMem", kPmemLogPoints,
                                     basic_nvm_bm, false};
 extern const SubjectKind kEngineSsdBm;
 const SubjectKind kEngineSsdBm{"engine-ssd-bm", "storage engine: DRAM over pages on SSD, log on SSD",
-                               engines::wal::SectorLog::kSites, ssd_bm, false};
+                               kSsdLogPoints, ssd_bm, false};
 extern const SubjectKind kEngineThreeTier;
 const SubjectKind kEngineThreeTier{"engine-three-tier", "storage engine: DRAM, PMem and SSD, log on PMem",
-                                   kLogOnPmem, three_tier, false};
+                                   kPmemLogPoints, three_tier, false};
 extern const SubjectKind kEngineSpitfire;
 const SubjectKind kEngineSpitfire{"engine-spitfire",
                                   "storage engine: DRAM, PMem and SSD, rows used in place on PMem too",
-                                  kLogOnPmem, spitfire, false};
+                                  kPmemLogPoints, spitfire, false};
 
 }  // namespace pmsim::crash

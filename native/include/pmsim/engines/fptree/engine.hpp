@@ -240,133 +240,16 @@ class FpTreeEngine final : public Engine<M> {
     return btree::Layout::of({"inner nodes", 8, 8}, kInnerNodeBytes, btree::NodeKind::kSortedLeaf);
   }
 
-  void check_new(const TableSpec& spec) const {
-    const auto refuse = [&spec](const std::string& what) {
-      throw ConfigError("table '" + spec.name + "': " + what);
-    };
-    if (spec.key_bytes != 8 || spec.payload_bytes != 8) {
-      refuse("key_bytes = " + std::to_string(spec.key_bytes) + ", payload_bytes = " +
-             std::to_string(spec.payload_bytes) + ": engine fptree holds tables with 8 and 8 only");
-    }
-    if (spec.name.empty() || spec.name.size() >= Meta::kNameBytes)
-      refuse("a name has 1 to 55 bytes");
-    if (std::any_of(tables_.begin(), tables_.end(),
-                    [&](const Table& table) { return table.name == spec.name; }))
-      refuse("it exists already");
-    if (tables_.size() == Meta::kMaxTables)
-      refuse("engine fptree holds at most " + std::to_string(Meta::kMaxTables) + " tables");
-  }
-  [[nodiscard]] std::vector<Child> load_leaves(M& memory, RowSource& rows, double fill) {
-    if (!(fill > 0 && fill <= 1))
-      throw ConfigError("fill = " + std::to_string(fill) + ": must be above 0 and at most 1");
-    const double each = fill * Leaf::kSlots;
-    std::vector<Child> children;
-    std::array<std::byte, Leaf::kBytes> image;
-    std::uint64_t left = rows.rows();
-    std::optional<std::uint64_t> previous;
-    Address next = space_.take(memory);
-    do {
-      const auto before = static_cast<double>(children.size());
-      const auto share =
-          static_cast<std::uint64_t>(std::floor(each * (before + 1) + 1e-6) - std::floor(each * before + 1e-6));
-      const std::uint64_t count = std::min(left, std::clamp<std::uint64_t>(share, 1, Leaf::kSlots));
-      left -= count;
-      image.fill(std::byte{0});
-      Bitmap used = 0;
-      std::uint64_t low = 0;
-      for (std::uint32_t slot = 0; slot < count; ++slot) {
-        const std::span<std::byte> pair = std::span(image).subspan(Leaf::pair(0, slot), Leaf::kPairBytes);
-        const std::uint64_t key = rows.next(pair.subspan(8));
-        if (previous && key <= *previous)
-          throw ConfigError("row with key " + std::to_string(key) + ": keys must ascend");
-        previous = key;
-        std::memcpy(pair.data(), &key, sizeof key);
-        image[Leaf::kFingerprints + slot] = std::byte{Leaf::fingerprint(key)};
-        used |= Bitmap{1} << slot;
-        low = slot == 0 && !children.empty() ? key : low;
-      }
-      std::memcpy(image.data(), &used, sizeof used);
-      const Address leaf = next;
-      next = left > 0 ? space_.take(memory) : 0;
-      memory.write(leaf, image);
-      memory.template store<std::uint64_t>(space_.link(leaf), next);
-      memory.flush(leaf, Leaf::kBytes, memory::FlushKind::kClwb, kFlushLoadedLeaf);
-      memory.flush(space_.link(leaf), 8, memory::FlushKind::kClwb, kFlushLoadedLinks);
-      children.push_back({low, leaf});
-    } while (left > 0);
-    return children;
-  }
-  [[nodiscard]] std::unique_ptr<Inner> build_inner(M& memory, const std::vector<Child>& children, double fill) {
-    const btree::Layout layout = inner_layout();
-    ChildSource source(children);
-    const PageId root = btree::BulkLoader<Store, std::uint64_t, M>(memory, store_, layout, fill).load(source);
-    return std::make_unique<Inner>(memory, store_, layout, root);
-  }
+  // loading.hpp
+  void check_new(const TableSpec& spec) const;
+  [[nodiscard]] std::vector<Child> load_leaves(M& memory, RowSource& rows, double fill);
+  [[nodiscard]] std::unique_ptr<Inner> build_inner(M& memory, const std::vector<Child>& children, double fill);
 
-  void recover(M& memory) {
-    LeafOps<M>::recover_split(memory, space_, place_.meta);
-    const auto tables = memory.template load<std::uint64_t>(place_.meta + Meta::kTables);
-    std::vector<bool> in_use;
-    std::vector<std::vector<Child>> children(tables);
-    for (std::uint32_t number = 0; number < tables; ++number) {
-      std::array<char, Meta::kNameBytes> name;
-      memory.read(Meta::row(place_.meta, number) + 8, std::as_writable_bytes(std::span(name)));
-      tables_.push_back({name.data(), nullptr});
-      children[number] = walk(memory, number, in_use);
-    }
-    space_.rebuild(memory, in_use);
-    for (std::uint32_t number = 0; number < tables; ++number)
-      tables_[number].inner = build_inner(memory, children[number], kRebuildFill);
-    log_.recover(memory);
-    undo_all(memory);
-  }
-  /// Reads all leaves of a table in the order of their links, as the paper's recovery does. The lowest key is
-  /// the discriminator of an unsorted leaf, so all of its keys are read. Which pairs these are the bitmap says,
-  /// and where the loop over its bits ends no predictor knows (37 iterations at a load factor of 0.66): nothing
-  /// of the pairs, and nothing of the next leaf, is asked for before the bitmap is there.
-  [[nodiscard]] std::vector<Child> walk(M& memory, std::uint32_t table, std::vector<bool>& in_use) {
-    std::vector<Child> children;
-    Address leaf = memory.template load<std::uint64_t>(Meta::row(place_.meta, table));
-    while (leaf != 0) {
-      const std::uint64_t number = space_.number(leaf);
-      in_use.resize(std::max<std::uint64_t>(in_use.size(), number + 1));
-      ensure(!in_use[number], "fptree: a leaf is linked twice");
-      in_use[number] = true;
-      std::uint64_t low = std::numeric_limits<std::uint64_t>::max();
-      auto used = memory.template load_dependent<Bitmap>(leaf);
-      memory.mispredict();
-      ensure(used != 0 || (children.empty() && next_of(memory, leaf) == 0), "fptree: an empty leaf is linked");
-      memory.compute(0, static_cast<std::uint32_t>(std::popcount(used)) * kInstructionsPerKey);
-      for (; used != 0; used &= used - 1) {
-        const auto slot = static_cast<std::uint32_t>(std::countr_zero(used));
-        low = std::min(low, memory.template load<std::uint64_t>(Leaf::pair(leaf, slot)));
-      }
-      children.push_back({children.empty() ? 0 : low, leaf});
-      leaf = next_of(memory, leaf);
-    }
-    return children;
-  }
-  void undo_all(M& memory) {
-    if (log_.empty())
-      return;
-    log_.for_each_backwards(memory, [&](const Change& change) { undo(memory, change); });
-    log_.clear(memory);
-  }
-  /// A change that was logged need not have happened, and a crash may have come after its undoing.
-  void undo(M& memory, const Change& change) {
-    Table& table = tables_.at(change.table);
-    const Address leaf = leaf_of(memory, table, change.key);
-    const auto found = LeafOps<M>::find(memory, leaf, change.key);
-    Change inverse = change;
-    inverse.after = change.before;
-    inverse.kind = found ? Change::Kind::kUpdate : Change::Kind::kInsert;
-    if (change.kind == Change::Kind::kInsert) {
-      if (!found)
-        return;
-      inverse.kind = Change::Kind::kErase;
-    }
-    apply(memory, {inverse, leaf, found ? found->slot : 0});
-  }
+  // restart.hpp
+  void recover(M& memory);
+  [[nodiscard]] std::vector<Child> walk(M& memory, std::uint32_t table, std::vector<bool>& in_use);
+  void undo_all(M& memory);
+  void undo(M& memory, const Change& change);
 
   [[nodiscard]] Table& operation(M& memory, TableId table, std::uint32_t offset, std::size_t bytes) {
     ensure(in_transaction_, "an operation outside of a transaction");
@@ -400,75 +283,10 @@ class FpTreeEngine final : public Engine<M> {
     return memory.template load<std::uint64_t>(space_.link(leaf));
   }
 
-  /// DURABLE on return.
-  void apply(M& memory, const HeldBack& held) {
-    const Change& change = held.change;
-    Table& table = tables_[change.table];
-    switch (change.kind) {
-      case Change::Kind::kUpdate:
-        return LeafOps<M>::update(memory, held.leaf, held.slot, change.after);
-      case Change::Kind::kInsert:
-        if (!Leaf::insert(memory, held.leaf, change.key, change.after)) {
-          const Address leaf = split(memory, table, held.leaf, change.key);
-          ensure(Leaf::insert(memory, leaf, change.key, change.after), "fptree: half a leaf is full");
-        }
-        return;
-      case Change::Kind::kErase:
-        if (!unlink_before_last(memory, table, change, held.leaf))
-          LeafOps<M>::erase(memory, held.leaf, held.slot);
-        return;
-    }
-  }
-  /// Returns the half that `key` belongs to.
-  [[nodiscard]] Address split(M& memory, Table& table, Address leaf, std::uint64_t key) {
-    // Nothing may fail once the leaf has been split: a new inner node per level, and a new root.
-    if (store_.free_pages() < table.inner->root_level() + 2) {
-      throw ConfigError("engine fptree: dram_bytes: its inner nodes are full; raise it");
-    }
-    ++leaf_splits_;
-    const Address fresh = space_.take(memory);
-    const std::uint64_t low = LeafOps<M>::split(memory, space_, place_.meta, leaf, fresh);
-    table.inner->insert(memory, store_, low, std::as_bytes(std::span(&fresh, 1)), [] {});
-    return key < low ? leaf : fresh;
-  }
-  /// Erases the only entry of a leaf by unlinking the leaf, in one store. False: it has others, or the table
-  /// has no other leaf.
-  bool unlink_before_last(M& memory, Table& table, const Change& change, Address leaf) {
-    if (!std::has_single_bit(memory.template load<Bitmap>(leaf)))
-      return false;
-    const Address next = next_of(memory, leaf);
-    Address self = 0;
-    const auto into = std::as_writable_bytes(std::span(&self, 1));
-    const std::uint64_t low = *table.inner->floor(memory, store_, change.key, into);
-    Address link = Meta::row(place_.meta, change.table);
-    if (low > 0) {
-      Address before = 0;
-      table.inner->floor(memory, store_, low - 1, std::as_writable_bytes(std::span(&before, 1)));
-      link = space_.link(before);
-    } else if (next == 0) {
-      return false;
-    }
-    ++leaf_unlinks_;
-    memory.template store<std::uint64_t>(link, next);
-    memory.flush(link, 8, memory::FlushKind::kClwb, kFlushUnlinked);
-    memory.sfence(kFenceUnlinked);
-    const auto ignore = [](std::span<const std::byte>) {};
-    if (low > 0) {
-      table.inner->erase(memory, store_, low, ignore);
-    } else {
-      // The next leaf is the first one now: it gets all keys from 0 on.
-      std::uint64_t next_low = 0;
-      table.inner->scan(memory, store_, 1, 1, 0, 8, ScanMode::kGrained,
-                        [&](std::uint64_t key, std::span<const std::byte>) {
-                          next_low = key;
-                          return false;
-                        });
-      table.inner->erase(memory, store_, next_low, ignore);
-      table.inner->update(memory, store_, 0, 0, std::as_bytes(std::span(&next, 1)), ignore);
-    }
-    space_.give(memory, leaf);
-    return true;
-  }
+  // changes.hpp
+  void apply(M& memory, const HeldBack& held);
+  [[nodiscard]] Address split(M& memory, Table& table, Address leaf, std::uint64_t key);
+  bool unlink_before_last(M& memory, Table& table, const Change& change, Address leaf);
 
   /// Of walk()'s loop beside the load: tzcnt, shift, address, compare, cmov, blsr, compare-and-branch.
   static constexpr std::uint32_t kInstructionsPerKey = 7;
@@ -487,50 +305,9 @@ class FpTreeEngine final : public Engine<M> {
   std::uint64_t leaf_unlinks_ = 0;
 };
 
-template <memory::Memory M, std::uint32_t kInnerNodeBytes>
-std::string FpTreeEngine<M, kInnerNodeBytes>::check(M& memory) {
-  ensure(!in_transaction_ && log_.empty(), "check() inside of a transaction");
-  std::vector<PageId> owned;
-  std::uint64_t leaves = 0;
-  for (std::uint32_t number = 0; number < tables_.size(); ++number) {
-    const auto fail = [&](const std::string& what) { return "table '" + tables_[number].name + "': " + what; };
-    btree::TreeCheck<Store, std::uint64_t, M> inner_check(*tables_[number].inner, owned);
-    if (const std::string problem = inner_check.run(memory, store_); !problem.empty())
-      return fail("inner nodes: " + problem);
-    std::vector<Child> children;
-    tables_[number].inner->scan(memory, store_, 0, ~std::uint64_t{0}, 0, 8, ScanMode::kFullPages,
-                                [&](std::uint64_t low, std::span<const std::byte> payload) {
-                                  children.push_back({low, 0});
-                                  std::memcpy(&children.back().leaf, payload.data(), sizeof(Address));
-                                  return true;
-                                });
-    Address leaf = memory.template load<std::uint64_t>(Meta::row(place_.meta, number));
-    for (std::size_t at = 0; at < children.size(); ++at, leaf = next_of(memory, leaf)) {
-      if (leaf != children[at].leaf)
-        return fail("the links and the inner nodes disagree about leaf " + std::to_string(at));
-      const auto contents = Leaf::recover(memory, leaf);
-      if (contents.count == 0 && children.size() > 1)
-        return fail("leaf " + std::to_string(at) + " is empty");
-      if (contents.wrong_fingerprints > 0)
-        return fail("leaf " + std::to_string(at) + " has a wrong fingerprint");
-      std::vector<std::uint64_t> keys;
-      for (std::uint32_t entry = 0; entry < contents.count; ++entry)
-        keys.push_back(contents.entries[entry].key);
-      std::sort(keys.begin(), keys.end());
-      if (std::adjacent_find(keys.begin(), keys.end()) != keys.end())
-        return fail("leaf " + std::to_string(at) + " has a key twice");
-      if (!keys.empty() && (keys.front() < children[at].low ||
-                            (at + 1 < children.size() && keys.back() >= children[at + 1].low)))
-        return fail("leaf " + std::to_string(at) + " has a key that belongs to another one");
-    }
-    if (leaf != 0)
-      return fail("the last leaf names a next one");
-    leaves += children.size();
-  }
-  if (leaves != space_.used())
-    return std::to_string(space_.used()) + " leaves are in use, " + std::to_string(leaves) + " have an owner";
-  std::sort(owned.begin(), owned.end());
-  return store_.check(memory, owned);
-}
-
 }  // namespace pmsim::engines::fptree
+
+#include "pmsim/engines/fptree/changes.hpp"
+#include "pmsim/engines/fptree/check.hpp"
+#include "pmsim/engines/fptree/loading.hpp"
+#include "pmsim/engines/fptree/restart.hpp"

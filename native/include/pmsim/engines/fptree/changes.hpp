@@ -1,0 +1,85 @@
+#pragma once
+
+#include <bit>
+
+#include "pmsim/engines/fptree/engine.hpp"
+
+namespace pmsim::engines::fptree {
+
+/// DURABLE on return.
+template <memory::Memory M, std::uint32_t kInnerNodeBytes>
+void FpTreeEngine<M, kInnerNodeBytes>::apply(M& memory, const HeldBack& held) {
+  const Change& change = held.change;
+  Table& table = tables_[change.table];
+  switch (change.kind) {
+    case Change::Kind::kUpdate:
+      return LeafOps<M>::update(memory, held.leaf, held.slot, change.after);
+    case Change::Kind::kInsert:
+      if (!Leaf::insert(memory, held.leaf, change.key, change.after)) {
+        const Address leaf = split(memory, table, held.leaf, change.key);
+        ensure(Leaf::insert(memory, leaf, change.key, change.after), "fptree: half a leaf is full");
+      }
+      return;
+    case Change::Kind::kErase:
+      if (!unlink_before_last(memory, table, change, held.leaf))
+        LeafOps<M>::erase(memory, held.leaf, held.slot);
+      return;
+  }
+}
+
+/// Returns the half that `key` belongs to.
+template <memory::Memory M, std::uint32_t kInnerNodeBytes>
+Address FpTreeEngine<M, kInnerNodeBytes>::split(M& memory, Table& table, Address leaf, std::uint64_t key) {
+  // Nothing may fail once the leaf has been split: a new inner node per level, and a new root.
+  if (store_.free_pages() < table.inner->root_level() + 2) {
+    throw ConfigError("engine fptree: dram_bytes: its inner nodes are full; raise it");
+  }
+  ++leaf_splits_;
+  const Address fresh = space_.take(memory);
+  const std::uint64_t low = LeafOps<M>::split(memory, space_, place_.meta, leaf, fresh);
+  table.inner->insert(memory, store_, low, std::as_bytes(std::span(&fresh, 1)), [] {});
+  return key < low ? leaf : fresh;
+}
+
+/// Erases the only entry of a leaf by unlinking the leaf, in one store. False: it has others, or the table
+/// has no other leaf.
+template <memory::Memory M, std::uint32_t kInnerNodeBytes>
+bool FpTreeEngine<M, kInnerNodeBytes>::unlink_before_last(M& memory, Table& table, const Change& change,
+                                                          Address leaf) {
+  if (!std::has_single_bit(memory.template load<Bitmap>(leaf)))
+    return false;
+  const Address next = next_of(memory, leaf);
+  Address self = 0;
+  const auto into = std::as_writable_bytes(std::span(&self, 1));
+  const std::uint64_t low = *table.inner->floor(memory, store_, change.key, into);
+  Address link = Meta::row(place_.meta, change.table);
+  if (low > 0) {
+    Address before = 0;
+    table.inner->floor(memory, store_, low - 1, std::as_writable_bytes(std::span(&before, 1)));
+    link = space_.link(before);
+  } else if (next == 0) {
+    return false;
+  }
+  ++leaf_unlinks_;
+  memory.template store<std::uint64_t>(link, next);
+  memory.flush(link, 8, memory::FlushKind::kClwb, kFlushUnlinked);
+  memory.sfence(kFenceUnlinked);
+  const auto ignore = [](std::span<const std::byte>) {};
+  if (low > 0) {
+    table.inner->erase(memory, store_, low, ignore);
+  } else {
+    // The next leaf is the first one now: it gets all keys from 0 on.
+    std::uint64_t next_low = 0;
+    table.inner->scan(memory, store_, 1, 1, 0, 8, ScanMode::kGrained,
+                      [&](std::uint64_t key, std::span<const std::byte>) {
+                        next_low = key;
+                        return false;
+                      });
+    table.inner->erase(memory, store_, next_low, ignore);
+    table.inner->update(memory, store_, 0, 0, std::as_bytes(std::span(&next, 1)), ignore);
+  }
+  space_.give(memory, leaf);
+  return true;
+}
+
+}  // namespace pmsim::engines::fptree
