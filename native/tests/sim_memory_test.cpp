@@ -307,5 +307,28 @@ TEST(SimMemory, HostMemoryStaysWithinAQuarterAboveTheBytesTouched) {
   EXPECT_LE(grown, memory.touched_bytes() * 5 / 4);
 }
 
+TEST(SimMemory, ABlockDeviceInAFileStaysOutOfTheProcess) {
+  if (status_kib("RssShmem") + status_kib("RssFile") == 0)
+    GTEST_SKIP() << "needs /proc/self/status";
+  SimMemory memory({.block_in_file = true});
+  const std::uint64_t chunk = std::uint64_t{1} << 20;
+  const std::uint64_t chunks = 160;
+  const Address dram = memory.allocate(Medium::kDram, chunk);
+  const Address block = memory.allocate(Medium::kBlock, chunks * chunk);
+  const auto held = [] { return status_kib("RssShmem") + status_kib("RssFile"); };
+  const std::uint64_t before = held();
+  std::uint64_t most = 0;
+  for (std::uint64_t i = 0; i < chunks; ++i) {
+    memory.store<std::uint64_t>(dram, i);
+    memory.block_write(block + i * chunk, dram, chunk);
+    most = std::max(most, held() - before);
+  }
+  EXPECT_LE(most, 72 * 1024U);
+  for (std::uint64_t i = 0; i < chunks; ++i) {
+    memory.block_read(block + i * chunk, dram, chunk);
+    ASSERT_EQ(memory.load<std::uint64_t>(dram), i);
+  }
+}
+
 }  // namespace
 }  // namespace pmsim::memory

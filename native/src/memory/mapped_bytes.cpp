@@ -51,7 +51,13 @@ MappedBytes MappedBytes::in_file(std::uint64_t bytes) {
   MappedBytes result;
   result.data_ = static_cast<std::byte*>(mapped);
   result.bytes_ = bytes;
+  result.in_file_ = true;
   return result;
+}
+
+void MappedBytes::let_go() noexcept {
+  ::madvise(data_, bytes_, MADV_DONTNEED);  // of a shared mapping: its pages leave this process, not the file
+  held_ = 0;
 }
 
 MappedBytes::~MappedBytes() {

@@ -149,8 +149,9 @@ void SimMemory::track_fence() {
 }
 
 void SimMemory::block_read(Address device, Address destination, std::size_t bytes) {
-  const Region& from = block_region(device, bytes);
+  Region& from = block_region(device, bytes);
   Region& to = region_of(destination, bytes);
+  from.data.accessed(bytes);
   emit(OpKind::kBlockRead, device, static_cast<std::uint32_t>(bytes));
   if (from.backing == Backing::kNone)
     return;
@@ -167,6 +168,7 @@ void SimMemory::block_write(Address device, Address source, std::size_t bytes) {
   Region& to = block_region(device, bytes);
   const Region& from = region_of(source, bytes);
   ensure(from.backing != Backing::kSparse, "a block transfer from a sparse region");
+  to.data.accessed(bytes);
   emit(OpKind::kBlockWrite, device, static_cast<std::uint32_t>(bytes));
   if (from.backing == Backing::kNone || to.backing == Backing::kNone)
     return;

@@ -19,16 +19,27 @@ class MappedBytes {
   /// ConfigError where no such file can be made.
   [[nodiscard]] static MappedBytes in_file(std::uint64_t bytes);
   MappedBytes(MappedBytes&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        in_file_(other.in_file_),
+        held_(other.held_) {}
   MappedBytes& operator=(MappedBytes&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(in_file_, other.in_file_);
+    std::swap(held_, other.held_);
     return *this;
   }
   ~MappedBytes();
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return bytes_; }
+  /// To be told of each access to bytes in a file: lets go of what this process holds of it whenever that may
+  /// have become 64 MiB. The bytes stay in the file, and in its cache as long as the host has room.
+  void accessed(std::uint64_t bytes) noexcept {
+    if (in_file_ && (held_ += bytes) > kMostHeld) [[unlikely]]
+      let_go();
+  }
   [[nodiscard]] explicit operator bool() const noexcept { return data_ != nullptr; }
   template <typename T>
   [[nodiscard]] T* as() const noexcept {
@@ -38,6 +49,11 @@ class MappedBytes {
  private:
   std::byte* data_ = nullptr;
   std::uint64_t bytes_ = 0;
+  bool in_file_ = false;
+  std::uint64_t held_ = 0;
+
+  static constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
+  void let_go() noexcept;
 };
 
 }  // namespace pmsim::memory
