@@ -56,7 +56,6 @@ def modules_as_second_tier(draft: Draft) -> None:
     channels = draft.platform.value("controller", "channels")
     modules = min(model.value("pmem", "dimms"), channels)
     draft.set("pmem.dimms", modules, "as tum-6212u, at most one per channel", "assumed")
-    for name in ("pmem_write_queue", "pmem_ingress"):
-        parameter = model.parameters["controller"][name]
-        source = f"as tum-6212u, not measured: {parameter.source}"
-        draft.set(f"controller.{name}", parameter.value, source, "assumed")
+    parameter = model.parameters["controller"]["pmem_write_queue"]
+    source = f"as tum-6212u, not measured: {parameter.source}"
+    draft.set("controller.pmem_write_queue", parameter.value, source, "assumed")

@@ -36,7 +36,6 @@ inline PlatformParams plain_machine() {
   params.l1 = {.size = 32 << 10, .ways = 8, .latency = 2 * kNs};
   params.l2 = {.size = 1 << 20, .ways = 16, .latency = 5 * kNs};
   params.llc = {.size = 4 << 20, .ways = 16, .latency = 20 * kNs};
-  params.controller.controllers = 1;
   params.controller.channels = 1;
   params.dram.capacity = std::int64_t{1} << 34;
   params.dram.row_hit_latency = 18 * kNs;

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <memory>
 
 #include "machine_harness.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/machine/block_device.hpp"
 #include "pmsim/machine/block_index.hpp"
 #include "pmsim/machine/cache.hpp"
+#include "pmsim/machine/memory_system.hpp"
 #include "pmsim/machine/tlb.hpp"
 
 namespace pmsim::machine {
@@ -131,6 +133,17 @@ TEST(BlockDevice, WritesWaitForTheMediumOrForTheCacheAndAFlushForBoth) {
   EXPECT_EQ(cached.flush(written), sent + params.program_latency + params.flush_latency);
 }
 
+TEST(BlockDevice, AFlushOfADurableCacheDoesNotWaitForTheMedium) {
+  BlockDeviceParams params = plain_device();
+  params.flush_latency = 20 * kNs;
+  params.write_cache = 8192;
+  params.write_cache_durable = 1;
+  Counters counters;
+  BlockDevice device(params, counters);
+  const Picoseconds written = device.write(0, 4096, 0);
+  EXPECT_EQ(device.flush(written), written + params.software_latency + params.flush_latency);
+}
+
 TEST(BlockDevice, QueueDepthBoundsTheCommandsUnderWay) {
   BlockDeviceParams params = plain_device();
   params.units = 64;
@@ -139,6 +152,108 @@ TEST(BlockDevice, QueueDepthBoundsTheCommandsUnderWay) {
   BlockDevice device(params, counters);
   const Picoseconds first = device.read(0, 4096, 0) - kTransfer;  // without the copy, which needs no place
   EXPECT_EQ(device.read(1 << 20, 4096, 0), first + params.read_latency + kTransfer);
+}
+
+/// Lines of PMem that belong to one of two slices of the last-level cache, `stripe` of 4 KiB and after `from`.
+std::uint64_t line_of(std::uint64_t slice, std::uint64_t stripe, std::uint64_t from) {
+  const std::uint64_t first = kPmemBase / memory::kLineBytes + stripe * 64;
+  for (std::uint64_t line = first + from;; ++line) {
+    if (mix64(line) % 2 == slice) {
+      return line;
+    }
+  }
+}
+
+struct TwoSlices {
+  TwoSlices(std::int64_t modules, std::int64_t credits) : params(plain_machine()) {
+    params.llc.slices = 2;
+    params.controller.channels = modules;
+    params.controller.pmem_write_queue = 1;
+    params.controller.pmem_credits = credits;
+    params.pmem.dimms = modules;
+    memory = std::make_unique<MemorySystem>(params, counters, 1, 1 << 20);
+  }
+  Picoseconds write(std::uint64_t line, std::uint32_t token) {
+    return memory->write(line, 0, 0, WriteToken{.thread = token});
+  }
+  std::vector<std::uint32_t> drain(std::size_t module) {
+    std::vector<Grant> grants;
+    memory->drain(module, grants);
+    std::vector<std::uint32_t> tokens;
+    for (const Grant& grant : grants) {
+      tokens.push_back(grant.token.thread);
+    }
+    return tokens;
+  }
+  PlatformParams params;
+  Counters counters;
+  std::unique_ptr<MemorySystem> memory;
+};
+
+TEST(PmemWrites, SlicesTakeTurnsAndALoneCreditKeepsTheOrderOfTheirLines) {
+  TwoSlices two(1, 1);
+  EXPECT_EQ(two.write(line_of(0, 0, 0), 0), 0);  // takes the only place
+  EXPECT_EQ(two.write(line_of(0, 0, 16), 1), kNever);
+  EXPECT_EQ(two.write(line_of(0, 0, 32), 2), kNever);
+  EXPECT_EQ(two.write(line_of(1, 0, 0), 3), kNever);
+  EXPECT_EQ(two.drain(0), std::vector<std::uint32_t>{1});
+  EXPECT_EQ(two.drain(0), std::vector<std::uint32_t>{3});
+  EXPECT_EQ(two.drain(0), std::vector<std::uint32_t>{2});
+}
+
+/// As many lines of a slice as it has credits compete, in no order; one more waits until one of them has gone.
+TEST(PmemWrites, AnyLineWithACreditMayGoAndNoOther) {
+  constexpr std::int64_t kCredits = 8;
+  TwoSlices two(1, kCredits);
+  EXPECT_EQ(two.write(line_of(0, 0, 0), 100), 0);
+  for (std::uint32_t token = 0; token <= kCredits; ++token) {
+    EXPECT_EQ(two.write(line_of(0, token + 1, 0), token), kNever);
+  }
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t drained = 0; drained <= kCredits; ++drained) {
+    const std::vector<std::uint32_t> tokens = two.drain(0);
+    ASSERT_EQ(tokens.size(), 1U);
+    order.push_back(tokens.front());
+  }
+  EXPECT_NE(order.front(), static_cast<std::uint32_t>(kCredits));  // came last, had no credit
+  EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+  std::sort(order.begin(), order.end());
+  for (std::uint32_t token = 0; token <= kCredits; ++token) {
+    EXPECT_EQ(order[token], token);  // each once
+  }
+}
+
+TEST(PmemWrites, ALineWaitsBehindOneOfItsSliceThoughItsOwnModuleIsIdle) {
+  TwoSlices two(2, 1);
+  EXPECT_EQ(two.write(line_of(0, 0, 0), 0), 0);
+  EXPECT_EQ(two.write(line_of(0, 0, 16), 1), kNever);
+  EXPECT_EQ(two.write(line_of(0, 1, 0), 2), kNever);  // the other module has room
+  EXPECT_EQ(two.write(line_of(1, 1, 0), 3), 0);       // as the other slice finds
+  EXPECT_EQ(two.drain(0), std::vector<std::uint32_t>{1});
+  EXPECT_EQ(two.drain(1), std::vector<std::uint32_t>{2});
+}
+
+/// The block that has been in the read buffer longest makes room, whether it has just been read or not.
+TEST(PmemReads, TheOldestBlockMakesRoom) {
+  PlatformParams params = plain_machine();
+  params.pmem.dimms = 1;
+  params.pmem.read_buffer_blocks = 2;
+  Counters counters;
+  MemorySystem memory(params, counters, 1, 1 << 20);
+  Picoseconds now = 0;
+  const auto fetches = [&](std::uint64_t block, std::uint64_t line) {
+    const std::int64_t before = counters.pmem_media_read_blocks;
+    now = memory.read(kPmemBase / memory::kLineBytes + block * 4 + line, now, now);
+    return counters.pmem_media_read_blocks - before;
+  };
+  EXPECT_EQ(fetches(0, 0), 1);
+  EXPECT_EQ(fetches(1, 0), 1);
+  EXPECT_EQ(fetches(0, 1), 0);
+  EXPECT_EQ(fetches(2, 0), 1);  // in the place of block 0
+  EXPECT_EQ(fetches(1, 1), 0);
+  EXPECT_EQ(fetches(0, 2), 1);  // in the place of block 1
+  EXPECT_EQ(fetches(2, 1), 0);
+  EXPECT_EQ(fetches(1, 2), 1);
 }
 
 /// Four lines of a block in order are one block write; a line alone is one too, with a read-modify-write.

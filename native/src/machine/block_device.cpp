@@ -120,7 +120,7 @@ void BlockDevice::slow(const BlockDeviceParams& original, std::int64_t percent) 
 Picoseconds BlockDevice::flush(Picoseconds now) {
   ++counters_->block_flushes;
   Picoseconds done = enter_queue(now);
-  if (!cache_.empty()) {
+  if (!cache_.empty() && params_.write_cache_durable == 0) {
     done = std::max(done, cache_.back().written);
     cache_.clear();
     cached_bytes_ = 0;

@@ -25,18 +25,16 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
       module_count_(static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.pmem.dimms))),
       channel_count_(static_cast<std::uint64_t>(params.controller.channels)),
       footprint_lines_(pmem_footprint / memory::kLineBytes),
-      ingress_(static_cast<std::size_t>(params.controller.controllers)),
-      ingress_capacity_(static_cast<std::size_t>(params.controller.pmem_ingress)) {
+      slices_(static_cast<std::size_t>(params.llc.slices)),
+      credits_(static_cast<std::size_t>(params.controller.pmem_credits)) {
   channels_.reserve(static_cast<std::size_t>(params.controller.channels));
   for (std::int64_t channel = 0; channel < params.controller.channels; ++channel) {
     channels_.emplace_back(params.dram, params.controller, counters);
   }
   modules_.reserve(static_cast<std::size_t>(params.pmem.dimms));
   for (std::int64_t module = 0; module < params.pmem.dimms; ++module) {
-    modules_.emplace_back(params.pmem, params.controller, channels_[static_cast<std::size_t>(module)], counters,
+    modules_.emplace_back(params, channels_[static_cast<std::size_t>(module)], counters,
                           mix64(seed) + static_cast<std::uint64_t>(module));
-    ingress_of_.push_back(
-        static_cast<std::uint32_t>(module * params.controller.controllers / params.controller.channels));
   }
 }
 
@@ -98,7 +96,7 @@ Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds
     return write_memory_mode(line, now, acts_at);  // DRAM accepts at once
   }
   const Place place = place_in_pmem(line);
-  return write_pmem(place, now, acts_at, token);
+  return write_pmem(place, line, now, acts_at, token);
 }
 
 void MemorySystem::wait(const WaitingLine& waiting) {
@@ -107,53 +105,52 @@ void MemorySystem::wait(const WaitingLine& waiting) {
   module.wait(waiting);
 }
 
-Picoseconds MemorySystem::write_pmem(const Place& place, Picoseconds now, Picoseconds acts_at,
-                                     const WriteToken& token) {
+Picoseconds MemorySystem::write_pmem(const Place& place, std::uint64_t line, Picoseconds now,
+                                     Picoseconds acts_at, const WriteToken& token) {
   catch_up(place.module, acts_at);
-  Ingress& ingress = ingress_of(place.module);
-  PmemModule& module = modules_[place.module];
-  if (ingress.admitted < ingress_capacity_ && ingress.behind.empty()) {
-    if (module.has_room()) {
-      module.accept(place.local_line, now);
-      return now;
-    }
-    wait(WaitingLine{place.local_line, place.module, now, token});
-    ++ingress.admitted;
-  } else {
-    ingress.behind.push_back(WaitingLine{place.local_line, place.module, now, token});
+  const std::size_t number = mix64(line) % slices_.size();
+  Slice& slice = slices_[number];
+  const WaitingLine arriving{place.local_line, place.module, number, now, token};
+  if (slice.competing == credits_) {
+    slice.behind.push_back(arriving);
+    return kNever;
   }
+  PmemModule& module = modules_[place.module];
+  if (module.has_room()) {
+    module.accept(place.local_line, now);
+    return now;
+  }
+  ++slice.competing;
+  wait(arriving);
   return kNever;
 }
 
 void MemorySystem::drain(std::size_t module, std::vector<Grant>& grants) {
   const Picoseconds now = modules_[module].next_drain();
   clock_ = std::max(clock_, now);
-  Ingress& ingress = ingress_of(module);
-  if (!ingress.behind.empty()) {
-    // Some of them may find room in other modules: what these did before now, or now if their index is smaller.
-    for (std::size_t other = 0; other < modules_.size(); ++other) {
-      catch_up(other, now + (other < module ? 1 : 0));
-    }
-  }
   const Picoseconds freed = modules_[module].drain();
-  const auto grant = [&](const WaitingLine& waiting, Picoseconds at) {
-    const Picoseconds accepted = std::max(at, waiting.arrived);
+  const auto grant = [&](const WaitingLine& waiting) {
+    const Picoseconds accepted = std::max(freed, waiting.arrived);
     modules_[waiting.module].accept(waiting.line, accepted);
     counters_->write_queue_wait_ps += accepted - waiting.arrived;
     grants.push_back(Grant{waiting.token, waiting.module, accepted});
   };
   if (modules_[module].has_waiting()) {
-    grant(modules_[module].take_waiting(), freed);
-    --ingress.admitted;
-  }
-  while (!ingress.behind.empty() && ingress.admitted < ingress_capacity_) {
-    const WaitingLine next = ingress.behind.front();
-    ingress.behind.pop_front();
-    if (modules_[next.module].has_room()) {
-      grant(next, now);
-    } else {
-      wait(next);
-      ++ingress.admitted;
+    const WaitingLine chosen = modules_[module].take_waiting();
+    grant(chosen);
+    Slice& slice = slices_[chosen.slice];
+    --slice.competing;
+    while (!slice.behind.empty() && slice.competing < credits_) {
+      const WaitingLine next = slice.behind.front();
+      slice.behind.pop_front();
+      // It may find room: what that module did before now, or now if its index is smaller.
+      catch_up(next.module, now + (next.module < module ? 1 : 0));
+      if (modules_[next.module].has_room()) {
+        grant(next);
+      } else {
+        ++slice.competing;
+        wait(next);
+      }
     }
   }
   modules_[module].schedule_drain();
@@ -217,7 +214,7 @@ Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, 
         place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
     // The controller writes the victim back on its own account: no core waits for it.
     ++counters_->out_of_range_count;
-    write_pmem(victim, checked, acts_at, WriteToken{.writeback = true, .controller = true});
+    write_pmem(victim, cached, checked, acts_at, WriteToken{.writeback = true, .controller = true});
   }
   memory_mode_sets_[set] = offset;
   channel.write(set, checked);
@@ -234,7 +231,7 @@ Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now,
     ++counters_->out_of_range_count;  // only reads have been measured in memory mode
     const Place victim =
         place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
-    write_pmem(victim, now, acts_at, WriteToken{.writeback = true, .controller = true});
+    write_pmem(victim, cached, now, acts_at, WriteToken{.writeback = true, .controller = true});
   }
   memory_mode_sets_[set] = offset | kDirtyBit;
   return channel_of(set, acts_at).write(set, now);

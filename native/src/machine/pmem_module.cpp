@@ -11,20 +11,22 @@ namespace pmsim::machine {
 
 void PmemModule::FreeDeleter::operator()(std::uint32_t* pointer) const noexcept { std::free(pointer); }
 
-PmemModule::PmemModule(const PmemParams& pmem, const ControllerParams& controller, DramChannel& channel,
-                       Counters& counters, std::uint64_t seed)
-    : params_(pmem),
-      block_shift_(std::countr_zero(static_cast<std::uint64_t>(pmem.block_size) / memory::kLineBytes)),
+PmemModule::PmemModule(const PlatformParams& params, DramChannel& channel, Counters& counters,
+                       std::uint64_t seed)
+    : params_(params.pmem),
+      block_shift_(std::countr_zero(static_cast<std::uint64_t>(params_.block_size) / memory::kLineBytes)),
       full_mask_(block_shift_ == 6 ? ~std::uint64_t{0} : (std::uint64_t{1} << (1 << block_shift_)) - 1),
-      page_shift_(std::has_single_bit(static_cast<std::uint64_t>(pmem.translation_page))
-                      ? std::countr_zero(static_cast<std::uint64_t>(pmem.translation_page))
+      page_shift_(std::has_single_bit(static_cast<std::uint64_t>(params_.translation_page))
+                      ? std::countr_zero(static_cast<std::uint64_t>(params_.translation_page))
                       : -1),
-      queue_capacity_(static_cast<std::size_t>(controller.pmem_write_queue)),
+      queue_capacity_(static_cast<std::size_t>(params.controller.pmem_write_queue)),
       queue_(queue_capacity_),
-      open_(static_cast<std::size_t>(pmem.write_buffer_blocks)),
-      open_lines_(static_cast<std::size_t>(pmem.write_buffer_blocks), OpenBlock{kNoBlock, 0}),
-      read_buffer_(static_cast<std::size_t>(pmem.read_buffer_blocks)),
-      translations_(pmem.translation_entries, pmem.translation_entries < 8 ? 1 : 8, 1),
+      waiting_(static_cast<std::size_t>(params.llc.slices)),
+      waiting_slices_((waiting_.size() + 63) / 64),
+      open_(static_cast<std::size_t>(params_.write_buffer_blocks)),
+      open_lines_(static_cast<std::size_t>(params_.write_buffer_blocks), OpenBlock{kNoBlock, 0}),
+      read_buffer_(static_cast<std::size_t>(params_.read_buffer_blocks)),
+      translations_(params_.translation_entries, params_.translation_entries < 8 ? 1 : 8, 1),
       channel_(&channel),
       counters_(&counters),
       random_(seed) {
@@ -77,11 +79,8 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   // A line that cannot be re-read yet does not keep the medium waiting.
   media_free_ = std::max(on_bus, media_free_) + params_.media_read_service;
   const Picoseconds available = start + params_.media_read_latency + translate(block);
-  // The older of two blocks chosen at random leaves: cheap hardware's stand-in for least recently used.
-  const auto one = static_cast<std::size_t>(random_.below(read_buffer_.size()));
-  const auto other = static_cast<std::size_t>(random_.below(read_buffer_.size()));
-  read_buffer_.put(read_buffer_.available(one) <= read_buffer_.available(other) ? one : other, block,
-                   available);
+  read_buffer_.put(oldest_read_, block, available);
+  oldest_read_ = oldest_read_ + 1 == read_buffer_.size() ? 0 : oldest_read_ + 1;
   return available + params_.buffer_latency;
 }
 
@@ -107,12 +106,31 @@ void PmemModule::accept(std::uint64_t line, Picoseconds now) {
   }
 }
 
+void PmemModule::wait(const WaitingLine& waiting) {
+  waiting_[waiting.slice].push_back(waiting);
+  waiting_slices_[waiting.slice / 64] |= std::uint64_t{1} << waiting.slice % 64;
+  ++waiting_count_;
+}
+
 WaitingLine PmemModule::take_waiting() {
-  const auto chosen = static_cast<std::size_t>(random_.below(waiting_.size()));
-  const WaitingLine waiting = waiting_[chosen];
-  waiting_[chosen] = waiting_.back();
-  waiting_.pop_back();
-  return waiting;
+  std::size_t word = turn_ / 64;
+  std::uint64_t candidates = waiting_slices_[word] & ~std::uint64_t{0} << turn_ % 64;
+  while (candidates == 0) {
+    word = word + 1 == waiting_slices_.size() ? 0 : word + 1;
+    candidates = waiting_slices_[word];
+  }
+  const std::size_t slice = word * 64 + static_cast<std::size_t>(std::countr_zero(candidates));
+  turn_ = slice + 1 == waiting_.size() ? 0 : slice + 1;
+  std::vector<WaitingLine>& lines = waiting_[slice];
+  const auto chosen = static_cast<std::size_t>(random_.below(lines.size()));
+  const WaitingLine taken = lines[chosen];
+  lines[chosen] = lines.back();
+  lines.pop_back();
+  --waiting_count_;
+  if (lines.empty()) {
+    waiting_slices_[slice / 64] &= ~(std::uint64_t{1} << slice % 64);
+  }
+  return taken;
 }
 
 Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseconds now) {

@@ -67,7 +67,8 @@ class MemorySystem {
     std::uint64_t local_line;
   };
   [[nodiscard]] Place place_in_pmem(std::uint64_t line) const noexcept;
-  Picoseconds write_pmem(const Place& place, Picoseconds now, Picoseconds acts_at, const WriteToken& token);
+  Picoseconds write_pmem(const Place& place, std::uint64_t line, Picoseconds now, Picoseconds acts_at,
+                         const WriteToken& token);
   void catch_up(std::size_t module, Picoseconds time);
   void wait(const WaitingLine& waiting);
   /// The channel that a DRAM line lives on, for an access at `acts_at`.
@@ -89,17 +90,16 @@ class MemorySystem {
   std::uint32_t changed_ = 0;
   Picoseconds last_drain_ = 0;
   Picoseconds clock_ = 0;  ///< somebody has acted then: modules are not looked at as they were before
-  /// Lines on their way to full write pending queues of one controller's channels. It looks at `pmem_ingress`
-  /// of them at a time, in order of arrival: behind these, lines wait even if their own channel is idle
-  /// (head-of-line blocking, which is what makes writes in pieces of one stripe, 4 KiB, slow).
-  struct Ingress {
-    std::size_t admitted = 0;
+  /// Lines on their way to full write pending queues, by the slice of the last-level cache that their address
+  /// hashes to. `pmem_credits` lines of a slice compete for places; behind these, in order of arrival, lines
+  /// wait even if their own channel is idle (head-of-line blocking, which is what makes writes in pieces of one
+  /// stripe, 4 KiB, slow).
+  struct Slice {
+    std::size_t competing = 0;  ///< waiting in the modules
     std::deque<WaitingLine> behind;
   };
-  [[nodiscard]] Ingress& ingress_of(std::size_t module) noexcept { return ingress_[ingress_of_[module]]; }
-  std::vector<Ingress> ingress_;
-  std::vector<std::uint32_t> ingress_of_;  ///< by module
-  std::size_t ingress_capacity_;
+  std::vector<Slice> slices_;
+  std::size_t credits_;
   /// Memory mode: which line a set of the direct-mapped DRAM cache holds, where it differs from the initial
   /// content.
   std::unordered_map<std::uint64_t, std::uint64_t> memory_mode_sets_;

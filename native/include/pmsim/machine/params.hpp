@@ -52,6 +52,13 @@ struct CacheParams {
   int64_t latency = 0;
 };
 
+struct LastLevelParams {
+  int64_t size = 0;
+  int64_t ways = 8;
+  int64_t latency = 0;
+  int64_t slices = 8;
+};
+
 struct PrefetcherParams {
   int64_t enabled = 0;
   int64_t trigger = 3;
@@ -62,13 +69,12 @@ struct PrefetcherParams {
 
 /// Integrated memory controllers; `channels` channels carry DRAM and PMem side by side.
 struct ControllerParams {
-  int64_t controllers = 2;
   int64_t channels = 6;
   int64_t dram_interleave = 256;
   int64_t dram_write_queue = 48;
   int64_t dram_write_low = 16;
   int64_t pmem_write_queue = 24;
-  int64_t pmem_ingress = 128;
+  int64_t pmem_credits = 5;
   int64_t eadr = 0;
   int64_t memory_mode = 0;
   int64_t memory_mode_tag_latency = 0;
@@ -123,6 +129,7 @@ struct BlockDeviceParams {
   int64_t read_bandwidth = 1;
   int64_t write_bandwidth = 1;
   int64_t write_cache = 0;
+  int64_t write_cache_durable = 0;
   int64_t flush_latency = 0;
   int64_t seek_latency = 0;
   int64_t rotation_latency = 0;
@@ -135,7 +142,7 @@ struct PlatformParams {
   TlbParams tlb;
   CacheParams l1;
   CacheParams l2;
-  CacheParams llc;
+  LastLevelParams llc;
   PrefetcherParams prefetcher;
   ControllerParams controller;
   DramParams dram;

@@ -29,6 +29,7 @@ struct WriteToken {
 struct WaitingLine {
   std::uint64_t line;  ///< of the module
   std::size_t module;
+  std::size_t slice;  ///< of the last-level cache, where it waits
   Picoseconds arrived;
   WriteToken token;
 };
@@ -45,17 +46,16 @@ struct Grant {
 /// Reads and writes are 64-byte lines; the medium works on blocks. Arriving lines are combined in a small
 /// buffer of open blocks. Complete ones leave when the medium is idle; when the buffer is full, the block that
 /// entered first leaves. Each leaving block costs the medium a whole block write, complete or not. Lines that
-/// find the write pending queue full wait, and freed places go to any of the waiting lines: cores retry, nobody
-/// keeps an order. So with more threads the lines of a block arrive further apart, more blocks leave
-/// incomplete, their late lines enter again, and write bandwidth falls. A line is durable once the queue has
-/// accepted it (ADR).
+/// find the write pending queue full wait in slices of the last-level cache; the slices take turns, and any
+/// waiting line of a slice may go. The lines of a block come from different slices: with more threads they
+/// arrive further apart, more blocks leave incomplete, their late lines enter again, and write bandwidth falls.
+/// A line is durable once the queue has accepted it (ADR).
 ///
-/// A read fetches its block into a read buffer with nearly random replacement; with many readers a block may be
-/// gone before all of its lines have been read, and is fetched again.
+/// A read fetches its block into a read buffer, where it takes the place of the oldest one; with many readers a
+/// block may be gone before all of its lines have been read, and is fetched again.
 class PmemModule {
  public:
-  PmemModule(const PmemParams& pmem, const ControllerParams& controller, DramChannel& channel,
-             Counters& counters, std::uint64_t seed);
+  PmemModule(const PlatformParams& params, DramChannel& channel, Counters& counters, std::uint64_t seed);
 
   /// Read of a line that arrives at the controller at `now`; returns when its data leave the controller.
   Picoseconds read(std::uint64_t line, Picoseconds now);
@@ -66,9 +66,9 @@ class PmemModule {
   void accept(std::uint64_t line, Picoseconds now);
 
   /// Lets a line wait for a place.
-  void wait(const WaitingLine& waiting) { waiting_.push_back(waiting); }
-  [[nodiscard]] bool has_waiting() const noexcept { return !waiting_.empty(); }
-  /// Takes any of the waiting lines: cores retry, nobody keeps an order.
+  void wait(const WaitingLine& waiting);
+  [[nodiscard]] bool has_waiting() const noexcept { return waiting_count_ > 0; }
+  /// Takes any of the waiting lines of the slice whose turn it is: requests retry, nobody keeps an order.
   [[nodiscard]] WaitingLine take_waiting();
 
   /// When this module wants to move the next line out of the write pending queue; kNever when that is empty.
@@ -113,7 +113,10 @@ class PmemModule {
   std::size_t queue_head_ = 0;
   std::size_t queue_size_ = 0;
 
-  std::vector<WaitingLine> waiting_;
+  std::vector<std::vector<WaitingLine>> waiting_;  ///< by slice
+  std::vector<std::uint64_t> waiting_slices_;      ///< bit i of them is set: lines of slice i wait
+  std::size_t waiting_count_ = 0;
+  std::size_t turn_ = 0;  ///< the first slice that may go
   Picoseconds next_drain_ = kNever;
   Picoseconds port_free_ = 0;
 
@@ -124,6 +127,7 @@ class PmemModule {
   std::vector<CompleteBlock> complete_;  ///< in order; the medium takes them when idle
   std::size_t complete_head_ = 0;
   ReadBuffer read_buffer_;
+  std::size_t oldest_read_ = 0;  ///< its place that is used next
 
   Picoseconds media_free_ = 0;  ///< the medium has work until then
   Picoseconds last_write_end_ = 0;
