@@ -197,3 +197,16 @@ def test_a_sweep_over_a_number_and_a_word_is_saved(tmp_path: Path) -> None:
     frame = pmsim.run(scenario, jobs=1, out=tmp_path).frame
     assert list(frame["scan_length"]) == [10, "table"]
     assert list(pd.read_parquet(tmp_path / "results.parquet")["scan_length"]) == ["10", "table"]
+
+
+def test_ordinary_stores_read_each_line_of_a_page_before_they_write_it() -> None:
+    given = {"engine": "basic-nvm-bm", "workload": "ycsb-rw", "update_percent": 100, "dram_capacity": "64 MiB"}
+    streamed, stored = (
+        measure(**given, pmem_capacity="1 GiB", page_write=how) for how in ("ntstore", "store+clwb")
+    )
+    written = stored["lines_dram_to_pmem_per_tx"]
+    assert written > 0
+    assert streamed["lines_dram_to_pmem_per_tx"] == pytest.approx(written, rel=0.05)
+    read = stored["pmem_lines_read_per_tx"] - streamed["pmem_lines_read_per_tx"]
+    assert read == pytest.approx(written, rel=0.1)
+    assert stored["transactions_per_s"] < streamed["transactions_per_s"]

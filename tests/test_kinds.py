@@ -17,7 +17,16 @@ PLATFORM = {"base": "tum-6212u", "block_device": "nvme-p4510"}
 ENGINE = {
     *("engine", "cache_line_grained", "mini_pages", "pointer_swizzling", "leaf_layout", "admission_entries"),
     *("migration_dr", "migration_dw", "migration_nr", "migration_nw", "page_size", "workload", "data_size"),
-    *("warehouses", "update_percent", "scan_length", "scan_hint", "zipf", "fill_factor", "dram_capacity"),
+    *(
+        "warehouses",
+        "update_percent",
+        "scan_length",
+        "scan_hint",
+        "zipf",
+        "fill_factor",
+        "page_write",
+        "dram_capacity",
+    ),
     *("pmem_capacity", "ssd_capacity", "log_device", "log_algorithm", "log_layout", "log_size", "cpu_cycles"),
     *("transaction_cycles", "threads", "scale", "scale_caches", "warmup", "operations"),
 }

@@ -54,6 +54,7 @@ EngineOptions to_options(const std::string& engine, const py::dict& values) {
       {"leaf_layout", &options.leaf_layout},
       {"admission_entries", &options.admission_entries},
       {"migration", &options.migration},
+      {"page_write", &options.page_write},
       {"log_device", &options.log_device},
       {"log_algorithm", &options.log_algorithm},
       {"log_layout", &options.log_layout},

@@ -129,6 +129,9 @@ class EngineParameters(KindParameters):
     dram_capacity: LineSizeOrZero = Field(2 * GIB, description="DRAM for pages [B]")
     pmem_capacity: LineSizeOrZero = Field(10 * GIB, description="PMem for pages [B]")
     ssd_capacity: LineSizeOrZero = Field(50 * GIB, description="SSD for pages [B]")
+    page_write: Literal["ntstore", "store+clwb"] = Field(
+        "ntstore", description="how the lines of a page are written to PMem"
+    )
     log_device: Literal["pmem", "ssd"] = Field("pmem", description="where the write-ahead log is")
     log_algorithm: Literal["classic", "header", "header-dancing", "rawl", "poplog"] = Field(
         "poplog", description="how an entry of the log becomes durable as a whole"
@@ -208,7 +211,15 @@ class EngineParameters(KindParameters):
             "workload",
             "update_percent",
         )
-        same += ("log_device", "log_algorithm", "log_layout", "cpu_cycles", "transaction_cycles", "threads")
+        same += (
+            "page_write",
+            "log_device",
+            "log_algorithm",
+            "log_layout",
+            "cpu_cycles",
+            "transaction_cycles",
+            "threads",
+        )
         sizes = ("dram_capacity", "pmem_capacity", "ssd_capacity", "data_size", "log_size")
         return {
             **{name: getattr(self, name) for name in same},

@@ -34,6 +34,8 @@ extern const SubjectKind kPagesPmemHome;
 extern const SubjectKind kPagesSsdHome;
 extern const SubjectKind kPagesThreeTiers;
 extern const SubjectKind kPagesDirect;
+extern const SubjectKind kPagesPmemHomeFlushed;
+extern const SubjectKind kPagesThreeTiersFlushed;
 extern const SubjectKind kEngineNvmDirect;
 extern const SubjectKind kEngineBasicNvmBm;
 extern const SubjectKind kEngineSsdBm;
@@ -52,6 +54,7 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kPageChecksum,        &kPageChecksumClwb,  &kLeafInsert,
         &kLeafGroupInsert,     &kEngineFpTree,      &kPagesPmemHome,
         &kPagesSsdHome,        &kPagesThreeTiers,   &kPagesDirect,
+        &kPagesPmemHomeFlushed, &kPagesThreeTiersFlushed,
         &kEngineNvmDirect,     &kEngineBasicNvmBm,  &kEngineSsdBm,
         &kEngineThreeTier,     &kEngineSpitfire,    &kEngineMainMemory,
         &kEngineMainMemorySsd,

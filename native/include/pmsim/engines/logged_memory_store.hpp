@@ -186,7 +186,7 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
       ssd_ = buffer::SsdWriter(place_.meta, kJournalSlots, place_.ssd, page_bytes_, sector,
                                sector + memory::kSectorBytes);
     else
-      pmem_ = buffer::PmemWriter(place_.meta, page_bytes_, true);
+      pmem_ = buffer::PmemWriter(place_.meta, page_bytes_, true, buffer::page_write_named(options.page_write));
     moved_.resize(page_bytes_);
   }
 

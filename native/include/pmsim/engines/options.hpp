@@ -28,6 +28,8 @@ struct EngineOptions {
   /// Spitfire's migration probabilities Dr, Dw, Nr, Nw (dissertation, section 1.3.3).
   std::array<double, 4> migration{1, 1, 1, 1};
 
+  std::string page_write = "ntstore";  ///< how lines of pages reach PMem: "ntstore" or "store+clwb"
+
   // write-ahead log
   std::string log_device = "pmem";       ///< "pmem" or "ssd"
   std::string log_algorithm = "poplog";  ///< of blocks/log

@@ -18,6 +18,7 @@ namespace pmsim::crash {
 
 namespace {
 
+using blocks::page::Write;
 using engines::Access;
 using engines::EnginePlace;
 using engines::kPageHeaderBytes;
@@ -364,9 +365,11 @@ class PagesSubject final : public Subject {
   std::vector<Record> log_;    ///< what checkpoints have left of it
 };
 
-template <Home kHome, bool kCache, bool kMetaOnSsd, bool kDirect>
+template <Home kHome, bool kCache, bool kMetaOnSsd, bool kDirect, Write kWrite = Write::kStream>
 std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
-  return std::make_unique<PagesSubject>(seed, scale, small_config(kHome, kCache, kMetaOnSsd, kDirect));
+  BufferConfig config = small_config(kHome, kCache, kMetaOnSsd, kDirect);
+  config.page_write = kWrite;
+  return std::make_unique<PagesSubject>(seed, scale, config);
 }
 
 constexpr auto kPmemHome = engines::buffer::join(
@@ -377,6 +380,10 @@ constexpr auto kSsdHome =
 constexpr auto kThreeTiers =
     engines::buffer::join(engines::buffer::kInPlaceSites, engines::buffer::kCacheSites,
                           engines::buffer::kPmemJournalSites, engines::buffer::kPmemMapSites);
+constexpr auto kPmemHomeFlushed =
+    engines::buffer::join(kPmemHome, engines::buffer::kInPlaceFlushSites, engines::buffer::kMicroLogFlushSites);
+constexpr auto kThreeTiersFlushed =
+    engines::buffer::join(kThreeTiers, engines::buffer::kInPlaceFlushSites, engines::buffer::kCacheFlushSites);
 constexpr auto kDirectUse = engines::buffer::join(engines::buffer::kCacheSites, engines::buffer::kDirectSites);
 
 }  // namespace
@@ -385,6 +392,8 @@ extern const SubjectKind kPagesPmemHome;
 extern const SubjectKind kPagesSsdHome;
 extern const SubjectKind kPagesThreeTiers;
 extern const SubjectKind kPagesDirect;
+extern const SubjectKind kPagesPmemHomeFlushed;
+extern const SubjectKind kPagesThreeTiersFlushed;
 
 const SubjectKind kPagesPmemHome{"pages-pmem-home", "buffer manager over PMem, below its log", kPmemHome,
                                  make<Home::kPmem, false, false, false>};
@@ -392,6 +401,12 @@ const SubjectKind kPagesSsdHome{"pages-ssd-home", "buffer manager over an SSD th
                                 kSsdHome, make<Home::kSsd, false, true, false>};
 const SubjectKind kPagesThreeTiers{"pages-three-tier", "buffer manager over PMem and SSD, below its log",
                                    kThreeTiers, make<Home::kSsd, true, false, false>};
+const SubjectKind kPagesPmemHomeFlushed{"pages-pmem-home-clwb", "the same with ordinary stores and clwb",
+                                        kPmemHomeFlushed,
+                                        make<Home::kPmem, false, false, false, Write::kStoreFlush>};
+const SubjectKind kPagesThreeTiersFlushed{"pages-three-tier-clwb", "the same with ordinary stores and clwb",
+                                          kThreeTiersFlushed,
+                                          make<Home::kSsd, true, false, false, Write::kStoreFlush>};
 const SubjectKind kPagesDirect{"pages-direct", "pages changed where they lie on PMem (spitfire)", kDirectUse,
                                make<Home::kSsd, true, false, true>};
 

@@ -41,6 +41,7 @@ engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t
   options.admission_entries = bytes(parameters, "admission_entries");
   options.migration = {real(parameters, "migration_dr", 0, 1), real(parameters, "migration_dw", 0, 1),
                        real(parameters, "migration_nr", 0, 1), real(parameters, "migration_nw", 0, 1)};
+  options.page_write = parameters.choice("page_write", {"ntstore", "store+clwb"});
   options.log_device = parameters.choice("log_device", {"pmem", "ssd"});
   options.log_algorithm = parameters.text("log_algorithm");
   options.log_layout = parameters.text("log_layout");

@@ -94,17 +94,23 @@ struct Frame {
 /// One cache line, as an AVX-512 register holds it.
 using Line = std::array<std::byte, kLineBytes>;
 
-/// Copies one line. Durable after the thread's next fence; `flush_site` names the clwb of Write::kStoreFlush.
+/// Writes one line. Durable after the thread's next fence; `flush_site` names the clwb of Write::kStoreFlush.
 template <memory::Memory M>
-void copy_line(M& memory, Address to, Address from, Write write, Site flush_site) {
-  Line line;
-  memory.read(from, line);
+void write_line(M& memory, Address to, const Line& line, Write write, Site flush_site) {
   if (write == Write::kStream) {
     memory.stream(to, line);
   } else {
     memory.write(to, line);
     memory.flush(to, kLineBytes, memory::FlushKind::kClwb, flush_site);
   }
+}
+
+/// Copies one line, as write_line().
+template <memory::Memory M>
+void copy_line(M& memory, Address to, Address from, Write write, Site flush_site) {
+  Line line;
+  memory.read(from, line);
+  write_line(memory, to, line, write, flush_site);
 }
 
 /// The store before this point and the store after it go to one line and must become durable in this order. x86

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/engines/buffer/write_back.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/memory/region.hpp"
 
@@ -30,7 +31,8 @@ struct BufferConfig {
   std::uint64_t admission_entries = 0;
   std::array<double, 4> migration{1, 1, 1, 1};  ///< Dr, Dw, Nr, Nw
   std::uint64_t seed = 1;
-  std::uint32_t journal_slots = 8;  ///< page images between two flushes of the SSD
+  Write page_write = Write::kStream;  ///< how lines of pages are written to PMem
+  std::uint32_t journal_slots = 8;    ///< page images between two flushes of the SSD
   std::uint64_t spare_dram_bytes =
       0;  ///< for the caller, at BufferManager::spare_dram(); no part of dram_bytes
 
@@ -56,6 +58,7 @@ struct BufferConfig {
     config.pointer_swizzling = options.pointer_swizzling;
     config.migration = options.migration;
     config.seed = options.seed;
+    config.page_write = page_write_named(options.page_write);
     config.meta_on_ssd = options.log_device == "ssd";
     if (name == "basic-nvm-bm" || name == "ssd-bm") {
       config.home = name == "ssd-bm" ? Home::kSsd : Home::kPmem;

@@ -86,7 +86,7 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
   staging_ = place_.dram + staging;
   spare_ = place_.dram + spare;
   pmem_writer_ = PmemWriter((config_.meta_on_ssd ? place_.pmem : place_.meta) + micro_log, config_.page_bytes,
-                            config_.home == Home::kPmem);
+                            config_.home == Home::kPmem, config_.page_write);
   ssd_ = SsdWriter(place_.meta + journal, config_.journal_slots, place_.ssd, config_.page_bytes,
                    place_.dram + sector, staging_);
   scratch_.resize(config_.page_bytes);

@@ -14,6 +14,7 @@ inline constexpr Site kInPlaceFence = 1400;
 inline constexpr Site kInPlaceOrder = 1401;
 inline constexpr Site kInPlaceFlush = 1402;
 inline constexpr Site kInPlaceEnd = 1403;
+inline constexpr Site kInPlaceLineFlush = 1404;
 inline constexpr Site kMicroInvalidFlush = 1410;
 inline constexpr Site kMicroInvalidFence = 1411;
 inline constexpr Site kMicroHeadFlush = 1412;
@@ -21,12 +22,15 @@ inline constexpr Site kMicroContentFence = 1413;
 inline constexpr Site kMicroValidFlush = 1414;
 inline constexpr Site kMicroValidFence = 1415;
 inline constexpr Site kMicroPageFence = 1416;
+inline constexpr Site kMicroContentFlush = 1417;
+inline constexpr Site kMicroPageFlush = 1418;
 inline constexpr Site kInstallFence = 1420;
 inline constexpr Site kInstallOrder = 1421;
 inline constexpr Site kInstallFlush = 1422;
 inline constexpr Site kInstallEnd = 1423;
 inline constexpr Site kInvalidFlush = 1424;
 inline constexpr Site kInvalidFence = 1425;
+inline constexpr Site kInstallLineFlush = 1426;
 inline constexpr Site kDirectFlush = 1430;
 inline constexpr Site kDirectFence = 1431;
 inline constexpr Site kDirectOrder = 1432;
@@ -71,6 +75,18 @@ inline constexpr std::array kMicroLogSites{
     SiteInfo{site::kMicroPageFence,
              "micro log: persist the page, in recovery too, before the log may be invalid",
              {}},
+};
+
+/// The same with ordinary stores and clwb, besides.
+inline constexpr std::array kInPlaceFlushSites{
+    SiteInfo{site::kInPlaceLineFlush, "in place: write back the overwritten lines", {}},
+};
+inline constexpr std::array kMicroLogFlushSites{
+    SiteInfo{site::kMicroContentFlush, "micro log: write back the content", {}},
+    SiteInfo{site::kMicroPageFlush, "micro log: write back the page, in recovery too", {}},
+};
+inline constexpr std::array kCacheFlushSites{
+    SiteInfo{site::kInstallLineFlush, "install: write back the page", {}},
 };
 
 /// Of PMem as a cache over the SSD: three-tier, spitfire.

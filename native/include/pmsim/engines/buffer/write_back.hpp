@@ -17,6 +17,7 @@ namespace pmsim::engines::buffer {
 
 using blocks::page::Line;
 using blocks::page::LineMask;
+using blocks::page::Write;
 using memory::FlushKind;
 using memory::kLineBytes;
 using memory::kSectorBytes;
@@ -33,8 +34,18 @@ inline constexpr Address kIdAt = offsetof(PageHeader, page_id);
 inline constexpr Address kMarkAt = offsetof(PageHeader, reserved);
 static_assert(kLsnAt == 0 && kIdAt == 8 && kMarkAt == 16);
 
+/// EngineOptions::page_write. Throws ConfigError.
+[[nodiscard]] inline Write page_write_named(const std::string& name) {
+  if (name == "ntstore")
+    return Write::kStream;
+  if (name == "store+clwb")
+    return Write::kStoreFlush;
+  throw ConfigError("page_write = '" + name + "': unknown; known: ntstore, store+clwb");
+}
+
 /// How pages reach PMem. Lines are written by non-temporal stores (the dissertation's chapter 3 finds them
-/// faster), except for a page's first line, whose last word to change is a promise about all others.
+/// faster) or by ordinary ones and clwb (which read each line first; HyMem, section 5.1), a page's first line
+/// always by the latter: its last word to change is a promise about all others.
 ///
 /// What is durable when
 ///  - in_place(): lines other than the first are durable before the first line changes, and that line's LSN is
@@ -56,8 +67,8 @@ class PmemWriter {
   PmemWriter() = default;
   /// `micro_log`: micro_log_bytes(page_bytes) of PMem. `homes`: frames are homes, which hold one page each for
   /// ever.
-  PmemWriter(Address micro_log, std::uint32_t page_bytes, bool homes)
-      : log_(micro_log), page_bytes_(page_bytes), homes_(homes) {}
+  PmemWriter(Address micro_log, std::uint32_t page_bytes, bool homes, Write write)
+      : log_(micro_log), page_bytes_(page_bytes), homes_(homes), write_(write) {}
   [[nodiscard]] static std::uint64_t micro_log_bytes(std::uint32_t page_bytes) noexcept {
     return kContent + page_bytes;
   }
@@ -69,8 +80,7 @@ class PmemWriter {
     lines.for_each([&](std::uint32_t line) {
       if (line == 0)
         return;
-      blocks::page::copy_line(memory, frame + line * kLineBytes, source(line), blocks::page::Write::kStream,
-                              memory::kNoSite);
+      copy_line(memory, frame + line * kLineBytes, source(line), write_, site::kInPlaceLineFlush);
       others = true;
     });
     if (others)
@@ -100,9 +110,9 @@ class PmemWriter {
     std::uint64_t logged = 0;
     lines.for_each([&](std::uint32_t line) {
       if (line == 0)
-        memory.stream(to, first);
+        write_line(memory, to, first, write_, site::kMicroContentFlush);
       else
-        blocks::page::copy_line(memory, to, source(line), blocks::page::Write::kStream, memory::kNoSite);
+        copy_line(memory, to, source(line), write_, site::kMicroContentFlush);
       to += kLineBytes;
       ++logged;
     });
@@ -115,10 +125,9 @@ class PmemWriter {
 
     lines.for_each([&](std::uint32_t line) {
       if (line == 0)
-        memory.stream(frame, first);
+        write_line(memory, frame, first, write_, site::kMicroPageFlush);
       else
-        blocks::page::copy_line(memory, frame + line * kLineBytes, source(line), blocks::page::Write::kStream,
-                                memory::kNoSite);
+        copy_line(memory, frame + line * kLineBytes, source(line), write_, site::kMicroPageFlush);
     });
     memory.sfence(site::kMicroPageFence);
   }
@@ -127,7 +136,7 @@ class PmemWriter {
   template <memory::Memory M>
   void install(M& memory, Address frame, Address data, std::uint64_t mark) const {
     for (std::uint32_t byte = kLineBytes; byte < page_bytes_; byte += kLineBytes)
-      blocks::page::copy_line(memory, frame + byte, data + byte, blocks::page::Write::kStream, memory::kNoSite);
+      copy_line(memory, frame + byte, data + byte, write_, site::kInstallLineFlush);
     memory.sfence(site::kInstallFence);
     Line first = first_line(memory, data, mark);
     memory.write(frame, std::span(first).first(kMarkAt));
@@ -163,8 +172,7 @@ class PmemWriter {
       lines.set_word(index, memory.template load<std::uint64_t>(log_ + kMask + index * 8));
     Address from = log_ + kContent;
     lines.for_each([&](std::uint32_t line) {
-      blocks::page::copy_line(memory, frame + line * kLineBytes, from, blocks::page::Write::kStream,
-                              memory::kNoSite);
+      copy_line(memory, frame + line * kLineBytes, from, write_, site::kMicroPageFlush);
       from += kLineBytes;
     });
     memory.sfence(site::kMicroPageFence);
@@ -195,6 +203,7 @@ class PmemWriter {
   Address log_ = 0;
   std::uint32_t page_bytes_ = 0;
   bool homes_ = false;
+  Write write_ = Write::kStream;
 };
 
 /// How pages reach their home on the SSD, which writes 512-byte sectors atomically but not pages: the image
