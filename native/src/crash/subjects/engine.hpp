@@ -57,8 +57,8 @@ class EngineSubject final : public Subject {
     std::uint32_t rows = 2;             ///< loaded
     std::uint32_t keys = 12;            ///< many hits, and three leaves and a root when all are there
     bool checkpoints = true;
-    /// Large programs with even seeds begin when so many bytes have been logged: the log has been truncated as it
-    /// filled, and soon begins to reuse its space.
+    /// Large programs with even seeds begin when so many bytes have been logged: the log has been truncated as
+    /// it filled, and soon begins to reuse its space.
     double logged_before = 0;
   };
 
