@@ -92,10 +92,16 @@ class Explainer {
   }
 
  private:
+  /// Recoveries for a shorter explanation: one of an engine takes up to a millisecond, and crashes of its
+  /// recovery have thousands of them for each word that may be durable.
+  static constexpr std::uint64_t kMostTries = 10'000;
+
   void reduce(Program& program) {
     const SimMemory& memory = program.memory();
     if (finding_.second.step == 0) {
       finding_.image = fewest_lost(memory, finding_.image, [&](const DurableImage& image) {
+        if (++tries_ > kMostTries)
+          return false;
         put(program, image);
         const Program::Outcome outcome = program.recover_and_check(finding_.second_recovery);
         if (outcome.wrong.empty() || outcome.second_recovery != finding_.second_recovery)
@@ -114,6 +120,8 @@ class Explainer {
       reduced = true;
       finding_.second_image =
           fewest_lost(program.recovering(), finding_.second_image, [&](const DurableImage& second) {
+            if (++tries_ > kMostTries)
+              return false;
             std::string wrong = again(program, second);
             if (wrong.empty())
               return false;
@@ -127,13 +135,15 @@ class Explainer {
   /// there, fails; remembers the first.
   bool fails_nested(Program& program, const DurableImage& image) {
     bool failed = false;
+    if (tries_ > kMostTries)
+      return failed;
     DurableImage scratch;
     program.recover_stepwise(image, finding_.second.operation > 0, [&](const SecondPoint& point) {
       if (failed)
         return;
       for_images(program.recovering().durability(), kMostNested, kMostNested, random_, scratch,
                  [&](const DurableImage& second) {
-                   if (failed)
+                   if (failed || ++tries_ > kMostTries)
                      return;
                    std::string wrong = again(program, second);
                    if (wrong.empty())
@@ -210,6 +220,7 @@ class Explainer {
   const SubjectKind& kind_;
   const CheckOptions& options_;
   Finding finding_;
+  std::uint64_t tries_ = 0;
   Random random_;
 };
 

@@ -58,9 +58,11 @@ class NvmDirectStore {
       {kEndFence, "end of transaction: wait for its number"},
       {kUndoFlush, "undo: write the before image back"},
       {kUndoFence, "undo: wait for the before images before the log is truncated"},
-      {kLoadFence, "bulk loading: wait for the pages"},
+      {kLoadFence, "bulk loading: wait for the pages",
+       "the catalog names the table in a transaction, whose first barrier comes before"},
       {kPagesFlush, "bulk loading: write the number of pages back"},
-      {kPagesFence, "bulk loading: wait for the number of pages"},
+      {kPagesFence, "bulk loading: wait for the number of pages",
+       "the catalog names the table in a transaction, whose first barrier comes before"},
   }};
 
   struct Page {
