@@ -23,12 +23,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Write the figure of a scenario as a PNG.")
     parser.add_argument("scenario", help="a path, or the name of a shipped scenario")
     parser.add_argument("png", type=Path, help="file to write")
+    parser.add_argument(
+        "--out", type=Path, help="output directory of `pmsim run`: takes its finished points"
+    )
     given = parser.parse_args()
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         print(f"render_figure: no browser; install one of {', '.join(BROWSERS)}", file=sys.stderr)
         return 2
-    figure = pmsim.run(given.scenario).figure()
+    figure = pmsim.run(given.scenario, out=given.out).figure()
     figure.update_layout(width=WIDTH_PX)
     given.png.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
