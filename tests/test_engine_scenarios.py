@@ -29,8 +29,6 @@ def tiny(point: Point) -> dict[str, object]:
     shrunk = {"operations": 20, "warmup": 20, "scale": "1/256", "data_size": min(given["data_size"], 2**31)}
     if given["workload"] == "tpcc":
         shrunk |= {"scale": "1/8", "warehouses": 8}
-    if point.kind == "restart":
-        shrunk |= {"scale": "1/64"}  # its log is small and has to hold a transaction
     return given | shrunk
 
 
