@@ -23,9 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Write the figure of a scenario as a PNG.")
     parser.add_argument("scenario", help="a path, or the name of a shipped scenario")
     parser.add_argument("png", type=Path, help="file to write")
-    parser.add_argument(
-        "--out", type=Path, help="output directory of `pmsim run`: takes its finished points"
-    )
+    parser.add_argument("--out", type=Path, help="output directory of `pmsim run`: takes its finished points")
     given = parser.parse_args()
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:

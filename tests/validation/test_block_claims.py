@@ -41,7 +41,8 @@ def test_every_series_and_measure_is_used(family: tuple[str, Suite]) -> None:
 #: The one CPU cost, set on one number, and what was read with results in view (docs/calibration.md).
 CALIBRATED = {
     "coro": ["coro-lookup-speedup-dram"],
-    "inplace": ["inplace-read-rand-ordering"],
+    "inplace": ["inplace-read-seq-ordering", "inplace-read-rand-ordering"],
+    "log": ["log-hymem-ordering"],
     "page": ["page-crc32-rate"],
 }
 

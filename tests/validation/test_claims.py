@@ -34,15 +34,21 @@ def test_calibration_is_only_what_the_bars_name(device: Suite) -> None:
     calibrated = [claim for claim in device.claim if claim.checks and claim.use == "calibration"]
     rules = {"idle-or-peak", "single-thread-write", "interference", "threads"}
     assert {claim.rule for claim in calibrated} <= rules
-    # dram.turnaround was set with both writers in view, the read buffer with the PMem scan alone.
+    # dram.turnaround was set with both writers in view, the read buffer with the PMem scans.
     assert {claim.id for claim in calibrated if claim.rule == "interference"} == {
         "device-interf-dram-scan-with-log",
         "device-interf-dram-scan-with-page",
         "device-interf-pmem-scan-alone",
+        "device-interf-pmem-scan-with-log",
+        "device-interf-pmem-scan-with-page",
     }
-    # The line count from which the prefetcher harms set prefetcher.trigger of tum-6212u.
-    assert {claim.id for claim in calibrated if claim.rule == "threads"} == {"device-prefetcher-drop"}
-    assert len(calibrated) == 12
+    # The line count from which the prefetcher harms set prefetcher.trigger of tum-6212u; the threads of the
+    # peak were in view when pmem.media_read_service was set.
+    assert {claim.id for claim in calibrated if claim.rule == "threads"} == {
+        "device-prefetcher-drop",
+        "device-pmem-read-peak-threads",
+    }
+    assert len(calibrated) == 15
 
 
 @pytest.mark.parametrize(
