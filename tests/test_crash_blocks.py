@@ -21,7 +21,12 @@ STATES = int(os.environ.get("PMSIM_CRASH_STATES", "100000"))
 ENGINES = [name for name in blocks() if name.startswith("engine-") and name != "engine-fptree"]
 # A buffer manager takes 100 microseconds and more for a state, and some of its points are missed late.
 SLOW = ["engine-fptree", *(name for name in blocks() if name.startswith("pages-"))]
-ONLY_NIGHTLY = {"pages-three-tier", "pages-three-tier-clwb", "pages-direct"}  # their mutants; 2 minutes each
+ONLY_NIGHTLY = {
+    "pages-three-tier",
+    "pages-three-tier-clwb",
+    "pages-direct",
+    "pages-pmem-home-clwb",
+}  # their mutants
 
 
 def states_of(name: str) -> int:
