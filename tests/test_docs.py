@@ -62,3 +62,14 @@ def test_every_fitted_value_is_traced_to_a_measurement(name):
     fitted = [f"{row.section}.{row.name}" for row in pmsim.load_platform(name).rows() if row.origin == "fitted"]
     assert fitted
     assert [key for key in fitted if f"`{key}`" not in chapter] == []
+
+
+def test_the_example_of_the_readme_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    ((source, expected),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(source, "README.md", "exec"), {"__name__": "example"})
+    assert capsys.readouterr().out == expected
+    assert (tmp_path / "out/random-writes/report.html").exists()
