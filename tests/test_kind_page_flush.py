@@ -44,7 +44,8 @@ def test_copy_on_write_writes_every_line_and_one_header(write: str) -> None:
 @pytest.mark.parametrize("dirty", [1, 7, 64, LINES])
 def test_the_micro_log_writes_dirty_lines_twice_and_its_head_three_times(dirty: int) -> None:
     measured = flush(technique="microlog", dirty_lines=dirty)
-    assert measured["lines_written_per_op"] == pytest.approx(2 * dirty + 3, rel=0.002)
+    further = (32 + dirty - 1) // 64  # lines of the head that only the numbers of many dirty lines fill
+    assert measured["lines_written_per_op"] == pytest.approx(2 * dirty + 3 + further, rel=0.002)
 
 
 def test_a_page_of_copy_on_write_fills_whole_blocks_and_a_part_of_the_headers() -> None:

@@ -352,6 +352,39 @@ TEST(PageMicroLog, of_two_writers_only_the_later_log_of_a_page_is_valid) {
   EXPECT_EQ(content(memory, store.slots().area().payload(store.slots().at(0).slot), 256), page.reference);
 }
 
+/// How many of the sampled crashes during a flush of 40 dirty lines leave a page that is neither old nor new.
+int torn_pages(memory::Site disabled) {
+  SimMemory memory({.capacities = {}, .persistence = memory::Persistence::kAdr});
+  PageStore store(memory, {.page_bytes = 4096, .pages = 1}, Choice::kMicroLog);
+  Buffer page = make_buffer(memory, 4096);
+  store.flush(memory, 0, 0, page.frame);
+  const Bytes before = page.reference;
+  page.frame.dirty.clear();
+  for (std::uint32_t line = 0; line < 40; ++line) {
+    const std::uint64_t value = line + 1;
+    std::memcpy(page.reference.data() + line * 64, &value, sizeof value);
+    memory.store<std::uint64_t>(page.frame.data + line * 64, value);
+    page.frame.mark_dirty(line * 64, sizeof value);
+  }
+  memory.disable_site(disabled);
+  int torn = 0;
+  memory.on_persistence_step([&] {
+    Random random(1);
+    SimMemory after = memory.crash(memory.durability().sample(random));
+    PageStore recovered = store;
+    recovered.recover(after);
+    const Bytes found = content(after, recovered.slots().area().payload(recovered.slots().at(0).slot), 4096);
+    torn += found != before && found != page.reference ? 1 : 0;
+  });
+  store.flush(memory, 0, 0, page.frame);
+  return torn;
+}
+
+TEST(PageMicroLog, of_many_lines_needs_the_write_back_of_its_whole_head) {
+  EXPECT_EQ(torn_pages(memory::kNoSite), 0);
+  EXPECT_GT(torn_pages(MicroLogs::kHeadFlush), 0);
+}
+
 TEST(PageRecovery, is_durable_when_it_returns) {
   SimMemory memory({.capacities = {}, .persistence = memory::Persistence::kAdr});
   PageStore store(memory, {.page_bytes = 256, .pages = 1}, Choice::kMicroLog);

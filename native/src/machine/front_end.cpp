@@ -90,6 +90,7 @@ void VirtualThread::dispatch(Picoseconds last) {
         if (consumed) {
           now_ +=
               std::max(static_cast<Picoseconds>(op.line) * times_->cycle, instruction_time_ * op.instructions);
+          now_ += (op.flags & kTimedSerialising) != 0 ? times_->mispredict : 0;
           position_ += op.instructions;
         }
         break;

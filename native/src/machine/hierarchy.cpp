@@ -311,7 +311,7 @@ void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& 
       push(out, op.kind, 0, 1, kL1, kTlbFirst, 0);
       break;
     case OpKind::kCompute:
-      push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, flags);
+      push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, flags | (op.flags & kTimedSerialising));
       break;
     case OpKind::kBlockRead:
     case OpKind::kBlockWrite:

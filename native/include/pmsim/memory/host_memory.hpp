@@ -93,7 +93,7 @@ class HostMemory {
   void order(Site = kNoSite) noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
   void prefetch(Address address) { __builtin_prefetch(at(address, 1), 0, 3); }
   void compute(std::uint64_t, std::uint32_t) noexcept {}  // the real computation is the algorithm's own code
-  void mispredict() noexcept {}
+  void mispredict(BranchOn = BranchOn::kLastLoad) noexcept {}
   void block_read(Address device, Address destination, std::size_t bytes);
   void block_write(Address device, Address source, std::size_t bytes);
   void block_flush(Site = kNoSite);

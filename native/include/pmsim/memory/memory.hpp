@@ -22,6 +22,9 @@ inline constexpr Site kNoSite = 0;
 /// How to write a line back. Whether clwb keeps the line cached is the machine's business.
 enum class FlushKind : std::uint8_t { kClwb = 0, kClflushOpt = 1, kClflush = 2 };
 
+/// What a mispredicted branch waits for before the core knows better.
+enum class BranchOn : std::uint8_t { kLastLoad, kAtHand };
+
 [[nodiscard]] constexpr OpKind op_kind(FlushKind kind) noexcept {
   return static_cast<OpKind>(static_cast<std::uint8_t>(OpKind::kClwb) + static_cast<std::uint8_t>(kind));
 }
@@ -67,8 +70,9 @@ inline constexpr std::size_t kSectorBytes = 512;
 ///  - compute: cycles of work and the instructions that fill the window meanwhile. HostMemory executes nothing.
 ///  - mispredict: the branch at this place depends on the value of the load before it, and no predictor can
 ///  know it
-///    (where a search ends, say): a core runs ahead on the wrong path until the value is there. HostMemory
-///    executes nothing: the branch itself is the algorithm's own code.
+///    (where a search ends, say): a core runs ahead on the wrong path until the value is there. With
+///    BranchOn::kAtHand the branch depends on what has been in registers or L1 for long: only the way of the
+///    front end is lost. HostMemory executes nothing: the branch itself is the algorithm's own code.
 ///  - operation_begin, operation_end: frame one operation, for latency.
 /// Persistence points carry a Site; SimMemory can disable one, to prove that the checker misses it.
 template <typename M>
@@ -89,6 +93,7 @@ concept Memory =
       { memory.prefetch(address) } -> std::same_as<void>;
       { memory.compute(word, instructions) } -> std::same_as<void>;
       { memory.mispredict() } -> std::same_as<void>;
+      { memory.mispredict(BranchOn::kAtHand) } -> std::same_as<void>;
       { memory.block_read(address, address, bytes) } -> std::same_as<void>;
       { memory.block_write(address, address, bytes) } -> std::same_as<void>;
       { memory.block_flush(site) } -> std::same_as<void>;

@@ -29,7 +29,8 @@ inline constexpr int kOpKinds = 15;
 enum OpFlag : std::uint8_t {
   kDependent = 1,    ///< the address depends on the value of the load before it in program order; kCompute: a
                      ///< branch on that value is mispredicted, so nothing younger runs before it is there
-  kSerialising = 2,  ///< kOperationBegin only: waits until everything before it has retired (rdtscp; lfence)
+  kSerialising = 2,  ///< kOperationBegin: waits until everything before it has retired (rdtscp; lfence);
+                     ///< kCompute: a branch whose operands are at hand is mispredicted
 };
 
 /// One 16-byte micro-operation: the narrow waist between algorithms and machines (design, section 1).

@@ -105,7 +105,9 @@ class SimMemory {
   void compute(std::uint64_t cycles, std::uint32_t instructions) {
     emit(OpKind::kCompute, cycles, instructions);
   }
-  void mispredict() { emit(OpKind::kCompute, 0, 1, kDependent); }
+  void mispredict(BranchOn on = BranchOn::kLastLoad) {
+    emit(OpKind::kCompute, 0, 1, on == BranchOn::kLastLoad ? kDependent : kSerialising);
+  }
   void block_read(Address device, Address destination, std::size_t bytes);
   void block_write(Address device, Address source, std::size_t bytes);
   void block_flush(Site site = kNoSite);

@@ -5,14 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "pmsim/memory/memory.hpp"
+
 namespace pmsim::blocks::page {
 
 /// Largest page: 64 KiB.
 inline constexpr std::uint32_t kMaxLines = 1024;
 inline constexpr std::uint32_t kMaskBits = 64;
 
-/// A set of cache lines of one page: which are dirty, which are in DRAM. Volatile, and the form in which a
-/// micro log names its lines. Invariant: bits at and above the page's number of lines are zero.
+/// A set of cache lines of one page: which are dirty, which are in DRAM. Volatile. Invariant: bits at and above
+/// the page's number of lines are zero.
 class LineMask {
  public:
   static constexpr std::size_t kWords = kMaxLines / kMaskBits;
@@ -45,6 +47,26 @@ class LineMask {
     }
   }
 
+  /// for_each() as a program does it that tests `lines` bits one by one (the published one of the paper), with
+  /// what that costs: the instructions of each turn, and a mispredicted branch for each line of the rarer sort,
+  /// since dirty lines lie at random. The mask itself is in L1 by then.
+  template <memory::Memory M, typename Visit>
+  void scan(M& memory, std::uint32_t lines, std::uint32_t instructions, Visit&& visit) const {
+    const bool rare = 2 * count() <= lines;
+    for (std::uint32_t line = 0, passed = 0; line < lines; ++line) {
+      const bool set = test(line);
+      passed += instructions;
+      if (set || set == rare || passed >= kMostAtOnce || line + 1 == lines) {
+        memory.compute(0, passed);
+        passed = 0;
+      }
+      if (set == rare)
+        memory.mispredict(memory::BranchOn::kAtHand);
+      if (set)
+        visit(line);
+    }
+  }
+
   /// How many aligned groups of `lines` lines the set touches: PMem blocks, when a block holds that many.
   [[nodiscard]] std::uint32_t groups(std::uint32_t lines) const {
     std::uint32_t groups = 0;
@@ -59,6 +81,7 @@ class LineMask {
   bool operator==(const LineMask&) const = default;
 
  private:
+  static constexpr std::uint32_t kMostAtOnce = 32;  ///< instructions, so that the window sees them as they come
   std::array<std::uint64_t, kWords> words_{};
 };
 
