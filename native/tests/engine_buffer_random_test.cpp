@@ -206,7 +206,7 @@ std::vector<std::string> expected(const BufferConfig& config) {
   add(config.home == Home::kSsd, {"pages_loaded_ssd", "pages_written_ssd"});
   add(config.pmem_cache, {"admissions"});
   add(scarce, {"evictions_pmem"});
-  add(config.pmem_cache && (!config.direct || config.migration[3] < 1), {"denials"});
+  add(config.direct ? config.migration[3] < 1 : scarce, {"denials"});
   add(config.pointer_swizzling, {"swizzles", "unswizzles", "swizzled_fixes"});
   const bool minis = config.mini_pages && (!config.direct || config.migration[0] > 0);
   add(minis, {"mini_allocated", "promotions"});
@@ -225,6 +225,11 @@ TEST_P(RandomUse, EqualsPlainByteArrays) {
   }
   for (const std::string& name : expected(GetParam().config))
     EXPECT_GT(done[name], 0) << name;
+  const BufferConfig& config = GetParam().config;
+  if (config.pmem_cache && !config.direct && config.pmem_frames() >= config.home_pages()) {
+    EXPECT_EQ(done["denials"], 0) << "PMem has a frame for every page";
+    EXPECT_EQ(done["evictions_pmem"], 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(BufferManager, RandomUse, ::testing::ValuesIn(cases()),

@@ -97,6 +97,8 @@ class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
     }
     manager_.overwrite(memory, page, offset, bytes, lsn);
   }
+  void announce(M&, const Page&, std::span<const PageRange>) const noexcept {}
+  void settle(M&, const Page&) const noexcept {}
   void move(M& memory, Page& page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
     if (bytes == 0)
       return;

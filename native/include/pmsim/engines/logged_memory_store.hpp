@@ -87,6 +87,8 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
     memory.write(page + offset, bytes);
     mark(memory, page, lsn, wal_->open_lsn());
   }
+  void announce(M&, Page, std::span<const PageRange>) const noexcept {}
+  void settle(M&, Page) const noexcept {}
   void move(M& memory, Page page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
     if (bytes == 0 || to == from)
       return;

@@ -78,6 +78,8 @@ class MemoryStore {
   void overwrite(M& memory, Page page, std::uint32_t offset, std::span<const std::byte> bytes) const {
     memory.write(page + offset, bytes);
   }
+  void announce(M&, Page, std::span<const PageRange>) const noexcept {}
+  void settle(M&, Page) const noexcept {}
   void move(M& memory, Page page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
     const auto moved = std::span(zeros_).first(bytes);  // stands for registers
     memory.read(page + from, moved);

@@ -24,12 +24,15 @@ namespace pmsim::engines {
 ///
 /// A change first writes a log entry with the before and the after image and persists it, then changes the page
 /// and persists that; when the transaction ends its log is truncated. Undo is physical. Pages need no LSN.
+/// What the tree announces as one step (a row inserted or erased: the rows behind it move) is one change: the
+/// before images of its ranges, one barrier, the changes, one barrier. Such a step and a move log no after
+/// image: nobody reads one, and that of a moved row is where the row has come from.
 ///
 ///     meta: {transaction that ended last} | {number of pages, first free page + 1}     a line each
 ///     log:  entry entry ...        each from a line on; empty at the beginning of every transaction
-///     entry = {transaction, address, bytes, previous entry, crc32c} before image, after image
+///     entry = {transaction, address, bytes of both images, previous entry, crc32c} before image, after image
 ///
-/// Barriers: two per change, one per transaction (2 k + 1 for k changes; a field of a row is one change).
+/// Barriers: two per change, one per transaction (2 k + 1 for k changes; a field or a row is one change).
 /// Changes to a page that the transaction has allocated itself need no entry, because its rollback frees the
 /// page: they are flushed at once and share the next barrier.
 ///
@@ -84,8 +87,8 @@ class NvmDirectStore {
     tail_ = 0;
     last_ = kNoEntry;
     while (const std::optional<Entry> entry = read_entry(memory, tail_)) {
-      last_ = tail_;
-      tail_ += footprint(entry->bytes);
+      last_ = static_cast<std::uint32_t>(tail_ / memory::kLineBytes);
+      tail_ += footprint(*entry);
     }
     undo(memory);
     pages_ = memory.template load<std::uint64_t>(pages_at());
@@ -133,8 +136,8 @@ class NvmDirectStore {
   void release(M&, const Page& page) { released_.push_back(page.id); }
 
   void overwrite(M& memory, const Page& page, std::uint32_t offset, std::span<const std::byte> bytes) {
-    if (is_fresh(page.id))
-      return change_fresh(memory, page.address + offset, bytes);
+    if (stepping_ || is_fresh(page.id))
+      return write(memory, page.address + offset, bytes, is_fresh(page.id) ? kFreshFlush : kChangeFlush);
     change(memory, page.address + offset, bytes);
   }
   void move(M& memory, const Page& page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
@@ -142,7 +145,28 @@ class NvmDirectStore {
       return;
     const auto moved = std::span(moved_).first(bytes);  // stands for registers
     memory.read(page.address + from, moved);
-    overwrite(memory, page, to, moved);
+    if (stepping_ || is_fresh(page.id))
+      return write(memory, page.address + to, moved, is_fresh(page.id) ? kFreshFlush : kChangeFlush);
+    const Range range{page.address + to, bytes};
+    log(memory, std::span(&range, 1), {});
+    write(memory, range.address, moved, kChangeFlush);
+    fence(memory, kChangeFence);
+  }
+  void announce(M& memory, const Page& page, std::span<const PageRange> ranges) {
+    if (is_fresh(page.id))
+      return;
+    step_.clear();
+    for (const PageRange& range : ranges) {
+      if (range.bytes != 0)
+        step_.push_back({page.address + range.offset, range.bytes});
+    }
+    log(memory, step_, {});
+    stepping_ = true;
+  }
+  void settle(M& memory, const Page&) {
+    if (stepping_)
+      fence(memory, kChangeFence);
+    stepping_ = false;
   }
 
   /// Streams the image to its place.
@@ -226,12 +250,18 @@ class NvmDirectStore {
   struct Entry {
     std::uint64_t transaction = 0;
     Address address = 0;
-    std::uint32_t bytes = 0;
+    std::uint32_t before = 0;    ///< bytes of the before image
+    std::uint32_t after = 0;     ///< bytes of the after image: as many, or none
+    std::uint32_t previous = 0;  ///< the line where the entry before it begins, or kNoEntry
     std::uint32_t check = 0;     ///< crc32c of the rest of the entry
-    std::uint64_t previous = 0;  ///< where the entry before it begins, or kNoEntry
   };
   static_assert(sizeof(Entry) == 32);
-  static constexpr std::uint64_t kNoEntry = ~std::uint64_t{0};
+  static constexpr std::uint32_t kNoEntry = ~std::uint32_t{0};
+  /// Bytes on PMem.
+  struct Range {
+    Address address;
+    std::uint32_t bytes;
+  };
   static constexpr std::uint32_t kLinkOffset = offsetof(PageHeader, reserved);
   /// Of the checksum, per 8 bytes: crc32 with a memory operand, addition, compare-and-branch.
   static constexpr std::uint32_t kInstructionsPerWord = 3;
@@ -264,12 +294,12 @@ class NvmDirectStore {
                           std::to_string(capacity_ * page_bytes_) + "; raise it");
   }
 
-  [[nodiscard]] static std::uint64_t image_bytes(std::uint32_t bytes) noexcept {
-    return (std::uint64_t{bytes} + 7) / 8 * 8;
+  /// From the beginning of an entry: its after image, and what comes behind that.
+  [[nodiscard]] static std::uint64_t after_at(const Entry& entry) noexcept {
+    return sizeof(Entry) + (std::uint64_t{entry.before} + 7) / 8 * 8;
   }
-  [[nodiscard]] static std::uint64_t footprint(std::uint32_t bytes) noexcept {
-    return (sizeof(Entry) + 2 * image_bytes(bytes) + memory::kLineBytes - 1) / memory::kLineBytes *
-           memory::kLineBytes;
+  [[nodiscard]] static std::uint64_t footprint(const Entry& entry) noexcept {
+    return (after_at(entry) + entry.after + memory::kLineBytes - 1) / memory::kLineBytes * memory::kLineBytes;
   }
   [[nodiscard]] static std::uint32_t checksum(Entry entry, std::span<const std::byte> before,
                                               std::span<const std::byte> after) noexcept {
@@ -286,36 +316,46 @@ class NvmDirectStore {
   void change(M& memory, Address address, std::span<const std::byte> after) {
     if (after.empty())
       return;
-    const auto bytes = static_cast<std::uint32_t>(after.size());
-    const std::uint64_t size = footprint(bytes);
-    if (tail_ + size > log_bytes_)
-      throw ConfigError("engine nvm-direct: a transaction changes more than fits into log_bytes = " +
-                        std::to_string(log_bytes_) + "; raise it");
-    const auto before = std::span(before_).first(bytes);
-    memory.read(address, before);
-    Entry entry{ended_ + 1, address, bytes, 0, last_};
-    entry.check = checksum(entry, before, after);
-    memory.compute(0, kInstructionsPerEntry);
-    for (std::uint64_t done = 0; done < size; done += memory::kLineBytes)
-      memory.compute(0, kInstructionsPerWord * 8);
-    const Address at = place_.log + tail_;
-    memory.write(at, std::as_bytes(std::span(&entry, 1)));
-    memory.write(at + sizeof entry, before);
-    memory.write(at + sizeof entry + image_bytes(bytes), after);
-    memory.flush(at, sizeof entry + image_bytes(bytes) + bytes, memory::FlushKind::kClwb, kEntryFlush);
-    fence(memory, kEntryFence);
-    last_ = tail_;
-    tail_ += size;
-
-    memory.write(address, after);
-    memory.flush(address, bytes, memory::FlushKind::kClwb, kChangeFlush);
+    const Range range{address, static_cast<std::uint32_t>(after.size())};
+    log(memory, std::span(&range, 1), after);
+    write(memory, address, after, kChangeFlush);
     fence(memory, kChangeFence);
-    ++entries_;
-    logged_bytes_ += size;
   }
-  void change_fresh(M& memory, Address address, std::span<const std::byte> after) {
-    memory.write(address, after);
-    memory.flush(address, after.size(), memory::FlushKind::kClwb, kFreshFlush);
+  /// The before images of ranges, and an after image of the only one. Durable on return.
+  void log(M& memory, std::span<const Range> ranges, std::span<const std::byte> after) {
+    for (const Range& range : ranges) {
+      Entry entry{.transaction = ended_ + 1,
+                  .address = range.address,
+                  .before = range.bytes,
+                  .after = static_cast<std::uint32_t>(after.size()),
+                  .previous = last_};
+      const std::uint64_t size = footprint(entry);
+      if (tail_ + size > log_bytes_)
+        throw ConfigError("engine nvm-direct: a transaction changes more than fits into log_bytes = " +
+                          std::to_string(log_bytes_) + "; raise it");
+      const auto before = std::span(before_).first(range.bytes);
+      memory.read(range.address, before);
+      entry.check = checksum(entry, before, after);
+      memory.compute(0, kInstructionsPerEntry);
+      for (std::uint64_t done = 0; done < size; done += memory::kLineBytes)
+        memory.compute(0, kInstructionsPerWord * 8);
+      const Address at = place_.log + tail_;
+      memory.write(at, std::as_bytes(std::span(&entry, 1)));
+      memory.write(at + sizeof entry, before);
+      if (!after.empty())
+        memory.write(at + after_at(entry), after);
+      memory.flush(at, after_at(entry) + entry.after, memory::FlushKind::kClwb, kEntryFlush);
+      last_ = static_cast<std::uint32_t>(tail_ / memory::kLineBytes);
+      tail_ += size;
+      logged_bytes_ += size;
+    }
+    fence(memory, kEntryFence);
+    ++entries_;
+  }
+  /// To be fenced.
+  void write(M& memory, Address address, std::span<const std::byte> bytes, Site flush) {
+    memory.write(address, bytes);
+    memory.flush(address, bytes.size(), memory::FlushKind::kClwb, flush);
     unfenced_ = true;
   }
   void fence(M& memory, Site site) {
@@ -330,13 +370,14 @@ class NvmDirectStore {
       return std::nullopt;
     Entry entry;
     memory.read(place_.log + at, std::as_writable_bytes(std::span(&entry, 1)));
-    if (entry.transaction != ended_ + 1 || entry.previous != last_ || entry.bytes > page_bytes_ ||
-        footprint(entry.bytes) > log_bytes_ - at)
+    if (entry.transaction != ended_ + 1 || entry.previous != last_ || entry.before > page_bytes_ ||
+        (entry.after != 0 && entry.after != entry.before) || footprint(entry) > log_bytes_ - at)
       return std::nullopt;
-    const auto before = std::span(before_).first(entry.bytes);
-    const auto after = std::span(moved_).first(entry.bytes);
+    const auto before = std::span(before_).first(entry.before);
+    const auto after = std::span(moved_).first(entry.after);
     memory.read(place_.log + at + sizeof entry, before);
-    memory.read(place_.log + at + sizeof entry + image_bytes(entry.bytes), after);
+    if (!after.empty())
+      memory.read(place_.log + at + after_at(entry), after);
     return checksum(entry, before, after) == entry.check ? std::optional(entry) : std::nullopt;
   }
 
@@ -344,12 +385,13 @@ class NvmDirectStore {
   void undo(M& memory) {
     const bool anything = last_ != kNoEntry;
     while (last_ != kNoEntry) {
+      const Address at = place_.log + std::uint64_t{last_} * memory::kLineBytes;
       Entry entry;
-      memory.read(place_.log + last_, std::as_writable_bytes(std::span(&entry, 1)));
-      const auto before = std::span(before_).first(entry.bytes);
-      memory.read(place_.log + last_ + sizeof entry, before);
+      memory.read(at, std::as_writable_bytes(std::span(&entry, 1)));
+      const auto before = std::span(before_).first(entry.before);
+      memory.read(at + sizeof entry, before);
       memory.write(entry.address, before);
-      memory.flush(entry.address, entry.bytes, memory::FlushKind::kClwb, kUndoFlush);
+      memory.flush(entry.address, entry.before, memory::FlushKind::kClwb, kUndoFlush);
       last_ = entry.previous;
     }
     if (anything)
@@ -369,17 +411,20 @@ class NvmDirectStore {
     fresh_.clear();
     released_.clear();
     unfenced_ = false;
+    stepping_ = false;
   }
 
   std::uint32_t page_bytes_;
   std::uint64_t capacity_;
   std::uint64_t log_bytes_;
   EnginePlace place_;
-  std::uint64_t pages_ = 0;  ///< shadow of the word on PMem
-  std::uint64_t ended_ = 0;  ///< shadow of the word on PMem
-  std::uint64_t tail_ = 0;   ///< of the log
-  std::uint64_t last_ = kNoEntry;
+  std::uint64_t pages_ = 0;        ///< shadow of the word on PMem
+  std::uint64_t ended_ = 0;        ///< shadow of the word on PMem
+  std::uint64_t tail_ = 0;         ///< of the log
+  std::uint32_t last_ = kNoEntry;  ///< entry: its line in the log
   bool unfenced_ = false;
+  bool stepping_ = false;         ///< between announce() and settle() of a page that is not fresh
+  std::vector<Range> step_;       ///< what was announced
   std::vector<PageId> fresh_;     ///< allocated by the open transaction: a handful
   std::vector<PageId> released_;  ///< by it
   std::vector<std::byte> moved_;  ///< stand for registers

@@ -54,6 +54,12 @@ struct UndoRecord {
   std::span<const std::byte> before;  ///< kUpdate: old bytes; kErase: the whole payload; kInsert: empty
 };
 
+/// Bytes of a page.
+struct PageRange {
+  std::uint32_t offset;
+  std::uint32_t bytes;
+};
+
 /// What a B+-tree needs of storage: pages that are fixed, read, changed and unfixed. All engines share the
 /// tree; they differ in their store.
 ///
@@ -70,6 +76,9 @@ struct UndoRecord {
 ///    This is MakeResident of section 3.1.
 ///  - overwrite, move: the only ways to change a page. Both write the log's redo part. move(page, to, from,
 ///    bytes) has the meaning of memmove inside the page.
+///  - announce(page, ranges), settle(page): the changes between the two make up one step, as the insertion of a
+///    row, and stay inside the ranges, which do not overlap. A store that logs images may log all of them at
+///    once and wait once. Between them nothing else is changed.
 ///  - unswizzle_children(page, offset, count): afterwards the `count` swips from `offset` on are PageIds:
 ///  called before a tree moves or copies them.
 ///  - load(image): bulk loading, not logged, not timed: a page with this content gets a new PageId, at its home
@@ -88,11 +97,12 @@ struct UndoRecord {
 ///    live: others are lost pages, missing ones have two owners. Nothing is fixed at that moment.
 template <typename S, typename M>
 concept PageStore =
-    memory::Memory<M> && requires(S store, const S& constant, M& memory, typename S::Page& page, RootRef& root,
-                                  Access access, std::uint32_t offset, std::span<const std::byte> bytes,
-                                  const UndoRecord& record, void (*undo)(const UndoRecord&), PageId id,
-                                  const EngineOptions& options, const EnginePlace& place,
-                                  std::map<std::string, double>& counts, std::span<const PageId> owned) {
+    memory::Memory<M> &&
+    requires(S store, const S& constant, M& memory, typename S::Page& page, RootRef& root, Access access,
+             std::uint32_t offset, std::span<const std::byte> bytes, const UndoRecord& record,
+             void (*undo)(const UndoRecord&), PageId id, const EngineOptions& options, const EnginePlace& place,
+             std::map<std::string, double>& counts, std::span<const PageId> owned,
+             std::span<const PageRange> ranges) {
       requires std::copyable<typename S::Page>;
       { store.fix(memory, root, access) } -> std::same_as<typename S::Page>;
       { store.fix_child(memory, page, offset, access) } -> std::same_as<typename S::Page>;
@@ -105,6 +115,8 @@ concept PageStore =
       { store.resident(memory, page, offset, offset) } -> std::same_as<Address>;
       { store.overwrite(memory, page, offset, bytes) } -> std::same_as<void>;
       { store.move(memory, page, offset, offset, offset) } -> std::same_as<void>;
+      { store.announce(memory, page, ranges) } -> std::same_as<void>;
+      { store.settle(memory, page) } -> std::same_as<void>;
       { store.unswizzle_children(memory, page, offset, offset) } -> std::same_as<void>;
       { store.load(memory, bytes) } -> std::same_as<PageId>;
       { constant.next_load() } -> std::same_as<PageId>;

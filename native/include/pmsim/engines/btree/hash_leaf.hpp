@@ -64,6 +64,9 @@ struct HashLeaf {
   template <typename Node>
   static void insert(Node& leaf, const Layout& layout, std::uint32_t slot, Key key,
                      std::span<const std::byte> payload) {
+    leaf.announce({{kCountOffset, kNextOffset - kCountOffset},
+                   {layout.key(slot), key == 0 ? 0 : layout.key_bytes},
+                   {layout.payload(slot), layout.payload_bytes}});
     leaf.write(layout.payload(slot), payload);
     auto header = leaf.header();
     header.count += 1;
@@ -73,6 +76,7 @@ struct HashLeaf {
       leaf.template put<Key>(layout.key(slot), key);
     }
     put_count(leaf, header);
+    leaf.settle();
   }
   template <typename Node>
   static std::uint32_t erase(Node& leaf, const Layout& layout, std::uint32_t slot) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -86,6 +87,11 @@ class Node {
     if (bytes > 0)
       store_->move(*memory_, page_, to, from, bytes);
   }
+  /// Around the changes of one step that stay in these ranges (PageStore).
+  void announce(std::initializer_list<PageRange> ranges) {
+    store_->announce(*memory_, page_, std::span(ranges.begin(), ranges.size()));
+  }
+  void settle() { store_->settle(*memory_, page_); }
   /// Copies a range of another page to this one, through `scratch` (which stands for registers).
   void copy(std::uint32_t to, Node& from, std::uint32_t offset, std::uint32_t bytes,
             std::vector<std::byte>& scratch) {

@@ -39,20 +39,24 @@ struct SortedLeaf {
                      std::span<const std::byte> payload) {
     const std::uint32_t count = leaf.count();
     const std::uint32_t behind = count - slot;
+    announce(leaf, layout, slot, behind + 1);
     leaf.move(layout.key(slot + 1), layout.key(slot), behind * layout.key_bytes);
     leaf.move(layout.payload(slot + 1), layout.payload(slot), behind * layout.payload_bytes);
     leaf.template put<Key>(layout.key(slot), key);
     leaf.write(layout.payload(slot), payload);
     leaf.template put<std::uint32_t>(kCountOffset, count + 1);
+    leaf.settle();
   }
   /// Returns how many are left.
   template <typename Node>
   static std::uint32_t erase(Node& leaf, const Layout& layout, std::uint32_t slot) {
     const std::uint32_t count = leaf.count();
     const std::uint32_t behind = count - slot - 1;
+    announce(leaf, layout, slot, behind);
     leaf.move(layout.key(slot), layout.key(slot + 1), behind * layout.key_bytes);
     leaf.move(layout.payload(slot), layout.payload(slot + 1), behind * layout.payload_bytes);
     leaf.template put<std::uint32_t>(kCountOffset, count - 1);
+    leaf.settle();
     return count - 1;
   }
 
@@ -81,6 +85,15 @@ struct SortedLeaf {
                      std::span<const std::byte> payload) {
     std::memcpy(image.data() + layout.key(count), &key, sizeof key);
     std::memcpy(image.data() + layout.payload(count), payload.data(), payload.size());
+  }
+
+ private:
+  /// That the number of rows and `rows` of them from `slot` on are about to change.
+  template <typename Node>
+  static void announce(Node& leaf, const Layout& layout, std::uint32_t slot, std::uint32_t rows) {
+    leaf.announce({{kCountOffset, sizeof(std::uint32_t)},
+                   {layout.key(slot), rows * layout.key_bytes},
+                   {layout.payload(slot), rows * layout.payload_bytes}});
   }
 };
 

@@ -168,6 +168,7 @@ class BufferManager {
   bool sweep_slab(M& memory, Address slab);
   void relocate(M& memory, Address mini);
   Address take_pmem(M& memory);
+  [[nodiscard]] bool is_admitted(M& memory, PageId id);
   void admit_or_deny(M& memory, Address full, const FrameHead& head);
   void write_back(M& memory, Address frame, FrameHead head);
   void write_to_pmem(M& memory, Address frame, const FrameHead& head, Address target);

@@ -179,11 +179,20 @@ void BufferManager<M>::evict(M& memory, Address frame, const FrameHead& head) {
   }
 }
 
+/// The set protects the pages on PMem; as long as it has free frames there is nobody to protect: "for workloads
+/// fitting into NVM, the third layer (SSD) is not used" (section 4.3).
+template <memory::Memory M>
+bool BufferManager<M>::is_admitted(M& memory, PageId id) {
+  if (config_.direct)
+    return chance(3);
+  return pmem_.has_free() || admission_.consider(memory, id);
+}
+
 /// A page that is not on PMem leaves DRAM: transition 4, to PMem, or 5, to the SSD alone.
 template <memory::Memory M>
 void BufferManager<M>::admit_or_deny(M& memory, Address full, const FrameHead& head) {
   const bool dirty = (head.state.flags & kSomeDirty) != 0;
-  if (config_.pmem_cache && (config_.direct ? chance(3) : admission_.consider(memory, head.id))) {
+  if (config_.pmem_cache && is_admitted(memory, head.id)) {
     if (const Address frame = take_pmem(memory)) {
       ++counters_.admissions;
       ++counters_.pages_written_pmem;

@@ -4,14 +4,14 @@
 
 namespace pmsim::engines::buffer {
 
-/// Instructions beside the two accesses that a copy of a line emits. They matter less for their time than for
-/// the window of the core: the more of them lie between two loads, the fewer misses overlap. kSlot is counted
-/// in what g++ 12 -O2 makes of such a loop; the others are estimates from the source, on the low side: that
-/// compiler makes about 30 of a run and 40 of a word, and copies by `rep movsq`, which has no count.
+/// Instructions beside the accesses that copying lines emits. They matter less for their time than for the
+/// window of the core: the more of them lie between two loads, the fewer misses overlap. All are counted in
+/// what g++ 12 -O2 for baseline x86-64 makes of these loops over plain memory; docs/engines/buffer_manager.md
+/// has the loop and the count.
 struct LineInstructions {
-  static constexpr std::uint32_t kMask = 25;  ///< per word of the resident mask: which of its lines are missing
-  static constexpr std::uint32_t kRun = 16;   ///< per run of missing lines: its ends, two addresses, a call
-  static constexpr std::uint32_t kLine = 6;   ///< per line of a run: 16 bytes at a time, unrolled
+  static constexpr std::uint32_t kMask = 33;  ///< per word of the resident mask: which of its lines are missing
+  static constexpr std::uint32_t kRun = 21;   ///< per run of missing lines: its two ends, three addresses
+  static constexpr std::uint32_t kLine = 10;  ///< per line of a run: 16 bytes at a time, two pointers, the loop
   static constexpr std::uint32_t kSlot = 15;  ///< per line of a mini page: slot, two addresses, the line, loop
 };
 
@@ -24,17 +24,18 @@ inline void gather_line(M& memory, Address from, Address to, std::uint32_t instr
   memory.compute(0, instructions);
 }
 
-/// Copies the lines whose bits are set, run by run, as a memcpy() for each; returns how many.
+/// Copies the lines whose bits are set, run by run; returns how many.
 template <memory::Memory M>
 inline std::uint32_t gather_lines(M& memory, Address from, Address to, std::uint64_t wanted) {
   const auto lines = static_cast<std::uint32_t>(std::popcount(wanted));
   while (wanted != 0) {
     const auto first = static_cast<std::uint32_t>(std::countr_zero(wanted));
-    const auto run = static_cast<std::uint32_t>(std::countr_one(wanted >> first));
+    const std::uint64_t rest = wanted + (wanted & -wanted);  // the carry ends behind the lowest run
+    const auto end = rest != 0 ? static_cast<std::uint32_t>(std::countr_zero(rest)) : 64U;
     memory.compute(0, LineInstructions::kRun);
-    for (std::uint32_t line = first; line < first + run; ++line)
+    for (std::uint32_t line = first; line < end; ++line)
       gather_line(memory, from + line * kLineBytes, to + line * kLineBytes, LineInstructions::kLine);
-    wanted &= run == 64 ? 0 : ~(((std::uint64_t{1} << run) - 1) << first);
+    wanted &= rest;
   }
   return lines;
 }
