@@ -206,6 +206,8 @@ def test_misuse_is_refused_with_the_remedy():
         des.Server(env, [("log", {"algorithm": "poplogg"})], platform=PLATFORM)
     with pytest.raises(ConfigError, match="did you mean 'log'"):
         des.Server(env, [("lg", {})], platform=PLATFORM)
+    with pytest.raises(ConfigError, match="ssd_capacity: the engine keeps its pages on the SSD"):
+        des.Server(env, [des.EnginePart(engine="three-tier")], platform=PLATFORM)
     with pytest.raises(ConfigError, match="hardware threads"):
         des.Server(env, [des.LogPart()], platform=PLATFORM, workers=1_000)
     with pytest.raises(ConfigError, match="it must be workers = 2"):

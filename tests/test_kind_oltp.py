@@ -6,8 +6,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import pmsim
+from pmsim.cli import app
 from pmsim.errors import ConfigError
 from pmsim.kinds import measurement
 from pmsim.kinds.engine_options import EngineParameters, scaled_machine
@@ -62,6 +64,28 @@ def test_data_that_do_not_fit_end_a_curve_and_not_a_sweep(tmp_path: Path) -> Non
     again = pmsim.run(scenario, jobs=1, out=tmp_path)
     assert again.provenance["points_from_cache"] == 2
     assert math.isnan(list(again.frame["transactions_per_s"])[1])
+
+
+def run_file(folder: Path, **parameters: object) -> Any:
+    lines = [f"{name} = {value!r}" for name, value in parameters.items()]
+    path = folder / "point.toml"
+    path.write_text("\n".join(['kind = "oltp"', f'platform = "{PLATFORM}"', "[parameters]", *lines]))
+    return CliRunner().invoke(app, ["run", str(path), "--out", str(folder / "out")])
+
+
+def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
+    result = run_file(tmp_path, engine="main-memory", operations=200, warmup=0, scale="1/64", data_size="4 GiB")
+    assert result.exit_code == 0
+    assert "pmsim: in 1 of 1 rows `fits` is 0" in result.stderr
+
+
+def test_an_engine_refuses_in_the_names_of_the_parameters(tmp_path: Path) -> None:
+    small = {"workload": "ycsb-ro", "data_size": "64 MiB", "log_size": "64 KiB", "operations": 100}
+    result = run_file(tmp_path, engine="three-tier", scale="1/4", **small)
+    assert result.exit_code == 1
+    assert "log_size = 16384: too small" in result.stderr
+    assert "(sizes at scale 1/4)" in result.stderr
+    assert "log_bytes" not in result.stderr
 
 
 def test_a_run_is_repeatable_and_depends_on_its_seed() -> None:

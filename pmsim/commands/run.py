@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -84,6 +85,14 @@ def _report(result: Result, folder: Path) -> None:
     errors = Console(stderr=True)
     for failure in result.failures:
         errors.print(f"pmsim: {failure}", markup=False, highlight=False, soft_wrap=True)
+    if refused := int((result.frame.get("fits", pd.Series(dtype=int)) == 0).sum()):
+        errors.print(
+            f"pmsim: in {refused} of {len(result.frame)} rows `fits` is 0: the engine cannot hold the data in "
+            "the capacities it was given; raise them, or make the data smaller",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     told = result.provenance
     done = told["points"] - len(result.failures)
     console.print(

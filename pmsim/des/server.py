@@ -17,6 +17,7 @@ from pmsim.des.parts import PartLike, native_part
 from pmsim.des.times import NEVER, Time, picoseconds
 from pmsim.errors import ConfigError, PmsimError
 from pmsim.hints import nearest
+from pmsim.kinds.engine_options import in_parameters
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 
@@ -271,13 +272,16 @@ class Server:
         groups = {"workers": workers} if isinstance(workers, int) else dict(workers)
         native_parts = [native_part(part) for part in parts]
         self.description = repr((native_parts, machine.native(), groups))
-        session = _native.Session(
-            native_parts,
-            machine.native(),
-            workers=sum(groups.values()),
-            seed=seed,
-            crash=crash,
-        )
+        try:
+            session = _native.Session(
+                native_parts,
+                machine.native(),
+                workers=sum(groups.values()),
+                seed=seed,
+                crash=crash,
+            )
+        except ConfigError as error:
+            raise in_parameters(error) from None
         self._start(env, session, groups, pool)
 
     @classmethod

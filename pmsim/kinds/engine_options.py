@@ -1,5 +1,6 @@
 """Parameters of kinds that run a storage engine: the engine, its tiers, the benchmark, the scale."""
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -233,6 +234,22 @@ class EngineParameters(KindParameters):
             "scan_length": self.scan_length if isinstance(self.scan_length, int) else 0,
             "ssd_in_file": int(data > _FILE_FROM),
         }
+
+
+#: What the engines call the parameters that are sizes.
+_PARAMETERS = {
+    "dram_bytes": "dram_capacity",
+    "pmem_bytes": "pmem_capacity",
+    "ssd_bytes": "ssd_capacity",
+    "page_bytes": "page_size",
+    "log_bytes": "log_size",
+}
+
+
+def in_parameters(error: ConfigError, scale: str = "1") -> ConfigError:
+    """Return an error of an engine in the names of the parameters, and say that its sizes are scaled ones."""
+    text = re.sub("|".join(_PARAMETERS), lambda match: _PARAMETERS[match[0]], str(error))
+    return type(error)(text if scale == "1" else f"{text} (sizes at scale {scale})")
 
 
 def scaled_machine(platform: Platform, parameters: EngineParameters) -> Platform:

@@ -6,9 +6,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from pmsim.errors import CapacityError
+from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
-from pmsim.kinds.engine_options import EngineParameters, check_engine, engine_columns, scaled_machine
+from pmsim.kinds.engine_options import (
+    EngineParameters,
+    check_engine,
+    engine_columns,
+    in_parameters,
+    scaled_machine,
+)
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_lanes
 from pmsim.platforms import Platform
 
@@ -139,6 +145,8 @@ class Oltp(Kind[OltpParameters]):
             runs = measure_lanes("oltp", machines, given, seed)
         except CapacityError:
             return [self._does_not_fit(parameters) for _ in machines]
+        except ConfigError as error:
+            raise in_parameters(error, parameters.scale) from None
         return [_metrics(run, parameters) for run in runs]
 
     def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:

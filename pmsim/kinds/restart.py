@@ -10,7 +10,13 @@ from pydantic import Field
 
 from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
-from pmsim.kinds.engine_options import EngineParameters, check_engine, engine_columns, scaled_machine
+from pmsim.kinds.engine_options import (
+    EngineParameters,
+    check_engine,
+    engine_columns,
+    in_parameters,
+    scaled_machine,
+)
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
 from pmsim.kinds.types import Count
 from pmsim.platforms import Platform
@@ -77,6 +83,8 @@ class Restart(Kind[RestartParameters]):
         except CapacityError:
             nothing: dict[str, int | float] = {metric.name: math.nan for metric in self.metrics}
             return nothing | {"fits": 0, "simulated_ops": 0, "out_of_range_count": 0}
+        except ConfigError as error:
+            raise in_parameters(error, parameters.scale) from None
         ends = [run.started_ps + end for end in run.batch_ends_ps]
         curve = windows_of(run.started_ps, ends, operations, parameters.windows)
         peak = max(throughput for _, throughput in curve)
