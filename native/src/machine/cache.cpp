@@ -8,9 +8,8 @@ namespace pmsim::machine {
 Cache::Cache(std::int64_t size_bytes, std::int64_t ways, std::int64_t line_bytes)
     : ways_(static_cast<std::uint64_t>(ways)),
       set_count_(static_cast<std::uint64_t>(std::max<std::int64_t>(1, size_bytes / (ways * line_bytes)))),
-      ways_mask_((std::uint32_t{1} << ways) - 1),
       stride_((sizeof(RecencySet) + ways_ * sizeof(std::uint64_t) + kHostLine - 1) / kHostLine * kHostLine),
-      used_(set_count_ / 64 + 1, 0),
+      held_(set_count_, 0),
       memory_(static_cast<std::byte*>(std::aligned_alloc(kHostLine, stride_ * set_count_))) {
   if (!memory_) {
     throw std::bad_alloc();

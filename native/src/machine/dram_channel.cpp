@@ -26,7 +26,7 @@ void DramChannel::drain_idle(Picoseconds now) {
 Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now) {
   ++counters_->dram_read_lines;
   drain_idle(now);
-  const Picoseconds start = std::max({now, bus_free_, recent_writes_.readable_at(line)});
+  const Picoseconds start = recent_writes_.not_before(line, std::max(now, bus_free_));
   bus_free_ = std::max(now, bus_free_) + dram_.read_burst;
   const std::uint64_t row = row_lines_.quotient(line);
   Bank& bank = banks_[mix64(row) % banks_.size()];

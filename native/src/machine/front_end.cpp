@@ -21,36 +21,26 @@ void VirtualThread::step(std::uint32_t instructions) {
   position_ += instructions;
 }
 
-bool VirtualThread::make_room(std::uint32_t instructions, Picoseconds limit) {
-  while (window_head_ != window_tail_) {
-    const Slot& head = slot_at(window_head_);
-    const bool full = window_tail_ - window_head_ >= window_.size() - 1;
-    if (!full && position_ + instructions <= head.position + window_limit_) {
-      break;
-    }
-    if (head.done == kNever) {
-      front_key_ = kNever;
-      return false;
-    }
-    retire_head();
-    now_ = std::max(now_, retired_);
-  }
-  front_key_ = now_;
-  return now_ <= limit;
+bool VirtualThread::retire_for_room(std::uint32_t instructions, Picoseconds limit) {
+  const std::uint64_t before = window_head_;
+  const std::uint64_t wanted = position_ + instructions;
+  const bool finished = retire_until([&](const Slot& slot, std::uint64_t index) {
+    return wanted <= slot.position + window_limit_ && window_tail_ - index < window_mask_;
+  });
+  now_ = window_head_ == before ? now_ : std::max(now_, retired_);
+  front_key_ = finished ? now_ : kNever;
+  return finished && now_ <= limit;
 }
 
 bool VirtualThread::drain_window(Picoseconds limit) {
-  while (window_head_ != window_tail_) {
-    if (slot_at(window_head_).done == kNever) {
-      front_key_ = kNever;
-      return false;
-    }
-    retire_head();
-    now_ = std::max(now_, retired_);
+  const std::uint64_t before = window_head_;
+  const bool finished = retire_until([](const Slot&, std::uint64_t) { return false; });
+  now_ = window_head_ == before ? now_ : std::max(now_, retired_);
+  if (finished) {
+    now_ = std::max({now_, loads_done_, streams_again_});
   }
-  now_ = std::max({now_, loads_done_, streams_again_});
-  front_key_ = now_;
-  return now_ <= limit;
+  front_key_ = finished ? now_ : kNever;
+  return finished && now_ <= limit;
 }
 
 void VirtualThread::dispatch(Picoseconds last) {
@@ -136,8 +126,11 @@ void VirtualThread::dispatch(Picoseconds last) {
       case code(OpKind::kOperationEnd):
         consumed = make_room(0, limit);
         if (consumed) {
-          push_slot(now_, begin_);
-          begin_ = -1;
+          if (begin_ >= 0) {
+            ends_[ends_tail_++ & window_mask_] = End{window_tail_, begin_};
+            begin_ = -1;
+          }
+          push_slot(now_);
           ++operations_;
           progress_->reached_at = now_;
           interrupted_ = ++progress_->operations >= progress_->goal;
@@ -195,7 +188,7 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   if (needs_buffer(level)) {
     core_->fill_buffers.take(done);
   }
-  push_slot(done, -1);
+  push_slot(done);
   last_load_done_ = done;
   last_pending_ = -1;
   loads_done_ = std::max(loads_done_, done);

@@ -11,8 +11,11 @@ using memory::OpKind;
 namespace {
 
 constexpr std::size_t kLookAhead = 32;             ///< operations whose tags are asked for together
-constexpr std::size_t kLookAheadWorth = 2;         ///< fewer lines have nothing to overlap with
 constexpr std::uint32_t kMergedInstructions = 64;  ///< keeps the window's granularity when L1 hits are merged
+
+/// What an access counts, by its Level.
+constexpr std::array kHits{&Counters::l1_hits, &Counters::l2_hits, &Counters::llc_hits,
+                           &Counters::memory_reads};
 
 void push(std::vector<TimedOp>& out, OpKind kind, std::uint64_t line, std::uint32_t instructions, Level level,
           Translation translation, std::uint8_t flags) {
@@ -51,63 +54,50 @@ Hierarchy::Hierarchy(const PlatformParams& params, std::uint32_t threads)
   }
 }
 
-void Hierarchy::count(Level level) noexcept {
-  switch (level) {
-    case kL1:
-      ++counters_.l1_hits;
-      break;
-    case kL2:
-      ++counters_.l2_hits;
-      break;
-    case kLlc:
-      ++counters_.llc_hits;
-      break;
-    case kFromMemory:
-      ++counters_.memory_reads;
-      break;
-  }
-}
-
-void Hierarchy::fill_l2(Core& core, std::uint64_t word, std::vector<TimedOp>& out) {
-  const std::uint64_t victim = core.l2.insert(word);
-  if ((victim & ~Cache::kFlags) == Cache::kEmpty) {
+void Hierarchy::fill_l2(Core& core, const Cache::Place& in_l2, std::uint64_t word, std::vector<TimedOp>& out) {
+  const std::uint64_t victim = core.l2.insert(in_l2, word) & ~Cache::kPrefetched;
+  const HashedLine line(victim & ~Cache::kFlags);
+  if (line.line() == Cache::kEmpty) {
     return;
   }
-  const std::uint64_t evicted = llc_.insert(victim & ~Cache::kPrefetched);
+  const std::uint64_t evicted = llc_.insert(llc_.place_of(line), victim);
   if ((evicted & Cache::kDirty) != 0) {
     ++counters_.writebacks;
     out.push_back(TimedOp{evicted & ~Cache::kFlags, 0, kWriteback, kL1, kTlbFirst, 0});
   }
 }
 
-void Hierarchy::fill_l1(Core& core, std::uint64_t word, std::vector<TimedOp>& out) {
-  const std::uint64_t victim = core.l1.insert(word);
-  if ((victim & ~Cache::kFlags) == Cache::kEmpty || (victim & Cache::kDirty) == 0) {
+void Hierarchy::fill_l1(Core& core, const Cache::Place& in_l1, std::uint64_t word, std::vector<TimedOp>& out) {
+  const std::uint64_t victim = core.l1.insert(in_l1, word);
+  const HashedLine line(victim & ~Cache::kFlags);
+  if ((victim & Cache::kDirty) == 0 || line.line() == Cache::kEmpty) {
     return;
   }
-  const std::uint64_t line = victim & ~Cache::kFlags;
-  if (std::uint64_t* below = core.l2.touch(line); below != nullptr) {
+  const Cache::Place in_l2 = core.l2.place_of(line);
+  if (std::uint64_t* below = core.l2.touch(in_l2, line.line()); below != nullptr) {
     *below |= Cache::kDirty;
   } else {
-    fill_l2(core, line | Cache::kDirty, out);
+    fill_l2(core, in_l2, line.line() | Cache::kDirty, out);
   }
 }
 
-Level Hierarchy::fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t extra_flags,
-                               std::vector<TimedOp>& out) {
-  const std::uint64_t shared = llc_.remove(line);
+Level Hierarchy::fetch_into_l2(Core& core, HashedLine line, const Cache::Place& in_l2,
+                               std::uint64_t extra_flags, std::vector<TimedOp>& out) {
+  const std::uint64_t shared = llc_.remove(llc_.place_of(line), line.line());
   if (shared != Cache::kEmpty) {
-    fill_l2(core, shared, out);
+    fill_l2(core, in_l2, shared, out);
     return kLlc;
   }
-  fill_l2(core, line | extra_flags, out);
+  fill_l2(core, in_l2, line.line() | extra_flags, out);
   return kFromMemory;
 }
 
 Level Hierarchy::access(Core& core, const Unfenced& unfenced, std::uint64_t line, bool write,
                         std::uint8_t& flags, std::vector<TimedOp>& out) {
   const std::uint64_t dirty = write ? Cache::kDirty : 0;
-  if (std::uint64_t* word = core.l1.touch(line); word != nullptr) {
+  const HashedLine hashed(line);
+  const Cache::Place in_l1 = core.l1.place_of(hashed);
+  if (std::uint64_t* word = core.l1.touch(in_l1, line); word != nullptr) {
     if ((*word & Cache::kPrefetched) != 0) {
       *word &= ~Cache::kPrefetched;
       flags |= kTimedInFlight;
@@ -116,23 +106,26 @@ Level Hierarchy::access(Core& core, const Unfenced& unfenced, std::uint64_t line
     return kL1;
   }
   Level level = kL2;
-  if (std::uint64_t* word = core.l2.touch(line); word != nullptr) {
+  const Cache::Place in_l2 = core.l2.place_of(hashed);
+  if (std::uint64_t* word = core.l2.touch(in_l2, line); word != nullptr) {
     if ((*word & Cache::kPrefetched) != 0) {
       *word &= ~Cache::kPrefetched;
       flags |= kTimedInFlight;
     }
   } else {
-    level = fetch_into_l2(core, line, 0, out);
+    level = fetch_into_l2(core, hashed, in_l2, 0, out);
     const Flushed& flushed = core.recently_flushed[line % core.recently_flushed.size()];
     if (level == kFromMemory && flushed.line == line) {
       flags |=
           flushed.thread == &unfenced && flushed.fences < unfenced.fences ? kTimedAfterFence : kTimedAfterFlush;
     }
   }
-  fill_l1(core, line | dirty, out);
+  fill_l1(core, in_l1, line | dirty, out);
   core.prefetcher.observe(line, [&](std::uint64_t wanted) {
-    if (core.l2.touch(wanted) == nullptr &&
-        fetch_into_l2(core, wanted, Cache::kPrefetched, out) == kFromMemory) {
+    const HashedLine ahead(wanted);
+    const Cache::Place place = core.l2.place_of(ahead);
+    if (core.l2.touch(place, wanted) == nullptr &&
+        fetch_into_l2(core, ahead, place, Cache::kPrefetched, out) == kFromMemory) {
       ++counters_.prefetches;
       prefetches_.push_back(wanted);
     }
@@ -141,7 +134,10 @@ Level Hierarchy::access(Core& core, const Unfenced& unfenced, std::uint64_t line
 }
 
 /// Behind the access that has caused them: they issue when it does.
-void Hierarchy::push_prefetches(std::vector<TimedOp>& out) {
+inline void Hierarchy::push_prefetches(std::vector<TimedOp>& out) {
+  if (prefetches_.empty()) {
+    return;
+  }
   for (const std::uint64_t line : prefetches_) {
     out.push_back(TimedOp{line, 0, kHwPrefetch, kFromMemory, kTlbFirst, 0});
   }
@@ -161,40 +157,41 @@ Translation Hierarchy::translate(Core& core, std::uint64_t address, std::vector<
   }
   ++counters_.tlb_walks;
   // The walker reads the last-level entry through L2; the upper levels are in its paging-structure caches.
-  const std::uint64_t line = page_table_line(page);
-  if (core.l2.touch(line) != nullptr) {
+  const HashedLine line(page_table_line(page));
+  const Cache::Place in_l2 = core.l2.place_of(line);
+  if (core.l2.touch(in_l2, line.line()) != nullptr) {
     return kWalkL2;
   }
-  return fetch_into_l2(core, line, 0, out) == kLlc ? kWalkLlc : kWalkMemory;
+  return fetch_into_l2(core, line, in_l2, 0, out) == kLlc ? kWalkLlc : kWalkMemory;
 }
 
 bool Hierarchy::flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep) {
   std::uint64_t words = 0;
+  const HashedLine hashed(line);
   if (keep) {
     for (Cache* cache : {&core.l1, &core.l2, &llc_}) {
-      if (std::uint64_t* word = cache->touch(line); word != nullptr) {
+      if (std::uint64_t* word = cache->touch(cache->place_of(hashed), line); word != nullptr) {
         words |= *word;
         *word &= ~Cache::kDirty;
       }
     }
   } else {
     for (Cache* cache : {&core.l1, &core.l2, &llc_}) {
-      const std::uint64_t word = cache->remove(line);
-      words |= word == Cache::kEmpty ? 0 : word;
+      words |= cache->remove(cache->place_of(hashed), line) & Cache::kFlags;
     }
     core.recently_flushed[line % core.recently_flushed.size()] = {line, &unfenced, unfenced.fences};
   }
   return (words & Cache::kDirty) != 0;
 }
 
-/// The tag arrays of a big machine do not fit into the host's own caches. A look ahead over a few dozen
-/// operations, in rounds of which each needs what the one before has asked for, makes their misses overlap.
+/// The tags of a big last-level cache do not fit into the host's own caches. A look ahead over a few dozen
+/// operations makes their misses overlap: for the sets where lines will be looked up, and for those that take
+/// what these lines will push out of L2.
 void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
                               const memory::MicroOp* last) const {
-  std::array<std::uint64_t, kLookAhead> lines;  // that may push another one out of L2
+  std::array<HashedLine, kLookAhead> lines;  // that may push another one out of L2
   std::size_t count = 0;
   std::uint64_t last_line = ~std::uint64_t{0};
-  std::uint64_t last_page = ~std::uint64_t{0};
   for (const memory::MicroOp* op = first; op != last; ++op) {
     const bool access = op->kind <= OpKind::kStreamStore || op->kind == OpKind::kPrefetch;
     const std::uint64_t line = op->address / memory::kLineBytes;
@@ -202,29 +199,20 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
       continue;
     }
     last_line = line;
-    if (const std::uint64_t page = core.tlb.page_of(op->address); page != last_page) {
-      last_page = page;
-      core.tlb.prefetch(page);
-    }
-    if (core.l1.may_hold(line)) {
+    const HashedLine hashed(line);
+    if (core.l1.may_hold(hashed)) {
       continue;
     }
-    core.l2.prefetch_set(line);
-    llc_.prefetch_set(line);
+    llc_.prefetch_set(hashed);
     if (op->kind != OpKind::kStreamStore) {
-      lines[count++] = line;
+      core.l2.prefetch_fill(hashed);
+      lines[count++] = hashed;
     }
-  }
-  if (count < kLookAheadWorth) {
-    return;
-  }
-  for (std::size_t index = 0; index < count; ++index) {
-    core.l2.prefetch_victim(lines[index]);
   }
   for (std::size_t index = 0; index < count; ++index) {
     const std::uint64_t victim = core.l2.victim(lines[index]) & ~Cache::kFlags;
     if (victim != Cache::kEmpty) {
-      llc_.prefetch_fill(victim);
+      llc_.prefetch_fill(HashedLine(victim));
     }
   }
 }
@@ -252,7 +240,7 @@ void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& 
       const Level level = access(core, unfenced, line, false, flags, out);
       if (!prefetch) {
         ++counters_.loads;
-        count(level);
+        ++(counters_.*kHits[level]);
         if (level == kL1 && flags == 0 && translation == kTlbFirst) {
           push_hit(out);
           break;
@@ -271,7 +259,7 @@ void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& 
       ++counters_.stores;
       const Translation translation = translate(core, op.address, out);
       const Level level = access(core, unfenced, line, true, flags, out);
-      count(level);
+      ++(counters_.*kHits[level]);
       push(out, op.kind, line, 1, level, translation, flags);
       push_prefetches(out);
       break;

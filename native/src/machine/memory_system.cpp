@@ -46,8 +46,7 @@ MemorySystem::Place MemorySystem::place_in_pmem(std::uint64_t line) const noexce
                offset - (stripe - row) * interleave_lines_.divisor()};
 }
 
-void MemorySystem::catch_up(std::size_t module, Picoseconds time) {
-  PmemModule& behind = modules_[module];
+void MemorySystem::drain_until(PmemModule& behind, Picoseconds time) {
   while (behind.next_drain() < time) {
     last_drain_ = std::max(last_drain_, behind.next_drain());
     behind.drain();

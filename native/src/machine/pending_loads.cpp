@@ -27,7 +27,7 @@ bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) 
   }
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
-  load = PendingLoad{op, push_slot(kNever, -1), now_, -1};
+  load = PendingLoad{op, push_slot(kNever), now_, -1};
   if (dependent) {
     load.ready = last_pending_ >= 0 ? kNever : last_load_done_;
     load.producer = last_pending_;

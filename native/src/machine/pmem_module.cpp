@@ -59,7 +59,7 @@ Picoseconds PmemModule::translate(std::uint64_t block) {
 Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   ++counters_->pmem_read_lines;
   const Picoseconds on_bus = channel_->take_bus(now, params_.bus_read);
-  const Picoseconds arrived = std::max(on_bus, recent_writes_.readable_at(line));
+  const Picoseconds arrived = recent_writes_.not_before(line, on_bus);
   const std::uint64_t block = line >> block_shift_;
   if (open_count_ > 0) {
     const std::size_t place = open_.find(block);

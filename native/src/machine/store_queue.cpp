@@ -24,7 +24,7 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
   }
   QueuedStore& entry = queue_at(queue_tail_++);
   entry = QueuedStore{.line = op.line,
-                      .slot = fence ? push_slot(kNever, -1) : 0,
+                      .slot = fence ? push_slot(kNever) : 0,
                       .dispatched = now_,
                       .senior = unresolved_ == 0 ? std::max(now_, loads_done_) : kNever,
                       .owned = kNever,

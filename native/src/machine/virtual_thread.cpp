@@ -25,6 +25,7 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
           static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.window / threads_on_core))),
       window_(std::bit_ceil(2 * window_limit_ + 16)),
       window_mask_(window_.size() - 1),
+      ends_(window_.size()),
       queue_(std::bit_ceil(static_cast<std::uint64_t>(params.core.store_buffer))),
       queue_mask_(queue_.size() - 1),
       queue_capacity_(
@@ -54,29 +55,20 @@ Picoseconds VirtualThread::advance(Picoseconds limit) {
   }
 }
 
-std::uint64_t VirtualThread::push_slot(Picoseconds done, Picoseconds begin) {
-  slot_at(window_tail_) = Slot{position_, done, begin};
-  return window_tail_++;
-}
-
-void VirtualThread::retire_head() {
-  const Slot& head = slot_at(window_head_);
-  retired_ = std::max(retired_, head.done);
-  if (head.begin >= 0) {
-    const Picoseconds end = std::max(retired_, head.begin);
-    latency_.record(end - head.begin);
-    if (progress_->reports) {
-      progress_->retired.push_back(Retired{id_, head.begin, end});
-      interrupted_ = true;
-    }
+void VirtualThread::record_latency(Picoseconds retired) {
+  const Picoseconds begin = ends_[ends_head_ & window_mask_].begin;
+  // The next one that is no end yet must not look like one of a former turn of the ring.
+  ends_[ends_head_++ & window_mask_].slot = kNoSlot;
+  const Picoseconds end = std::max(retired, begin);
+  latency_.record(end - begin);
+  if (progress_->reports) {
+    progress_->retired.push_back(Retired{id_, begin, end});
+    interrupted_ = true;
   }
-  ++window_head_;
 }
 
 void VirtualThread::retire_finished() {
-  while (window_head_ != window_tail_ && slot_at(window_head_).done != kNever) {
-    retire_head();
-  }
+  static_cast<void>(retire_until([](const Slot&, std::uint64_t) { return false; }));
 }
 
 void VirtualThread::wake(Picoseconds at) {

@@ -100,14 +100,7 @@ class Bandwidth final : public Workload {
         start_chunk(state);
       }
       const std::uint64_t bytes = std::min<std::uint64_t>(state.remaining, kLinesPerPiece * kLineBytes);
-      for (std::uint64_t done = 0; done < bytes; done += kLineBytes) {
-        touch_line(memory_, state.address + done, access_);
-        state.unfenced += kLineBytes;
-        if (fence_every_ > 0 && state.unfenced >= fence_every_) {
-          memory_.sfence();
-          state.unfenced = 0;
-        }
-      }
+      touch(state, bytes);
       stream.push(memory::OpKind::kOperationEnd, 0, static_cast<std::uint32_t>(bytes));
       state.address += bytes;
       state.remaining -= bytes;
@@ -124,6 +117,21 @@ class Bandwidth final : public Workload {
     std::uint64_t slot = 0;
     std::uint64_t unfenced = 0;
   };
+
+  void touch(Thread& state, std::uint64_t bytes) {
+    if (fence_every_ == 0) {
+      touch_lines(memory_, state.address, bytes, access_);
+      return;
+    }
+    for (std::uint64_t done = 0; done < bytes; done += kLineBytes) {
+      touch_line(memory_, state.address + done, access_);
+      state.unfenced += kLineBytes;
+      if (state.unfenced >= fence_every_) {
+        memory_.sfence();
+        state.unfenced = 0;
+      }
+    }
+  }
 
   void start_chunk(Thread& state) {
     if (pattern_ == Pattern::kRandom) {

@@ -65,11 +65,11 @@ class Hierarchy {
   Level access(Core& core, const Unfenced& unfenced, std::uint64_t line, bool write, std::uint8_t& flags,
                std::vector<TimedOp>& out);
   void push_prefetches(std::vector<TimedOp>& out);
-  Level fetch_into_l2(Core& core, std::uint64_t line, std::uint64_t extra_flags, std::vector<TimedOp>& out);
-  void fill_l1(Core& core, std::uint64_t word, std::vector<TimedOp>& out);
-  void fill_l2(Core& core, std::uint64_t word, std::vector<TimedOp>& out);
+  Level fetch_into_l2(Core& core, HashedLine line, const Cache::Place& in_l2, std::uint64_t extra_flags,
+                      std::vector<TimedOp>& out);
+  void fill_l1(Core& core, const Cache::Place& in_l1, std::uint64_t word, std::vector<TimedOp>& out);
+  void fill_l2(Core& core, const Cache::Place& in_l2, std::uint64_t word, std::vector<TimedOp>& out);
   bool flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep);
-  void count(Level level) noexcept;
 
   PlatformParams params_;
   std::uint32_t cores_used_;

@@ -69,7 +69,12 @@ class MemorySystem {
   [[nodiscard]] Place place_in_pmem(std::uint64_t line) const noexcept;
   Picoseconds write_pmem(const Place& place, std::uint64_t line, Picoseconds now, Picoseconds acts_at,
                          const WriteToken& token);
-  void catch_up(std::size_t module, Picoseconds time);
+  void catch_up(std::size_t module, Picoseconds time) {
+    if (modules_[module].next_drain() < time) {
+      drain_until(modules_[module], time);
+    }
+  }
+  void drain_until(PmemModule& behind, Picoseconds time);
   void wait(const WaitingLine& waiting);
   /// The channel that a DRAM line lives on, for an access at `acts_at`.
   [[nodiscard]] DramChannel& channel_of(std::uint64_t line, Picoseconds acts_at);

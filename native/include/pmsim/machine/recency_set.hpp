@@ -21,12 +21,10 @@ struct alignas(32) RecencySet {
   std::array<std::uint8_t, kMaxWays> partial;
   std::array<std::uint8_t, kMaxWays> way;
 
-  /// Left to the first use: most sets of a large cache are never used in a short run.
-  void reset() noexcept {
-    partial.fill(0);
-    for (std::uint8_t place = 0; place < kMaxWays; ++place) {
-      way[place] = place;
-    }
+  /// Of an empty set. The words that lie next to this come into use first: a short run touches few of the
+  /// others.
+  void reset(std::uint64_t ways) noexcept {
+    std::memcpy(way.data(), kDescending.data() + kMaxWays - ways, kMaxWays);
   }
 
   /// Bit i is set where place i has this partial tag; the caller masks the places that exist.
@@ -49,6 +47,14 @@ struct alignas(32) RecencySet {
     rotate_right(way, place, way[place]);
   }
 
+  /// What is at the last of `ways` places makes room: it comes to the front and gets the partial tag `tag`.
+  /// What is behind that place has no meaning, so nothing is masked.
+  void last_to_front(std::uint64_t ways, std::uint8_t tag) noexcept {
+    const std::uint8_t last = way[ways - 1];
+    push_front(partial, tag);
+    push_front(way, last);
+  }
+
   /// Moves what is at `place` behind the last of `ways` places.
   void to_back(std::uint32_t place, std::uint64_t ways) noexcept {
     const std::uint8_t moved = way[place];
@@ -63,6 +69,16 @@ struct alignas(32) RecencySet {
     return _mm_load_si128(reinterpret_cast<const __m128i*>(bytes.data()));
   }
 #endif
+
+  /// All bytes move up by one; `first` enters at the front.
+  static void push_front(std::array<std::uint8_t, kMaxWays>& bytes, std::uint8_t first) noexcept {
+#if defined(__SSE2__)
+    _mm_store_si128(reinterpret_cast<__m128i*>(bytes.data()),
+                    _mm_or_si128(_mm_slli_si128(load(bytes), 1), _mm_cvtsi32_si128(first)));
+#else
+    rotate_right(bytes, kMaxWays - 1, first);
+#endif
+  }
 
   /// Bytes 0..place-1 move up by one; `first` enters at the front.
   static void rotate_right(std::array<std::uint8_t, kMaxWays>& bytes, std::uint32_t place,
@@ -81,6 +97,15 @@ struct alignas(32) RecencySet {
     bytes[0] = first;
 #endif
   }
+
+  /// 15 to 0, and what has no meaning: from element 16 - n on, the numbers of n ways in falling order.
+  static constexpr std::array<std::uint8_t, 2 * kMaxWays> kDescending = [] {
+    std::array<std::uint8_t, 2 * kMaxWays> ways{};
+    for (std::size_t at = 0; at < kMaxWays; ++at) {
+      ways[at] = static_cast<std::uint8_t>(kMaxWays - 1 - at);
+    }
+    return ways;
+  }();
 
   /// 16 bytes from element 15 - p on: all ones at the places above p.
   static constexpr std::array<std::uint8_t, 2 * kMaxWays> kAbove = [] {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -11,11 +12,18 @@ namespace pmsim::machine {
 /// forgotten line is one that nobody re-read soon.
 class RecentWrites {
  public:
-  void note(std::uint64_t line, Picoseconds readable_at) noexcept { slot(line) = {line, readable_at}; }
+  void note(std::uint64_t line, Picoseconds readable_at) noexcept {
+    slot(line) = {line, readable_at};
+    latest_ = std::max(latest_, readable_at);
+  }
 
-  [[nodiscard]] Picoseconds readable_at(std::uint64_t line) const noexcept {
+  /// When a read that could start at `now` may start.
+  [[nodiscard]] Picoseconds not_before(std::uint64_t line, Picoseconds now) const noexcept {
+    if (now >= latest_) {
+      return now;
+    }
     const Entry& entry = entries_[line % entries_.size()];
-    return entry.line == line ? entry.readable_at : 0;
+    return entry.line == line ? std::max(now, entry.readable_at) : now;
   }
 
  private:
@@ -25,6 +33,7 @@ class RecentWrites {
   };
   Entry& slot(std::uint64_t line) noexcept { return entries_[line % entries_.size()]; }
 
+  Picoseconds latest_ = 0;            ///< from then on all of them can be read
   std::array<Entry, 251> entries_{};  // a prime: lines of one channel are strided
 };
 

@@ -20,30 +20,29 @@ class Tlb {
 
   [[nodiscard]] std::uint64_t page_of(std::uint64_t address) const noexcept { return address >> page_shift_; }
 
-  /// Asks the host for what the translation of a page will look at.
-  void prefetch(std::uint64_t page) const noexcept {
-    first_.prefetch_set(page);
-    second_.prefetch_set(page);
-    second_.prefetch_victim(page);
-  }
-
   Found translate(std::uint64_t page) noexcept {
-    if (page == last_page_) {
+    if (page == last_page_) [[likely]] {
       return Found::kFirst;
     }
     last_page_ = page;
-    if (first_.touch(page) != nullptr) {
-      return Found::kFirst;
-    }
-    first_.insert(page);
-    if (second_.touch(page) != nullptr) {
-      return Found::kSecond;
-    }
-    second_.insert(page);
-    return Found::kNowhere;
+    return find(HashedLine(page));
   }
 
  private:
+  Found find(HashedLine page) noexcept {
+    const Cache::Place in_first = first_.place_of(page);
+    if (first_.touch(in_first, page.line()) != nullptr) {
+      return Found::kFirst;
+    }
+    first_.insert(in_first, page.line());
+    const Cache::Place in_second = second_.place_of(page);
+    if (second_.touch(in_second, page.line()) != nullptr) {
+      return Found::kSecond;
+    }
+    second_.insert(in_second, page.line());
+    return Found::kNowhere;
+  }
+
   int page_shift_;
   std::uint64_t last_page_ = ~std::uint64_t{0};
   Cache first_;

@@ -105,9 +105,14 @@ class VirtualThread {
   /// A window slot of an operation that is not finished at its dispatch. In-order retirement walks over them.
   struct Slot {
     std::uint64_t position;
-    Picoseconds done;   ///< kNever: not known yet
-    Picoseconds begin;  ///< of the operation that ends here; -1: none does
+    Picoseconds done;  ///< kNever: not known yet
   };
+  /// An operation whose latency counts ends at a slot.
+  struct End {
+    std::uint64_t slot = kNoSlot;
+    Picoseconds begin = 0;
+  };
+  static constexpr std::uint64_t kNoSlot = ~std::uint64_t{0};
   struct PendingLoad {
     TimedOp op;
     std::uint64_t slot;
@@ -137,14 +142,29 @@ class VirtualThread {
   [[nodiscard]] Slot& slot_at(std::uint64_t index) noexcept { return window_[index & window_mask_]; }
 
   void dispatch(Picoseconds last);
-  bool make_room(std::uint32_t instructions, Picoseconds limit);
+  /// Window slots for so many instructions. False: not before `limit`, or nobody knows when.
+  bool make_room(std::uint32_t instructions, Picoseconds limit) {
+    if (position_ + instructions <= room_until_ && window_tail_ - window_head_ < window_mask_) {
+      front_key_ = now_;
+      return now_ <= limit;
+    }
+    return retire_for_room(instructions, limit);
+  }
+  bool retire_for_room(std::uint32_t instructions, Picoseconds limit);
   bool drain_window(Picoseconds limit);
-  void retire_head();
+  /// Retires in order until `stop(slot, its index)` says so. False: one that has not finished is in the way.
+  template <typename Stop>
+  bool retire_until(Stop&& stop);
+  void record_latency(Picoseconds retired);
   /// Of a thread that dispatches nothing more, for now or for ever.
   [[nodiscard]] bool rests() const noexcept { return finished_ || sleeping_; }
   /// Of a thread that rests: operations that end later have to retire all the same.
   void retire_finished();
-  std::uint64_t push_slot(Picoseconds done, Picoseconds begin);
+  std::uint64_t push_slot(Picoseconds done) noexcept {
+    slot_at(window_tail_) = Slot{position_, done};
+    room_until_ = window_head_ == window_tail_ ? position_ + window_limit_ : room_until_;
+    return window_tail_++;
+  }
   void step(std::uint32_t instructions);
   void wake_front();
 
@@ -218,6 +238,10 @@ class VirtualThread {
   std::uint64_t window_mask_;
   std::uint64_t window_head_ = 0;
   std::uint64_t window_tail_ = 0;
+  std::uint64_t room_until_ = kNoSlot;  ///< the window of its oldest slot ends there; no slot: nowhere
+  std::vector<End> ends_;               ///< ring: the ends in the window
+  std::uint64_t ends_head_ = 0;
+  std::uint64_t ends_tail_ = 0;
   Picoseconds retired_ = 0;
   Picoseconds begin_ = -1;
 
@@ -261,5 +285,30 @@ class VirtualThread {
   std::int64_t timed_ops_ = 0;
   Histogram latency_;
 };
+
+template <typename Stop>
+bool VirtualThread::retire_until(Stop&& stop) {
+  bool finished = true;
+  std::uint64_t head = window_head_;
+  Picoseconds retired = retired_;
+  for (; head != window_tail_; ++head) {
+    const Slot& slot = window_[head & window_mask_];
+    if (stop(slot, head)) {
+      break;
+    }
+    if (slot.done == kNever) {
+      finished = false;
+      break;
+    }
+    retired = std::max(retired, slot.done);
+    if (ends_[ends_head_ & window_mask_].slot == head) {
+      record_latency(retired);
+    }
+  }
+  window_head_ = head;
+  retired_ = retired;
+  room_until_ = head == window_tail_ ? kNoSlot : window_[head & window_mask_].position + window_limit_;
+  return finished;
+}
 
 }  // namespace pmsim::machine

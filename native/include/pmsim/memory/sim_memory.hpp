@@ -210,11 +210,16 @@ class SimMemory {
     const std::uint64_t first = kLineBytes - (address & kLineMask);
     if (bytes <= first) [[likely]]
       return emit(kind, address, static_cast<std::uint32_t>(bytes), flags);
-    emit(kind, address, static_cast<std::uint32_t>(first), flags);
+    if (stream_ != nullptr)
+      emit_long(*stream_, kind, address, bytes, flags);
+  }
+  static void emit_long(Stream& stream, OpKind kind, Address address, std::uint64_t bytes, std::uint8_t flags) {
+    const std::uint64_t first = kLineBytes - (address & kLineMask);
+    stream.push(kind, address, static_cast<std::uint32_t>(first), flags);
     address += first;
     for (bytes -= first; bytes > kLineBytes; bytes -= kLineBytes, address += kLineBytes)
-      emit(kind, address, kLineBytes);
-    emit(kind, address, static_cast<std::uint32_t>(bytes));
+      stream.push(kind, address, kLineBytes);
+    stream.push(kind, address, static_cast<std::uint32_t>(bytes));
   }
 
   template <Value T>

@@ -73,4 +73,35 @@ void touch_line(M& memory, memory::Address address, Access access) {
   }
 }
 
+/// Touches whole lines one after the other: on simulated memory the same micro-operations as line by line, for
+/// less work of the host's.
+template <memory::Memory M>
+void touch_lines(M& memory, memory::Address address, std::uint64_t bytes, Access access) {
+  constexpr std::uint64_t kTogether = 4 * memory::kLineBytes;
+  std::uint64_t done = 0;
+  if (access == Access::kLoad) {
+    std::array<std::byte, kTogether> lines;
+    for (; done + kTogether <= bytes; done += kTogether) {
+      memory.read(address + done, lines);
+      consume(lines);
+    }
+  } else if (access == Access::kStream || access == Access::kStore) {
+    static constexpr auto kLines = [] {
+      std::array<std::byte, kTogether> lines;
+      lines.fill(std::byte{0x5a});
+      return lines;
+    }();
+    for (; done + kTogether <= bytes; done += kTogether) {
+      if (access == Access::kStream) {
+        memory.stream(address + done, kLines);
+      } else {
+        memory.write(address + done, kLines);
+      }
+    }
+  }
+  for (; done < bytes; done += memory::kLineBytes) {
+    touch_line(memory, address + done, access);
+  }
+}
+
 }  // namespace pmsim::workloads
