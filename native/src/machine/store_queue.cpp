@@ -35,6 +35,8 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
                       .translation = op.translation,
                       .flags = op.flags};
   fences_dispatched_ += fence ? 1 : 0;
+  // Only stores own their lines.
+  ownership_next_ += op.kind != code(OpKind::kStore) && ownership_next_ == queue_tail_ - 1 ? 1 : 0;
   if (op.kind == code(OpKind::kStore) && ownership_next_ == queue_tail_ - 1 && may_ask_early(entry) &&
       asks_from(entry) <= now_ && (unresolved_ == 0 || (op.flags & kTimedDependent) == 0)) {
     ask_ownership(entry, now_);

@@ -19,7 +19,10 @@ class BufferPool {
       : times_(std::bit_ceil(buffers), 0), mask_(times_.size() - 1), known_(buffers) {}
 
   /// When a buffer is free; kNever where all of them wait to be released.
-  [[nodiscard]] Picoseconds earliest() const noexcept { return known_ == 0 ? kNever : times_[head_ & mask_]; }
+  [[nodiscard]] Picoseconds earliest() const noexcept {
+    const Picoseconds first = times_[head_ & mask_];  // read in any case: nobody can predict the choice
+    return known_ == 0 ? kNever : first;
+  }
   [[nodiscard]] bool all_wait() const noexcept { return known_ == 0; }
 
   /// Takes the earliest buffer until `until`. One must not be waiting.

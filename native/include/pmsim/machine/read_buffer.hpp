@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,10 +30,16 @@ class ReadBuffer {
   /// The first place that holds the block.
   [[nodiscard]] std::size_t find(std::uint64_t block) const noexcept {
     const auto key = static_cast<std::uint32_t>(block);
-    for (std::size_t first = 0; first < keys_.size(); first += kStep) {
-      for (std::uint32_t found = matches(&keys_[first], key); found != 0; found &= found - 1) {
-        const std::size_t place = first + static_cast<std::size_t>(__builtin_ctz(found));
-        if (place < entries_.size() && entries_[place].block == block) {
+    for (std::size_t first = 0; first < keys_.size(); first += kTogether) {
+      // All of them before a look at any: where the block is, nobody can predict.
+      const std::size_t end = std::min(keys_.size(), first + kTogether);
+      std::uint64_t found = 0;
+      for (std::size_t step = first; step < end; step += kStep) {
+        found |= std::uint64_t{matches(&keys_[step], key)} << (step - first);
+      }
+      for (; found != 0; found &= found - 1) {
+        const std::size_t place = first + static_cast<std::size_t>(std::countr_zero(found));
+        if (place < entries_.size() && entries_[place].block == block) [[likely]] {
           return place;
         }
       }
@@ -47,6 +55,7 @@ class ReadBuffer {
  private:
   static constexpr std::uint64_t kNoBlock = ~std::uint64_t{0};
   static constexpr std::size_t kStep = 8;
+  static constexpr std::size_t kTogether = 64;
   struct Entry {
     std::uint64_t block;
     Picoseconds available;
