@@ -109,9 +109,8 @@ Picoseconds MemorySystem::write_pmem(const Place& place, std::uint64_t line, Pic
   catch_up(place.module, acts_at);
   const std::size_t number = mix64(line) % slices_.size();
   Slice& slice = slices_[number];
-  const WaitingLine arriving{place.local_line, place.module, number, now, token};
   if (slice.competing == credits_) {
-    slice.behind.push_back(arriving);
+    slice.behind.push_back(WaitingLine{place.local_line, place.module, number, now, token});
     return kNever;
   }
   PmemModule& module = modules_[place.module];
@@ -120,7 +119,7 @@ Picoseconds MemorySystem::write_pmem(const Place& place, std::uint64_t line, Pic
     return now;
   }
   ++slice.competing;
-  wait(arriving);
+  wait(WaitingLine{place.local_line, place.module, number, now, token});
   return kNever;
 }
 

@@ -147,8 +147,7 @@ Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseco
   }
   Picoseconds service = params_.media_write_service;
   if (params_.wear_stall_writes > 0) {
-    const std::uint64_t region = block >> wear_shift_;
-    std::uint32_t& writes = wear_[region < wear_regions_ ? region : region % wear_regions_];
+    std::uint32_t& writes = wear_[wear_region(block)];
     if (++writes >= static_cast<std::uint32_t>(params_.wear_stall_writes)) {
       writes = 0;
       ++counters_->wear_stalls;
@@ -207,6 +206,9 @@ Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {
     while (open_lines_[next_place_].block != kNoBlock) {
       next_place_ = next_place_ + 1 == open_lines_.size() ? 0 : next_place_ + 1;
     }
+  }
+  if (wear_) {
+    host_prefetch(&wear_[wear_region(block)]);  // for when the block leaves
   }
   open_lines_[next_place_] = OpenBlock{block, bit};
   open_.insert(block, next_place_);

@@ -28,6 +28,7 @@ void SharedFeed::execute(std::uint32_t thread) {
     spare_.pop_back();
   }
   batch->ops.clear();
+  batch->ops.reserve(stream_.size() + stream_.size() / 4);  // nearly always one timed operation for each
   batch->readers = lane_count_ + 1;
   hierarchy_->classify(thread, stream_, batch->ops);
   log.batches.push_back(std::move(batch));

@@ -10,6 +10,7 @@
 #include "pmsim/machine/cache.hpp"
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/dram_channel.hpp"
+#include "pmsim/machine/host_prefetch.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/read_buffer.hpp"
 #include "pmsim/machine/recent_writes.hpp"
@@ -102,6 +103,10 @@ class PmemModule {
   Picoseconds write_block(std::uint64_t block, bool complete, Picoseconds now);
   void write_out_idle(Picoseconds now);
   Picoseconds translate(std::uint64_t block);
+  [[nodiscard]] std::uint64_t wear_region(std::uint64_t block) const noexcept {
+    const std::uint64_t region = block >> wear_shift_;
+    return region < wear_regions_ ? region : region % wear_regions_;
+  }
 
   PmemParams params_;
   int block_shift_;          ///< log2 of lines per block
