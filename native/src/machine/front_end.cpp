@@ -10,6 +10,12 @@ namespace pmsim::machine {
 
 using memory::OpKind;
 
+namespace {
+
+constexpr std::uint64_t kPageLines = 64;  ///< of 4 KiB: what modules usually translate by
+
+}  // namespace
+
 void VirtualThread::wake_front() {
   if (front_key_ == kNever && !rests() && !mfence_blocks_) {
     front_key_ = now_;
@@ -43,6 +49,17 @@ bool VirtualThread::drain_window(Picoseconds limit) {
   return finished && now_ <= limit;
 }
 
+void VirtualThread::look_ahead() const noexcept {
+  std::uint64_t page = ~std::uint64_t{0};
+  for (const TimedOp* op = next_; op != end_; ++op) {
+    const bool reads = op->kind <= code(OpKind::kStore) || op->kind == code(OpKind::kPrefetch);
+    if (reads && op->level == kFromMemory && op->line / kPageLines != page) {
+      page = op->line / kPageLines;
+      memory_->look_ahead(op->line);
+    }
+  }
+}
+
 void VirtualThread::dispatch(Picoseconds last) {
   for (;;) {
     // The other two agents win ties; their keys may have moved with the operation before.
@@ -53,6 +70,7 @@ void VirtualThread::dispatch(Picoseconds last) {
     if (next_ == end_) {
       feed_->next(id_, next_, end_);
       progress_->taken += end_ - next_;
+      look_ahead();
       interrupted_ = progress_->taken >= progress_->may_take;
       if (next_ == end_ && feed_->sleeps()) {
         sleeping_ = true;

@@ -44,14 +44,18 @@ PmemModule::PmemModule(const PlatformParams& params, DramChannel& channel, Count
   }
 }
 
-Picoseconds PmemModule::translate(std::uint64_t block) {
+HashedLine PmemModule::page_of(std::uint64_t block) const noexcept {
   const std::uint64_t address = (block << block_shift_) * memory::kLineBytes;
-  const std::uint64_t page = page_shift_ >= 0 ? address >> page_shift_
-                                              : address / static_cast<std::uint64_t>(params_.translation_page);
-  if (translations_.touch(page) != nullptr) {
+  return HashedLine(page_shift_ >= 0 ? address >> page_shift_
+                                     : address / static_cast<std::uint64_t>(params_.translation_page));
+}
+
+Picoseconds PmemModule::translate(HashedLine page) {
+  const Cache::Place place = translations_.place_of(page);
+  if (translations_.touch(place, page.line()) != nullptr) {
     return 0;
   }
-  translations_.insert(page);
+  translations_.insert(place, page.line());
   ++counters_->pmem_translation_misses;
   return params_.translation_miss_latency;
 }
@@ -78,7 +82,7 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   counters_->read_queue_wait_ps += start - arrived;
   // A line that cannot be re-read yet does not keep the medium waiting.
   media_free_ = std::max(on_bus, media_free_) + params_.media_read_service;
-  const Picoseconds available = start + params_.media_read_latency + translate(block);
+  const Picoseconds available = start + params_.media_read_latency + translate(page_of(block));
   read_buffer_.put(oldest_read_, block, available);
   oldest_read_ = oldest_read_ + 1 == read_buffer_.size() ? 0 : oldest_read_ + 1;
   return available + params_.buffer_latency;

@@ -34,6 +34,15 @@ class MemorySystem {
 
   Picoseconds read(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
 
+  /// Asks the host for what reading this line will look at.
+  void look_ahead(std::uint64_t line) const noexcept {
+    if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem &&
+        params_.controller.memory_mode == 0 && !modules_.empty()) {
+      const Place place = place_in_pmem(line);
+      modules_[place.module].look_ahead(place.local_line);
+    }
+  }
+
   /// Write that arrives at `now`. Returns when it was accepted (from then on it is durable), or kNever: then a
   /// Grant for `token` will follow from some drain().
   Picoseconds write(std::uint64_t line, Picoseconds now, Picoseconds acts_at, const WriteToken& token);

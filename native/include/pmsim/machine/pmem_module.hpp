@@ -61,6 +61,11 @@ class PmemModule {
   /// Read of a line that arrives at the controller at `now`; returns when its data leave the controller.
   Picoseconds read(std::uint64_t line, Picoseconds now);
 
+  /// Asks the host for what the read of a line from the medium will look at.
+  void look_ahead(std::uint64_t line) const noexcept {
+    translations_.prefetch_fill(page_of(line >> block_shift_));
+  }
+
   /// The write pending queue has a place.
   [[nodiscard]] bool has_room() const noexcept { return queue_size_ < queue_capacity_; }
   /// Puts a line into the queue, which must have room: from now on it is durable.
@@ -102,7 +107,8 @@ class PmemModule {
   Picoseconds combine(std::uint64_t line, Picoseconds now);
   Picoseconds write_block(std::uint64_t block, bool complete, Picoseconds now);
   void write_out_idle(Picoseconds now);
-  Picoseconds translate(std::uint64_t block);
+  [[nodiscard]] HashedLine page_of(std::uint64_t block) const noexcept;
+  Picoseconds translate(HashedLine page);
   [[nodiscard]] std::uint64_t wear_region(std::uint64_t block) const noexcept {
     const std::uint64_t region = block >> wear_shift_;
     return region < wear_regions_ ? region : region % wear_regions_;

@@ -142,6 +142,8 @@ class VirtualThread {
   [[nodiscard]] Slot& slot_at(std::uint64_t index) noexcept { return window_[index & window_mask_]; }
 
   void dispatch(Picoseconds last);
+  /// The host's misses of a batch overlap when they are asked for together.
+  void look_ahead() const noexcept;
   /// Window slots for so many instructions. False: not before `limit`, or nobody knows when.
   bool make_room(std::uint32_t instructions, Picoseconds limit) {
     if (position_ + instructions <= room_until_ && window_tail_ - window_head_ < window_mask_) {
