@@ -32,8 +32,32 @@ TEST(Tournament, NamesTheEarliestAgentAndTheSmallerIndexOnATie) {
       Picoseconds horizon = expected == 0 ? kNever : *before - 1;
       horizon = std::min(horizon, expected + 1 == agents ? kNever : *after);
       const bool unbounded = horizon >= kNever - 1;  // nobody else is ever going to act
-      ASSERT_EQ(std::min(tournament.horizon(expected), unbounded ? horizon : kNever), horizon)
+      ASSERT_EQ(std::min(tournament.runner_up().horizon, unbounded ? horizon : kNever), horizon)
           << agents << " agents, step " << step;
+    }
+  }
+}
+
+/// As a lane uses it: the earliest agent acts up to its horizon and comes back later; at times others change.
+TEST(Tournament, ReplacesTheEarliestByTheRunnerUp) {
+  for (const std::size_t agents : {1U, 2U, 3U, 8U, 30U}) {
+    Tournament tournament(agents);
+    std::vector<Picoseconds> keys(agents, 0);
+    Random random(agents);
+    for (std::size_t agent = 0; agent < agents; ++agent) {
+      tournament.set(agent, 0);
+    }
+    for (int step = 0; step < 3000; ++step) {
+      const auto earliest = static_cast<std::size_t>(std::min_element(keys.begin(), keys.end()) - keys.begin());
+      ASSERT_EQ(tournament.earliest(), earliest) << agents << " agents, step " << step;
+      const Tournament::RunnerUp next = tournament.runner_up();
+      keys[earliest] += static_cast<Picoseconds>(random.below(4));
+      tournament.replace_earliest(keys[earliest], next);
+      if (random.below(3) == 0) {
+        const std::size_t other = random.below(agents);
+        keys[other] = std::max(keys[earliest], keys[other] + static_cast<Picoseconds>(random.below(3)) - 1);
+        tournament.set(other, keys[other]);
+      }
     }
   }
 }

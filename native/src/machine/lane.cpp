@@ -47,10 +47,11 @@ void Lane::settle_modules() {
 
 void Lane::step(Picoseconds until) {
   const std::size_t agent = agents_.earliest();
-  now_ = std::max(now_, agents_.key(agent));
+  now_ = std::max(now_, agents_.earliest_key());
   if (agent < threads_.size()) {
     VirtualThread& thread = threads_[agent];
-    agents_.set(agent, thread.advance(std::min(until, agents_.horizon(agent))));
+    const Tournament::RunnerUp next = agents_.runner_up();
+    agents_.replace_earliest(thread.advance(std::min(until, next.horizon)), next);
     settle_modules();
     if (core_count_ <
         threads_.size()) {  // siblings share buffers: this one may have freed what the other waits for
