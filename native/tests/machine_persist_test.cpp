@@ -85,6 +85,38 @@ TEST(StoreQueue, IsBusyWithAStoreThatMissedUnlessItsNeighbourDidBefore) {
   EXPECT_LT(slower(near), 1100 * kNs);
 }
 
+TEST(StoreQueue, AsksForTheNextLineWhileAFenceWaits) {
+  PlatformParams params = plain_machine();
+  const Ops persists = {store(kDramBase),        clwb(kDramBase),        sfence(),
+                        store(kDramBase + 4096), clwb(kDramBase + 4096), sfence()};
+  const Ops before = {load(kDramBase + (1 << 20))};
+  const Picoseconds without = time_of(params, before, persists);
+  params.core.store_miss_interval =
+      30 * kNs;  // of the first store alone: the second asks during the first fence
+  EXPECT_LT(time_of(params, before, persists) - without, 35 * kNs);
+}
+
+TEST(StoreQueue, IsBusyForAShorterTimeWithTheNextLine) {
+  PlatformParams params = plain_machine();
+  const Ops near = {store(kDramBase), store(kDramBase + 64), store(kDramBase + 128), clwb(kDramBase + 128),
+                    sfence()};
+  const Ops before = {load(kDramBase + (1 << 20))};
+  const Picoseconds without = time_of(params, before, near);
+  params.core.store_next_interval = 500 * kNs;
+  EXPECT_NEAR(static_cast<double>(time_of(params, before, near) - without), 1000.0 * kNs, 300.0 * kNs);
+}
+
+TEST(StoreStreams, TranslateWhileEarlierOnesWait) {
+  PlatformParams params = plain_machine();
+  params.tlb.walk_latency = 1000 * kNs;
+  Ops pages;
+  for (std::uint64_t page = 0; page < 4; ++page) {
+    pages.push_back(stream_store(kPmemBase + page * 4096));
+  }
+  pages.push_back(sfence());
+  EXPECT_LT(time_of(params, {load(kDramBase)}, pages), 2000 * kNs);
+}
+
 TEST(StoreQueue, IsBusyWithAFlush) {
   PlatformParams params = plain_machine();
   params.core.flush_interval = 100 * kNs;

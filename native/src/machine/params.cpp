@@ -35,10 +35,10 @@ constexpr std::array kFields{
     PMSIM_FIELD(core, mispredict_latency, kTime, 0, 1000 * kNs,
                 "from the resolution of a mispredicted branch to the next dispatch"),
     PMSIM_FIELD(core, store_miss_interval, kTime, 0, 1000 * kNs,
-                "time that the store queue is busy with a store whose line was fetched from beyond L2; nothing "
-                "for a line "
-                "next to that of the store before"),
-    PMSIM_FIELD(core, flush_interval, kTime, 0, 1000 * kNs, "time that the store queue is busy with a flush"),
+                "time that the way below L1 is busy when a store asks for a line from beyond L2"),
+    PMSIM_FIELD(core, store_next_interval, kTime, 0, 1000 * kNs,
+                "the same where the store before was to the line before, with nothing in between"),
+    PMSIM_FIELD(core, flush_interval, kTime, 0, 1000 * kNs, "time that it is busy with a flush"),
     PMSIM_FIELD(core, fence_latency, kTime, 0, 1000 * kNs,
                 "time of a fence beyond the completion of what it waits for"),
     PMSIM_FIELD(core, flush_keeps_line, kFlag, 0, 1,

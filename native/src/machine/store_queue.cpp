@@ -8,6 +8,14 @@ namespace pmsim::machine {
 
 using memory::OpKind;
 
+namespace {
+
+bool is_flush(std::uint8_t kind) noexcept {
+  return kind == code(OpKind::kClwb) || kind == code(OpKind::kClflushOpt) || kind == code(OpKind::kClflush);
+}
+
+}  // namespace
+
 bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
   trigger_ = -1;
   if (!make_room(1, limit)) {
@@ -34,9 +42,20 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
                       .level = op.level,
                       .translation = op.translation,
                       .flags = op.flags};
+  const bool store = op.kind == code(OpKind::kStore);
+  entry.neighbour = store && op.line - dispatched_line_ <= 1;
+  dispatched_line_ = store ? op.line : ~std::uint64_t{0};
   fences_dispatched_ += fence ? 1 : 0;
   // Only stores own their lines.
   ownership_next_ += op.kind != code(OpKind::kStore) && ownership_next_ == queue_tail_ - 1 ? 1 : 0;
+  if (entry.translation != kTlbFirst &&
+      (op.kind == code(OpKind::kStore) || op.kind == code(OpKind::kStreamStore)) &&
+      (unresolved_ == 0 || (op.flags & kTimedDependent) == 0)) {
+    // The address is translated when it is known, not when the store leaves the queue: walks of several
+    // overlap.
+    entry.dispatched = now_ + translation_time(entry.line, entry.translation, now_);
+    entry.translation = kTlbFirst;
+  }
   if (op.kind == code(OpKind::kStore) && ownership_next_ == queue_tail_ - 1 && may_ask_early(entry) &&
       asks_from(entry) <= now_ && (unresolved_ == 0 || (op.flags & kTimedDependent) == 0)) {
     ask_ownership(entry, now_);
@@ -70,8 +89,11 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
     return false;
   }
   entry.level = level_now(entry.line, entry.level, entry.flags);
-  if (needs_buffer(entry.level) && core_->fill_buffers.earliest() > at) {
+  if (needs_buffer(entry.level) && std::max(core_->fill_buffers.earliest(), miss_free_) > at) {
     return false;
+  }
+  if (needs_buffer(entry.level)) {
+    miss_free_ = at + (entry.neighbour ? times_->store_next_interval : times_->store_miss_interval);
   }
   entry.owned = fetch(entry.line, entry.level, at);
   if (needs_buffer(entry.level)) {
@@ -127,21 +149,18 @@ Picoseconds VirtualThread::head_time() {
     }
     at = std::max(at, writes_done_);
   }
-  if (head.kind != code(OpKind::kSfence) && head.kind != code(OpKind::kMfence)) {
-    at = std::max(at, queue_free_);
-  }
   switch (head.kind) {
     case code(OpKind::kStore):
       return head.owned != kNever ? std::max(at, head.owned)
-                                  : std::max({at, head.dispatched, core_->fill_buffers.earliest()});
+                                  : std::max({at, head.dispatched, core_->fill_buffers.earliest(), miss_free_});
     case code(OpKind::kStreamStore):
       return combining_bytes_ > 0 && combining_line_ == head.line
                  ? at
-                 : std::max(std::max(at, streams_again_), core_->fill_buffers.earliest());
+                 : std::max({at, head.dispatched, streams_again_, core_->fill_buffers.earliest()});
     case code(OpKind::kClwb):
     case code(OpKind::kClflushOpt):
     case code(OpKind::kClflush):
-      return (head.flags & kTimedDirty) != 0 ? std::max(at, core_->fill_buffers.earliest()) : at;
+      return std::max({at, miss_free_, (head.flags & kTimedDirty) != 0 ? core_->fill_buffers.earliest() : 0});
     default:  // fences
       if (combining_bytes_ > 0) {
         return at;
@@ -162,16 +181,19 @@ void VirtualThread::update_store_key() {
   if (ownership_next_ != queue_tail_) {
     const QueuedStore& entry = queue_at(ownership_next_);
     if (may_ask_early(entry)) {
-      store_key_ = std::min(store_key_, needs_buffer(entry.level)
-                                            ? std::max(asks_from(entry), core_->fill_buffers.earliest())
-                                            : asks_from(entry));
+      store_key_ =
+          std::min(store_key_, needs_buffer(entry.level)
+                                   ? std::max({asks_from(entry), core_->fill_buffers.earliest(), miss_free_})
+                                   : asks_from(entry));
     }
   }
 }
 
 void VirtualThread::process_store_queue(Picoseconds at) {
   // The head as well: update_store_key() wakes the thread for it before the cycle of the last commit is over.
-  if (ownership_next_ != queue_tail_ && (queue_at(ownership_next_).flags & kTimedAfterFlush) == 0 &&
+  // A flush at the head, which is older, goes first.
+  const bool flushes = queued() > 0 && is_flush(queue_at(queue_head_).kind) && head_time() <= at;
+  if (!flushes && ownership_next_ != queue_tail_ && (queue_at(ownership_next_).flags & kTimedAfterFlush) == 0 &&
       asks_from(queue_at(ownership_next_)) <= at) {
     ask_ownership(queue_at(ownership_next_), at);
   }
@@ -184,10 +206,6 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           ask_ownership(head, at);
           leaves = false;
         } else {
-          if (head.level >= kLlc && head.line - streak_line_ > 1) {
-            queue_free_ = at + times_->store_miss_interval;
-          }
-          streak_line_ = head.line;
           last_commit_ = at + times_->cycle;
         }
         break;
@@ -226,12 +244,10 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           send(head.line, at, false);
           ordered_flush_ = head.kind == code(OpKind::kClflush);
         }
-        queue_free_ = at + times_->flush_interval;
-        streak_line_ = ~std::uint64_t{0};
+        miss_free_ = at + times_->flush_interval;
         last_commit_ = at;
         break;
       default: {  // fences
-        streak_line_ = ~std::uint64_t{0};
         if (combining_bytes_ > 0) {
           close_write_combining(at);
           leaves = false;

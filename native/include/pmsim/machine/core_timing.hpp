@@ -26,6 +26,7 @@ struct CoreTimes {
         stream_delay(params.core.stream_delay),
         mispredict(params.core.mispredict_latency),
         store_miss_interval(params.core.store_miss_interval),
+        store_next_interval(params.core.store_next_interval),
         flush_interval(params.core.flush_interval),
         fence(params.core.fence_latency),
         page_line_shift(
@@ -43,6 +44,7 @@ struct CoreTimes {
   Picoseconds stream_delay;
   Picoseconds mispredict;
   Picoseconds store_miss_interval;
+  Picoseconds store_next_interval;
   Picoseconds flush_interval;
   Picoseconds fence;
   int page_line_shift;

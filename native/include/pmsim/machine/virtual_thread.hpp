@@ -131,6 +131,7 @@ class VirtualThread {
     std::uint8_t level;
     std::uint8_t translation;
     std::uint8_t flags;
+    bool neighbour = false;  ///< store: to the line of the store right before, or the next one
   };
   static constexpr std::size_t kPendingLoads = 16;
   static constexpr std::uint32_t kAllPending = (std::uint32_t{1} << kPendingLoads) - 1;
@@ -272,8 +273,9 @@ class VirtualThread {
   Picoseconds block_flush_done_ = 0;  ///< of the last one
   Picoseconds last_commit_ = 0;
   Picoseconds fence_done_ = 0;  ///< the latest fence that has completed
-  Picoseconds queue_free_ = 0;  ///< the store queue is busy with a fetched line or a flush until then
-  std::uint64_t streak_line_ = ~std::uint64_t{0};  ///< line of the last store, where nothing came between
+  /// The way from L1 to what lies below takes the next line of a store, or flush, from then on.
+  Picoseconds miss_free_ = 0;
+  std::uint64_t dispatched_line_ = ~std::uint64_t{0};  ///< of the store before, where nothing came between
   Picoseconds combining_free_ = 0;  ///< when the write-combining buffers of all lines streamed so far are free
   Picoseconds streams_again_ = 0;  ///< the same, as of the last fence: streaming stores behind it wait for that
   bool ordered_flush_ = false;     ///< a clflush is on its way: nothing overtakes it
