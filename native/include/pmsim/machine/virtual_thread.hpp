@@ -119,7 +119,8 @@ class VirtualThread {
     Picoseconds ready;  ///< when it can try to issue; kNever: its producer is pending too, or all buffers wait
     int producer;       ///< index of that producer, -1: none
   };
-  struct QueuedStore {
+  /// A host cache line each.
+  struct alignas(64) QueuedStore {
     std::uint64_t line;
     std::uint64_t slot;  ///< fences: their window slot
     Picoseconds dispatched;
