@@ -222,10 +222,14 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
   const memory::MicroOp* const end = stream.data() + stream.size();
   for (const memory::MicroOp* first = stream.data(); first != end;) {
     const memory::MicroOp* last = first + std::min<std::ptrdiff_t>(end - first, kLookAhead);
-    prefetch_tags(core, first, last);
+    if (core.looks_ahead) {
+      prefetch_tags(core, first, last);
+    }
+    const std::int64_t before = beyond_l1();
     for (; first != last; ++first) {
       classify(core, unfenced_[thread], *first, out);
     }
+    core.looks_ahead = beyond_l1() != before;
   }
 }
 

@@ -47,8 +47,13 @@ class Hierarchy {
     Cache l2;
     Prefetcher prefetcher;
     std::array<Flushed, 64> recently_flushed{};  ///< direct-mapped by line
+    bool looks_ahead = true;                     ///< its last few dozen operations did not all hit L1
   };
 
+  /// Loads, stores and streaming stores that did not hit L1, over all cores.
+  [[nodiscard]] std::int64_t beyond_l1() const noexcept {
+    return counters_.loads + counters_.stores + counters_.stream_stores - counters_.l1_hits;
+  }
   void persist(Unfenced& unfenced, std::uint64_t line) noexcept {
     counters_.lines_persisted += unfenced.last_line == line ? 0 : 1;
     unfenced.last_line = line;
