@@ -67,7 +67,8 @@ test-python: build $(VENV)/stamp-test
 ## make test-sanitize  native tests under the address and undefined-behaviour sanitizers
 test-sanitize: $(VENV)/stamp-venv
 	@cmake -S native -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPMSIM_BINDINGS=OFF \
-	  -DPMSIM_TESTS=ON -DPMSIM_DEV=ON -DPMSIM_SANITIZE=ON
+	  -DPMSIM_TESTS=ON -DPMSIM_DEV=ON -DPMSIM_SANITIZE=ON \
+	  -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1"
 	@sh scripts/native_tests.sh build/sanitize
 
 ## make lint           ruff, mypy --strict, clang-format; changes nothing
