@@ -26,6 +26,7 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
       channel_count_(static_cast<std::uint64_t>(params.controller.channels)),
       footprint_lines_(pmem_footprint / memory::kLineBytes),
       slices_(static_cast<std::size_t>(params.llc.slices)),
+      slice_count_(slices_.size()),
       credits_(static_cast<std::size_t>(params.controller.pmem_credits)) {
   channels_.reserve(static_cast<std::size_t>(params.controller.channels));
   for (std::int64_t channel = 0; channel < params.controller.channels; ++channel) {
@@ -107,7 +108,7 @@ void MemorySystem::wait(const WaitingLine& waiting) {
 Picoseconds MemorySystem::write_pmem(const Place& place, std::uint64_t line, Picoseconds now,
                                      Picoseconds acts_at, const WriteToken& token) {
   catch_up(place.module, acts_at);
-  const std::size_t number = mix64(line) % slices_.size();
+  const std::size_t number = mix64(line) % slice_count_;
   Slice& slice = slices_[number];
   if (slice.competing == credits_) {
     slice.behind.push_back(WaitingLine{place.local_line, place.module, number, now, token});

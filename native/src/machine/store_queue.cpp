@@ -137,7 +137,7 @@ void VirtualThread::close_write_combining(Picoseconds at) {
   combining_line_ = ~std::uint64_t{0};
 }
 
-Picoseconds VirtualThread::head_time() {
+[[gnu::always_inline]] inline Picoseconds VirtualThread::head_time() {
   const QueuedStore& head = queue_at(queue_head_);
   if (head.senior == kNever) {
     return kNever;
