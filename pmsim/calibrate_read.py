@@ -65,7 +65,8 @@ def read_core(draft: Draft, machine: HostMachine, effort: Effort) -> None:
         + ("translated page by page" if translated else "2 MiB pages translate them")
         + f"; transparent huge pages: {machine.huge_pages}"
     )
-    draft.set("tlb.page_size", _SMALL_PAGE if translated else _LARGE_PAGE, f"measured {at}: {how}")
+    for size in ("tlb.page_size", "tlb.dram_page_size"):  # both media stand in the host's DRAM
+        draft.set(size, _SMALL_PAGE if translated else _LARGE_PAGE, f"measured {at}: {how}")
     if translated:
         entries = 96 if base_of(machine) == "spr-cxl" else 64
         draft.set(

@@ -31,6 +31,7 @@ inline PlatformParams plain_machine() {
   params.core.shared_read_latency = 40 * kNs;
   params.core.shared_write_latency = 60 * kNs;
   params.tlb.page_size = std::int64_t{1} << 30;
+  params.tlb.dram_page_size = params.tlb.page_size;
   params.tlb.second_level_latency = 3 * kNs;
   params.tlb.walk_latency = 7 * kNs;
   params.l1 = {.size = 32 << 10, .ways = 8, .latency = 2 * kNs};

@@ -59,7 +59,7 @@ TEST(LoadLatency, OfACachedLineIsThatOfItsLevel) {
 
 TEST(LoadLatency, OfATranslationInTheSecondLevelGrowsByIt) {
   PlatformParams params = plain_machine();
-  params.tlb.page_size = 4096;
+  params.tlb.page_size = params.tlb.dram_page_size = 4096;
   params.tlb.first_level_entries = 1;
   const Picoseconds row_missed =
       params.core.shared_read_latency + params.dram.row_hit_latency + params.dram.row_miss_penalty;
@@ -69,7 +69,7 @@ TEST(LoadLatency, OfATranslationInTheSecondLevelGrowsByIt) {
 
 TEST(LoadLatency, OfAPageWalkGrowsByItsLastEntry) {
   PlatformParams params = plain_machine();
-  params.tlb.page_size = 4096;
+  params.tlb.page_size = params.tlb.dram_page_size = 4096;
   const Picoseconds row_missed =
       params.core.shared_read_latency + params.dram.row_hit_latency + params.dram.row_miss_penalty;
   // The entries of neighbouring pages share a line, which the first walk has brought into L2.
@@ -104,7 +104,7 @@ TEST(LoadLatency, AMispredictedBranchKeepsYoungerLoadsBackUntilItsValueIsThere) 
   EXPECT_EQ(time_of(params, {load(kDramBase)}, mispredicted),
             2 * open_row + params.core.mispredict_latency + kInstruction);
   // The same where the value is still waiting for its translation.
-  params.tlb.page_size = 4096;
+  params.tlb.page_size = params.tlb.dram_page_size = 4096;
   params.tlb.first_level_entries = 1;
   const Ops two_pages = {load(kDramBase), dependent_load(kDramBase + 4096)};
   EXPECT_EQ(time_of(params, two_pages, mispredicted),
@@ -117,7 +117,7 @@ TEST(LoadLatency, OfAPrefetchedLineIsNeverLessThanWhatIsLeftOfThePrefetch) {
   const std::uint64_t far = kDramBase + 8 * 4096;
   EXPECT_EQ(time_of(params, {load(kDramBase)}, {prefetch(far), load(far)}),
             time_of(params, {load(kDramBase)}, {load(far)}));
-  params.tlb.page_size = 4096;  // the prefetch has to wait for a page walk first
+  params.tlb.page_size = params.tlb.dram_page_size = 4096;  // the prefetch has to wait for a page walk first
   EXPECT_EQ(time_of(params, {load(kDramBase)}, {prefetch(far), load(far)}),
             time_of(params, {load(kDramBase)}, {load(far)}));
 }

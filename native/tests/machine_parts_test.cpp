@@ -84,6 +84,24 @@ TEST(Tlb, FindsAPageInTheFirstLevelThenInTheSecondThenNowhere) {
   EXPECT_EQ(large.translate(1), Tlb::Found::kSecond);
 }
 
+TEST(Tlb, KeepsPagesOfTwoSizesInFirstLevelsOfTheirOwn) {
+  TlbParams params{
+      .page_size = 4096, .dram_page_size = 2 << 20, .first_level_entries = 1, .second_level_entries = 1024};
+  Tlb two(params);
+  EXPECT_EQ(two.page_of(kDramBase), two.page_of(kDramBase + (2 << 20) - 1));
+  EXPECT_NE(two.page_of(kPmemBase), two.page_of(kPmemBase + 4096));
+  for (const Tlb::Found again : {Tlb::Found::kNowhere, Tlb::Found::kFirst}) {
+    EXPECT_EQ(two.translate(two.page_of(kDramBase)), again);
+    EXPECT_EQ(two.translate(two.page_of(kPmemBase)), again);
+  }
+  params.dram_page_size = 4096;
+  Tlb one(params);
+  for (const Tlb::Found again : {Tlb::Found::kNowhere, Tlb::Found::kSecond}) {
+    EXPECT_EQ(one.translate(one.page_of(kDramBase)), again);
+    EXPECT_EQ(one.translate(one.page_of(kPmemBase)), again);
+  }
+}
+
 BlockDeviceParams plain_device() {
   BlockDeviceParams params;
   params.capacity = std::int64_t{1} << 40;

@@ -109,6 +109,7 @@ TEST(StoreQueue, IsBusyForAShorterTimeWithTheNextLine) {
 TEST(StoreStreams, TranslateWhileEarlierOnesWait) {
   PlatformParams params = plain_machine();
   params.tlb.walk_latency = 1000 * kNs;
+  params.tlb.page_size = 4096;
   Ops pages;
   for (std::uint64_t page = 0; page < 4; ++page) {
     pages.push_back(stream_store(kPmemBase + page * 4096));

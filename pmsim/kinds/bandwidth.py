@@ -99,7 +99,7 @@ class Bandwidth(Kind[BandwidthParameters]):
         return super().columns(machine, parameters) | {
             "dimms": machine.value("pmem", "dimms"),
             "prefetcher": bool(machine.value("prefetcher", "enabled")),
-            "page_size": machine.value("tlb", "page_size"),
+            "page_size": machine.value("tlb", "dram_page_size" if parameters.memory == "dram" else "page_size"),
         }
 
     def run(self, machine: Platform, parameters: BandwidthParameters, seed: int) -> dict[str, int | float]:

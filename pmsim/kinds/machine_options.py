@@ -23,7 +23,7 @@ def with_options(
     prefetcher : bool or "platform"
         Whether the hardware prefetcher is on.
     page_size : int [B] or "platform"
-        Page size of the mappings.
+        Page size of the mappings of both media.
     mode : str
         "app-direct", "memory-mode" or "platform".
 
@@ -37,7 +37,7 @@ def with_options(
     if isinstance(prefetcher, bool):
         values["prefetcher"] = {"enabled": int(prefetcher)}
     if isinstance(page_size, int):
-        values["tlb"] = {"page_size": page_size}
+        values["tlb"] = {"page_size": page_size, "dram_page_size": page_size}
     if mode != "platform":
         values["controller"] = {"memory_mode": int(mode == "memory-mode")}
     changes = {

@@ -51,7 +51,8 @@ constexpr std::array kFields{
                 "time a streaming store holds its fill buffer when the controller accepts it at once"),
     PMSIM_FIELD(core, stream_delay, kTime, 0, 10'000 * kNs,
                 "extra time of a streaming store: the write-combining buffer has to be emptied"),
-    PMSIM_FIELD(tlb, page_size, kSize, 4 * kKiB, kGiB, "page size of the mappings"),
+    PMSIM_FIELD(tlb, page_size, kSize, 4 * kKiB, kGiB, "page size of the mappings of PMem"),
+    PMSIM_FIELD(tlb, dram_page_size, kSize, 4 * kKiB, kGiB, "page size of the mappings of DRAM"),
     PMSIM_FIELD(tlb, first_level_entries, kCount, 1, 4096, "entries of the first-level data TLB"),
     PMSIM_FIELD(tlb, second_level_entries, kCount, 1, 65536, "entries of the second-level TLB"),
     PMSIM_FIELD(tlb, second_level_latency, kTime, 0, 1000 * kNs, "extra time of a second-level hit"),
@@ -180,6 +181,7 @@ void validate(const PlatformParams& params) {
                 ": must be between " + std::to_string(field.minimum) + " and " + std::to_string(field.maximum));
   }
   require(power_of_two(params.tlb.page_size), "tlb.page_size: must be a power of two");
+  require(power_of_two(params.tlb.dram_page_size), "tlb.dram_page_size: must be a power of two");
   require(power_of_two(params.pmem.block_size), "pmem.block_size: must be a power of two");
   require(power_of_two(params.dram.row_size), "dram.row_size: must be a power of two");
   require(params.pmem.dimms <= params.controller.channels,

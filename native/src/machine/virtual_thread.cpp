@@ -90,7 +90,8 @@ Picoseconds VirtualThread::translation_time(std::uint64_t line, std::uint8_t tra
       return times_->walk + times_->llc;
     default: {
       const Picoseconds walked = at + times_->walk;
-      return memory_->read(page_table_line(line >> times_->page_line_shift), walked + times_->half_read, at) +
+      return memory_->read(page_table_line(times_->pages.of(line * memory::kLineBytes)),
+                           walked + times_->half_read, at) +
              times_->half_read - at;
     }
   }

@@ -73,7 +73,7 @@ class Bandwidth final : public Workload {
     if (pattern_ == Pattern::kRandom && chunk_bytes_ < 4096) {
       // Page-table entries of a long run are in the shared cache, as far as they fit: each entry's line is met
       // once.
-      const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / platform.tlb.page_size / 8;
+      const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / page_bytes(platform, on) / 8;
       warmup_lines =
           std::max(warmup_lines, std::min<std::int64_t>(entry_lines * lines_in_chunk, kLongestWarmupLines));
     }

@@ -31,11 +31,12 @@ class Latency final : public Workload {
     const auto region_bytes =
         static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
     lines_ = region_bytes / kLineBytes;
-    base_ = memory_.allocate(dram ? memory::Medium::kDram : memory::Medium::kPmem, region_bytes,
+    const memory::Medium medium = dram ? memory::Medium::kDram : memory::Medium::kPmem;
+    base_ = memory_.allocate(medium, region_bytes,
                              {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
     footprint_ = dram ? 0 : region_bytes;
     // Random accesses of a long run find their page-table entries in the shared cache, as far as these fit.
-    const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / platform.tlb.page_size / 8;
+    const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / page_bytes(platform, medium) / 8;
     warmup_ =
         pattern_ == "random" ? std::clamp<std::int64_t>(3 * entry_lines, kWarmup, kLongestWarmup) : kWarmup;
   }

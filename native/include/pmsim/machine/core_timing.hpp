@@ -1,12 +1,12 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 
 #include "pmsim/core/time.hpp"
 #include "pmsim/machine/buffer_pool.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/machine/tlb.hpp"
 #include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::machine {
@@ -29,8 +29,7 @@ struct CoreTimes {
         store_next_interval(params.core.store_next_interval),
         flush_interval(params.core.flush_interval),
         fence(params.core.fence_latency),
-        page_line_shift(
-            std::countr_zero(static_cast<std::uint64_t>(params.tlb.page_size) / memory::kLineBytes)) {}
+        pages(params.tlb) {}
 
   Picoseconds cycle;
   Picoseconds half_read;   ///< on-chip part of a read, each way
@@ -47,7 +46,7 @@ struct CoreTimes {
   Picoseconds store_next_interval;
   Picoseconds flush_interval;
   Picoseconds fence;
-  int page_line_shift;
+  PageNumbers pages;
 };
 
 /// What the hardware threads of one core share in time: its fill buffers, writeback slots and prefetch queue.

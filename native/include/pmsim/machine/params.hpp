@@ -41,6 +41,7 @@ struct CoreParams {
 
 struct TlbParams {
   int64_t page_size = 4096;
+  int64_t dram_page_size = 4096;
   int64_t first_level_entries = 64;
   int64_t second_level_entries = 1536;
   int64_t second_level_latency = 0;

@@ -5,20 +5,42 @@
 
 #include "pmsim/machine/cache.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::machine {
 
-/// Two TLB levels of one core, time-free. Associativities as in Skylake: 4 and 12 ways.
+/// The numbers of virtual pages. Where DRAM and PMem are in pages of different sizes, those of DRAM carry a
+/// mark, so that the two never meet, neither in a TLB nor in the page table.
+struct PageNumbers {
+  explicit PageNumbers(const TlbParams& params)
+      : shift(std::countr_zero(static_cast<std::uint64_t>(params.page_size))),
+        dram_shift(std::countr_zero(static_cast<std::uint64_t>(params.dram_page_size))),
+        dram_mark(shift == dram_shift ? 0 : std::uint64_t{1} << 39) {}  // the page table stays in its window
+
+  [[nodiscard]] std::uint64_t of(std::uint64_t address) const noexcept {
+    const bool dram = memory::medium_of(address) == memory::Medium::kDram;
+    return dram ? address >> dram_shift | dram_mark : address >> shift;
+  }
+
+  int shift;
+  int dram_shift;
+  std::uint64_t dram_mark;
+};
+
+/// Two TLB levels of one core, time-free. Associativities as in Skylake: 4 and 12 ways. Where DRAM and PMem are
+/// in pages of different sizes each has a first level of its own, as processors have one for each size, and
+/// both share the second.
 class Tlb {
  public:
   explicit Tlb(const TlbParams& params)
-      : page_shift_(std::countr_zero(static_cast<std::uint64_t>(params.page_size))),
+      : pages_(params),
+        first_dram_(params.first_level_entries, params.first_level_entries < 4 ? 1 : 4, 1),
         first_(params.first_level_entries, params.first_level_entries < 4 ? 1 : 4, 1),
         second_(params.second_level_entries, params.second_level_entries < 12 ? 1 : 12, 1) {}
 
   enum class Found : std::uint8_t { kFirst, kSecond, kNowhere };
 
-  [[nodiscard]] std::uint64_t page_of(std::uint64_t address) const noexcept { return address >> page_shift_; }
+  [[nodiscard]] std::uint64_t page_of(std::uint64_t address) const noexcept { return pages_.of(address); }
 
   Found translate(std::uint64_t page) noexcept {
     if (page == last_page_) [[likely]] {
@@ -30,11 +52,12 @@ class Tlb {
 
  private:
   Found find(HashedLine page) noexcept {
-    const Cache::Place in_first = first_.place_of(page);
-    if (first_.touch(in_first, page.line()) != nullptr) {
+    Cache& first = first_of(page.line());
+    const Cache::Place in_first = first.place_of(page);
+    if (first.touch(in_first, page.line()) != nullptr) {
       return Found::kFirst;
     }
-    first_.insert(in_first, page.line());
+    first.insert(in_first, page.line());
     const Cache::Place in_second = second_.place_of(page);
     if (second_.touch(in_second, page.line()) != nullptr) {
       return Found::kSecond;
@@ -43,7 +66,12 @@ class Tlb {
     return Found::kNowhere;
   }
 
-  int page_shift_;
+  [[nodiscard]] Cache& first_of(std::uint64_t page) noexcept {
+    return (page & pages_.dram_mark) != 0 ? first_dram_ : first_;
+  }
+
+  PageNumbers pages_;
+  Cache first_dram_;
   std::uint64_t last_page_ = ~std::uint64_t{0};
   Cache first_;
   Cache second_;

@@ -31,6 +31,12 @@ class Workload : public memory::Source {
 /// Options of a SimMemory with the capacities of a platform.
 [[nodiscard]] memory::SimOptions capacities_of(const machine::PlatformParams& platform);
 
+/// Page size of the mappings of a medium [B].
+[[nodiscard]] inline std::int64_t page_bytes(const machine::PlatformParams& platform,
+                                             memory::Medium medium) noexcept {
+  return medium == memory::Medium::kDram ? platform.tlb.dram_page_size : platform.tlb.page_size;
+}
+
 /// Lines that the caches of `threads` cores and the shared cache hold together: what a run of plain stores has
 /// to write before evictions are steady.
 [[nodiscard]] std::int64_t cached_lines(const machine::PlatformParams& platform, std::uint32_t threads);
