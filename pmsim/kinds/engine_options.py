@@ -110,7 +110,8 @@ class EngineParameters(KindParameters):
     pointer_swizzling: bool = Field(True, description="three-tier: parents point to their children's frames")
     leaf_layout: Literal["sorted", "hash"] = Field("sorted", description="three-tier: layout of the leaves")
     admission_entries: CountOrZero = Field(
-        0, description="three-tier: pages in the admission set; 0: a quarter of the PMem frames"
+        0,
+        description="three-tier: pages in the admission set; 0: as many as DRAM holds and a quarter of PMem's",
     )
     migration_dr: Probability = Field(1.0, description="spitfire: PMem to DRAM at a read")
     migration_dw: Probability = Field(1.0, description="spitfire: PMem to DRAM at a write")

@@ -24,7 +24,7 @@ struct EngineOptions {
   bool mini_pages = true;
   bool pointer_swizzling = true;
   std::string leaf_layout = "sorted";   ///< "sorted" or "hash" (section 5.5)
-  std::uint64_t admission_entries = 0;  ///< of the admission set; 0: as many as a quarter of the PMem frames
+  std::uint64_t admission_entries = 0;  ///< of the admission set; 0: DRAM's frames and a quarter of PMem's
   /// Spitfire's migration probabilities Dr, Dw, Nr, Nw (dissertation, section 1.3.3).
   std::array<double, 4> migration{1, 1, 1, 1};
 

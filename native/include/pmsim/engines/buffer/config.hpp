@@ -70,9 +70,11 @@ struct BufferConfig {
     } else if (name != "three-tier") {
       throw ConfigError("engine: " + name + " has no buffer manager");
     }
+    // Between two evictions of a page lie as many others as DRAM has frames: a smaller set would have forgotten
+    // it.
     config.admission_entries = options.admission_entries != 0
                                    ? options.admission_entries
-                                   : std::max<std::uint64_t>(config.pmem_frames() / 4, 1);
+                                   : config.dram_bytes / config.page_bytes + config.pmem_frames() / 4 + 1;
     config.check();
     return config;
   }
