@@ -96,6 +96,24 @@ def test_a_run_is_repeatable_and_depends_on_its_seed() -> None:
     assert first["transactions_per_s"] != other["transactions_per_s"]
 
 
+@pytest.mark.parametrize(
+    ("engine", "given"),
+    [
+        *(("three-tier", {}), ("three-tier", {"leaf_layout": "hash"}), ("spitfire", {}), ("basic-nvm-bm", {})),
+        *(("ssd-bm", {}), ("nvm-direct", {}), ("main-memory", {})),
+        ("fptree", {"workload": "lookup8", "data_size": "16 MiB"}),
+    ],
+)
+def test_every_engine_can_be_loaded_by_inserts(engine: str, given: dict[str, Any]) -> None:
+    # 2 MiB of DRAM for 8 MiB of data, where an engine can: pages move while rows are inserted.
+    sizes = {"dram_capacity": "2 MiB", "pmem_capacity": "32 MiB", "ssd_capacity": "64 MiB", "log_size": "4 MiB"}
+    sizes |= {"dram_capacity": "32 MiB"} if engine in ("main-memory", "fptree") else {}
+    common = {"engine": engine, "scale": 1, "data_size": "8 MiB", "operations": 500, "warmup": 0, "check": True}
+    bulk, grown = (measure(**common | sizes | given, loading=how) for how in ("bulk", "inserts"))
+    assert grown["fits"] == 1
+    assert grown["table_rows"] == bulk["table_rows"]
+
+
 def test_tpcc_keeps_its_consistency_conditions() -> None:
     measured = measure(workload="tpcc", warehouses=16, check=True, operations=1_000, warmup=200)
     assert measured["table_rows"] > 100_000 + 100_000 + 30_000 * 10
@@ -133,6 +151,7 @@ def test_the_confidence_interval_is_students() -> None:
         ({"scale": "2"}, "scale: '2' is no scale"),
         ({"scale": "tiny"}, "scale: 'tiny' is not a scale"),
         ({"workload": "tpcc", "warehouses": 20}, "choose a multiple of 16"),
+        ({"workload": "tpcc", "loading": "inserts"}, "loading: inserts; tpcc is loaded in bulk"),
         ({"page_size": 5120}, "page_size: 5120 B; choose a power of two"),
         ({"update_percent": 101}, "update_percent: 101 % are too many"),
         ({"zipf": -1}, "zipf: -1 is not a number from 0 to 100"),

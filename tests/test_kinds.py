@@ -22,6 +22,7 @@ ENGINE = {
         "update_percent",
         "scan_length",
         "scan_hint",
+        "loading",
         "zipf",
         "fill_factor",
         "page_write",

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -63,6 +64,24 @@ TEST(Ycsb, MixesHaveTheSharesOfTheBenchmark) {
   Ran::expect_share(f.engine.updates, 0.5);
   EXPECT_EQ(f.reads(), kRuns);
   EXPECT_THROW(static_cast<void>(ycsb_mix("g")), ConfigError);
+}
+
+TEST(Ycsb, RowsInsertedInRandomOrderAreTheSameTable) {
+  SimMemory memory;
+  ReferenceEngine<SimMemory> bulk, grown;
+  Ycsb<SimMemory> first({.rows = kRows, .mix = {}});
+  first.load(memory, bulk, 0.66);
+  Ycsb<SimMemory> second({.rows = kRows, .mix = {}, .loading = Loading::kInserts});
+  second.load(memory, grown, 0.66);
+  EXPECT_EQ(bulk.commits, 0U);
+  EXPECT_EQ(grown.commits, kRows);
+  EXPECT_EQ(second.check(memory, grown), "");
+  std::array<std::byte, kYcsbRowBytes> of_bulk{}, of_grown{};
+  for (std::uint64_t key = 0; key < kRows; ++key) {
+    ASSERT_TRUE(bulk.read(memory, first.table(), key, 0, of_bulk));
+    ASSERT_TRUE(grown.read(memory, second.table(), key, 0, of_grown));
+    ASSERT_EQ(of_bulk, of_grown) << key;
+  }
 }
 
 TEST(Ycsb, PopularKeysAreScatteredAndFollowZipfsLaw) {

@@ -129,7 +129,11 @@ class EngineParameters(KindParameters):
         1.0, description="skew of the keys of YCSB and lookup8 (exponent of Zipf's law); 0: uniform"
     )
     fill_factor: Annotated[float, BeforeValidator(_number(0.1, 1))] = Field(
-        0.66, description="part of each leaf that is used after loading"
+        0.66, description="part of each leaf that is used after loading in bulk"
+    )
+    loading: Literal["bulk", "inserts"] = Field(
+        "bulk",
+        description="rows are loaded in the order of their keys, or inserted in random order; not of tpcc",
     )
 
     dram_capacity: LineSizeOrZero = Field(2 * GIB, description="DRAM for pages [B]")
@@ -216,6 +220,7 @@ class EngineParameters(KindParameters):
             "page_size",
             "workload",
             "update_percent",
+            "loading",
         )
         same += (
             "page_write",
@@ -280,6 +285,8 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
         raise ConfigError(f"page_size: {size} B; choose a power of two from 4 KiB to 64 KiB")
     if parameters.update_percent > 100:
         raise ConfigError(f"update_percent: {parameters.update_percent} % are too many; choose at most 100")
+    if parameters.workload == "tpcc" and parameters.loading != "bulk":
+        raise ConfigError(f"loading: {parameters.loading}; tpcc is loaded in bulk, choose 'bulk'")
     if parameters.workload == "tpcc" and (parameters.warehouses * parameters.factor).denominator != 1:
         raise ConfigError(
             f"warehouses: {parameters.warehouses} at scale {parameters.scale} are not a whole number; "

@@ -64,6 +64,8 @@ WorkloadOptions read_workload_options(Parameters& parameters, std::uint32_t page
   options.zipf = real(parameters, "zipf", 0, 100);
   options.page_bytes = page_bytes;
   options.fill = real(parameters, "fill_factor", 0.1, 1);
+  options.loading =
+      parameters.choice("loading", {"bulk", "inserts"}) == "bulk" ? Loading::kBulk : Loading::kInserts;
   options.seed = seed;
   return options;
 }

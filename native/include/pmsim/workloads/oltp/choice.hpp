@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "pmsim/workloads/oltp/load_table.hpp"
 #include "pmsim/workloads/oltp/table_size.hpp"
 #include "pmsim/workloads/oltp/tpcc/tpcc.hpp"
 #include "pmsim/workloads/oltp/transactions.hpp"
@@ -29,6 +30,7 @@ struct WorkloadOptions {
   double zipf = 1;
   std::uint32_t page_bytes = 16384;
   double fill = 0.66;
+  Loading loading = Loading::kBulk;  ///< not of tpcc
   std::uint64_t seed = 1;
 };
 
@@ -41,11 +43,13 @@ template <memory::Memory M>
     return std::make_unique<Uniform8<M>>(
         Uniform8Options{.rows = rows_of_size(options.data_bytes, options.page_bytes, 8, 8, options.fill),
                         .zipf = options.zipf,
+                        .loading = options.loading,
                         .seed = options.seed});
   }
   YcsbOptions ycsb{.rows = rows_of_size(options.data_bytes, options.page_bytes, 4, kYcsbRowBytes, options.fill),
                    .mix = {},
                    .zipf = options.zipf,
+                   .loading = options.loading,
                    .seed = options.seed};
   if (options.workload == "ycsb-rw") {
     ycsb.mix.updates = options.update_percent;

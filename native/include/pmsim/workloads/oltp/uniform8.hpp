@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/workloads/oltp/load_table.hpp"
 #include "pmsim/workloads/oltp/scatter.hpp"
 #include "pmsim/workloads/oltp/transactions.hpp"
 #include "pmsim/workloads/oltp/zipf.hpp"
@@ -18,6 +19,7 @@ namespace pmsim::workloads::oltp {
 struct Uniform8Options {
   std::uint64_t rows = 1;
   double zipf = 0;  ///< exponent; 0: uniform, as in the experiment of the FPTree
+  Loading loading = Loading::kBulk;
   std::uint64_t seed = 1;
 };
 
@@ -26,11 +28,14 @@ template <memory::Memory M>
 class Uniform8 final : public Transactions<M> {
  public:
   explicit Uniform8(const Uniform8Options& options)
-      : rows_(options.rows), zipf_(options.rows, options.zipf), scatter_(options.rows, options.seed) {}
+      : options_(options), zipf_(options.rows, options.zipf), scatter_(options.rows, options.seed) {}
 
   void load(M& memory, engines::Engine<M>& engine, double fill) override {
-    Rows rows(rows_);
-    table_ = engine.load(memory, {"pairs", 8, 8}, rows, fill);
+    table_ = load_table(memory, engine, {"pairs", 8, 8}, options_.rows, fill, options_.loading, options_.seed,
+                        [](std::uint64_t key, std::span<std::byte> payload) {
+                          const std::uint64_t value = value_of(key);
+                          std::memcpy(payload.data(), &value, sizeof value);
+                        });
   }
 
   Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) override {
@@ -48,36 +53,21 @@ class Uniform8 final : public Transactions<M> {
   std::string check(M& memory, engines::Engine<M>& engine) override {
     std::uint64_t expected = 0;
     engine.begin(memory);
-    engine.scan(memory, table_, 0, rows_ + 1, 0, 8, engines::ScanMode::kFullPages,
+    engine.scan(memory, table_, 0, options_.rows + 1, 0, 8, engines::ScanMode::kFullPages,
                 [&](std::uint64_t key, std::span<const std::byte>) { return key == expected++; });
     engine.commit(memory);
-    return expected == rows_ ? ""
-                             : "a scan finds " + std::to_string(expected) + " of " + std::to_string(rows_) +
-                                   " pairs in sequence";
+    return expected == options_.rows ? ""
+                                     : "a scan finds " + std::to_string(expected) + " of " +
+                                           std::to_string(options_.rows) + " pairs in sequence";
   }
 
   [[nodiscard]] std::vector<engines::TableId> tables() const override { return {table_}; }
-  [[nodiscard]] std::uint64_t rows() const override { return rows_; }
+  [[nodiscard]] std::uint64_t rows() const override { return options_.rows; }
 
  private:
   [[nodiscard]] static std::uint64_t value_of(std::uint64_t key) noexcept { return mix64(key); }
 
-  class Rows final : public engines::RowSource {
-   public:
-    explicit Rows(std::uint64_t rows) : rows_(rows) {}
-    [[nodiscard]] std::uint64_t rows() const override { return rows_; }
-    std::uint64_t next(std::span<std::byte> payload) override {
-      const std::uint64_t value = value_of(next_);
-      std::memcpy(payload.data(), &value, sizeof value);
-      return next_++;
-    }
-
-   private:
-    std::uint64_t rows_;
-    std::uint64_t next_ = 0;
-  };
-
-  std::uint64_t rows_;
+  Uniform8Options options_;
   Zipf zipf_;
   Scatter scatter_;
   engines::TableId table_ = 0;

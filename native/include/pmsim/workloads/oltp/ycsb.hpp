@@ -11,6 +11,7 @@
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/workloads/oltp/fill_bytes.hpp"
+#include "pmsim/workloads/oltp/load_table.hpp"
 #include "pmsim/workloads/oltp/scatter.hpp"
 #include "pmsim/workloads/oltp/transactions.hpp"
 #include "pmsim/workloads/oltp/zipf.hpp"
@@ -54,6 +55,7 @@ struct YcsbOptions {
   std::uint32_t scan_length = 100;  ///< at most; a scan's length is uniform from 1 on
   bool full_scan = false;           ///< a scan reads the whole table
   engines::ScanMode scan_mode = engines::ScanMode::kGrained;
+  Loading loading = Loading::kBulk;
   std::uint64_t seed = 1;
 };
 
@@ -75,8 +77,8 @@ class Ycsb final : public Transactions<M> {
   }
 
   void load(M& memory, engines::Engine<M>& engine, double fill) override {
-    Rows rows(options_.rows);
-    table_ = engine.load(memory, {"usertable", 4, kYcsbRowBytes}, rows, fill);
+    table_ = load_table(memory, engine, {"usertable", 4, kYcsbRowBytes}, options_.rows, fill, options_.loading,
+                        options_.seed, new_row);
   }
 
   Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) override {
@@ -127,20 +129,6 @@ class Ycsb final : public Transactions<M> {
   }
 
  private:
-  class Rows final : public engines::RowSource {
-   public:
-    explicit Rows(std::uint64_t rows) : rows_(rows) {}
-    [[nodiscard]] std::uint64_t rows() const override { return rows_; }
-    std::uint64_t next(std::span<std::byte> payload) override {
-      new_row(next_, payload);
-      return next_++;
-    }
-
-   private:
-    std::uint64_t rows_;
-    std::uint64_t next_ = 0;
-  };
-
   [[nodiscard]] std::uint64_t key(Random& random) const noexcept {
     const std::uint64_t rank = zipf_(random);
     return options_.mix.latest ? rows_ - 1 - rank : scatter_(rank);
