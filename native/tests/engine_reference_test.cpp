@@ -22,8 +22,8 @@ EngineOptions tiny(std::string_view engine) {
   options.dram_bytes = engine == "main-memory" ? 4 << 20 : 40 * 4096;
   options.pmem_bytes = engine == "basic-nvm-bm" || engine == "nvm-direct" ? 4 << 20 : 60 * 4096;
   options.ssd_bytes = 4 << 20;
-  // Half of the log holds one transaction and its rollback: 120 operations on rows of 1,000 bytes, here. An engine
-  // with a buffer gets 10; nvm-direct logs the images of moved rows too.
+  // Half of the log holds one transaction and its rollback: 120 operations on rows of 1,000 bytes, here. An
+  // engine with a buffer gets 10; nvm-direct logs the images of moved rows too.
   options.log_bytes = engine == "nvm-direct" ? 4 << 20 : engine == "main-memory" ? 2 << 20 : 1 << 20;
   if (engine == "fptree") {
     options.dram_bytes = 1 << 20;

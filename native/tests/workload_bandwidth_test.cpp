@@ -46,7 +46,8 @@ TEST(BandwidthWorkload, StoresByTwoThreadsOfACoreFinish) {
 /// empty.
 TEST(BandwidthWorkload, BlockWritesAreBoundByTheMediumsServiceTime) {
   PlatformParams params = plain_machine();
-  params.llc.slices = 1;  // lines of a block in different slices overtake each other, and a few blocks leave early
+  params.llc.slices =
+      1;  // lines of a block in different slices overtake each other, and a few blocks leave early
   const LaneResult result = run_bandwidth(params, bandwidth("ntstore", "sequential", 4096, 2));
   const double most = 256.0 / static_cast<double>(params.pmem.media_write_service);
   EXPECT_NEAR(bytes_per_ps(result) / most, 1.0, 0.01);

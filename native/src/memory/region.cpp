@@ -55,9 +55,9 @@ const RegionPlace& RegionTable::allocate(Medium medium, std::uint64_t bytes, con
   const std::uint64_t capacity = capacities_.bytes[index];
   if (offset > capacity || bytes > capacity - offset) {
     throw CapacityError(who + ": " + std::to_string(bytes) +
-                      " bytes do not fit: " + std::to_string(used_[index]) + " of " + std::to_string(capacity) +
-                      " bytes of " + std::string(name_of(medium)) +
-                      " are in use; make the region smaller or the platform's capacity larger");
+                        " bytes do not fit: " + std::to_string(used_[index]) + " of " +
+                        std::to_string(capacity) + " bytes of " + std::string(name_of(medium)) +
+                        " are in use; make the region smaller or the platform's capacity larger");
   }
   used_[index] = offset + bytes;
   return places_[index].emplace_back(RegionPlace{medium_base(medium) + offset, bytes, options.name});
