@@ -274,6 +274,31 @@ TEST(PmemReads, TheOldestBlockMakesRoom) {
   EXPECT_EQ(fetches(1, 2), 1);
 }
 
+/// A block write keeps its bank from reading for bank_write_busy; a read waits for the write under way and for
+/// no other.
+TEST(PmemReads, WaitForTheWriteOfTheirBankThatIsUnderWay) {
+  PlatformParams params = plain_machine();
+  params.pmem.write_buffer_blocks = 1;
+  params.pmem.banks = 1;
+  const Picoseconds busy = params.pmem.bank_write_busy = 500 * kNs;
+  Counters counters;
+  MemorySystem memory(params, counters, 1, 1 << 20);
+  const auto line_of_block = [](std::uint64_t block) { return kPmemBase / memory::kLineBytes + block * 4; };
+  // The first line opens a block, each of the next two makes the one before it leave: two writes, back to back.
+  memory.write(line_of_block(0), 0, 0, WriteToken{});
+  memory.write(line_of_block(1), 0, 0, WriteToken{});
+  memory.write(line_of_block(2), 0, 0, WriteToken{});
+  const Picoseconds begins = params.pmem.bus_write;  // when the second line has left the queue
+  memory.catch_up_all(busy);
+  EXPECT_EQ(counters.pmem_media_write_blocks, 2);
+  const auto waited = [&](std::uint64_t block, Picoseconds at) {
+    const Picoseconds idle = at + params.pmem.buffer_latency + params.pmem.media_read_latency;
+    return memory.read(line_of_block(block), at, at) - idle;
+  };
+  EXPECT_EQ(waited(8, begins + busy + 400 * kNs), 100 * kNs);
+  EXPECT_EQ(waited(9, begins + 2 * busy + 100 * kNs), 0);
+}
+
 /// Four lines of a block in order are one block write; a line alone is one too, with a read-modify-write.
 TEST(PmemWrites, CombineIntoBlocks) {
   PlatformParams params = plain_machine();

@@ -26,6 +26,7 @@ PmemModule::PmemModule(const PlatformParams& params, DramChannel& channel, Count
       open_(static_cast<std::size_t>(params_.write_buffer_blocks)),
       open_lines_(static_cast<std::size_t>(params_.write_buffer_blocks), OpenBlock{kNoBlock, 0}),
       read_buffer_(static_cast<std::size_t>(params_.read_buffer_blocks)),
+      banks_(static_cast<std::size_t>(params_.banks)),
       translations_(params_.translation_entries, params_.translation_entries < 8 ? 1 : 8, 1),
       channel_(&channel),
       counters_(&counters),
@@ -78,7 +79,7 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
     return std::max(arrived, read_buffer_.available(place)) + params_.buffer_latency;
   }
   ++counters_->pmem_media_read_blocks;
-  const Picoseconds start = std::max(arrived, media_free_);
+  const Picoseconds start = behind_write(bank_of(block), std::max(arrived, media_free_));
   counters_->read_queue_wait_ps += start - arrived;
   // A line that cannot be re-read yet does not keep the medium waiting.
   media_free_ = std::max(on_bus, media_free_) + params_.media_read_service;
@@ -160,6 +161,11 @@ Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseco
   }
   media_free_ = std::max(media_free_, start) + service;
   last_write_end_ = start + service;
+  if (params_.bank_write_busy > 0) {
+    Bank& bank = bank_of(block);
+    bank.begins = bank.ends <= start ? start : bank.begins;
+    bank.ends = std::max(bank.ends, start) + params_.bank_write_busy;
+  }
   return start;
 }
 

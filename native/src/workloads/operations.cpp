@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,8 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 constexpr std::uint32_t kReadInstructions = 112;
 constexpr std::uint32_t kLineInstructions = 5;  ///< each further line of an access (rp_512 against rp_64)
 constexpr std::uint32_t kWriteInstructions = 8;
+/// One chain of so many is timed. PerMA-Bench samples few (latency_sample_frequency); here enough for a mean.
+constexpr std::uint64_t kSampleEvery = 16;
 
 struct Step {
   bool read = true;
@@ -112,10 +115,34 @@ Step parse_step(std::string_view text, const Parameters& parameters) {
   return step;
 }
 
+/// Lines that one turn of a chain leaves in the caches: what it reads, less what it flushes, and what it writes
+/// beside that. A read goes to a new place; writes stay near the last address.
+std::int64_t lines_left_in_caches(const std::vector<Step>& steps) {
+  std::size_t left = 0;
+  std::set<std::int64_t> near;
+  std::int64_t at = 0;
+  for (const Step& step : steps) {
+    if (step.read) {
+      left += near.size();
+      near.clear();
+    }
+    at = step.read ? 0 : at + step.offset;
+    for (std::int64_t line = at; line < at + static_cast<std::int64_t>(step.bytes);
+         line += static_cast<std::int64_t>(kLineBytes)) {
+      if (step.persist) {
+        near.erase(line);
+      } else {
+        near.insert(line);
+      }
+    }
+  }
+  return static_cast<std::int64_t>(left + near.size());
+}
+
 /// Every thread runs the chain over and over. A read goes to a random place, aligned to its size, that depends
 /// on the value of the read before it in the chain; chains do not depend on each other and overlap as far as
-/// the window allows. With `timed` each chain is timed on its own: it begins when all loads before it have
-/// their values.
+/// the window allows. With `timed` some of them are timed, as PerMA-Bench samples them: each begins when all
+/// loads before it have their values. The others keep the load up.
 class Operations final : public Workload {
  public:
   Operations(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -147,11 +174,15 @@ class Operations final : public Workload {
       footprint_ = region_bytes;
     }
     region_bytes_ = region_bytes;
+    chains_.resize(threads);
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       randoms_.emplace_back(mix64(seed) + thread);
     }
-    const std::int64_t warmup_lines = plain_stores ? cached_lines(platform, threads) * 3 / 2 : 20'000;
-    length_ = {warmup_lines / lines + 1, std::max<std::int64_t>(60'000 / lines, 2'000)};
+    // Plain stores reach memory only when the caches are full of them.
+    const std::int64_t warmup = plain_stores ? cached_lines(platform, threads) * 3 / 2 /
+                                                   std::max<std::int64_t>(1, lines_left_in_caches(steps_))
+                                             : 20'000 / lines;
+    length_ = {warmup + 1, std::max<std::int64_t>(60'000 / lines, 2'000)};
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(randoms_.size()); }
@@ -161,7 +192,7 @@ class Operations final : public Workload {
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     memory_.attach(stream, thread);
     Random& random = randoms_[thread];
-    if (timed_) {
+    if (timed_ && chains_[thread]++ % kSampleEvery == 0) {
       stream.push(memory::OpKind::kOperationBegin, 0, 0, memory::kDependent);
     }
     std::uint64_t offset = 0;  // of the last address, in the region
@@ -222,6 +253,7 @@ class Operations final : public Workload {
   memory::SimMemory memory_;
   std::vector<Step> steps_;
   std::vector<Random> randoms_;
+  std::vector<std::uint64_t> chains_;  ///< begun, by thread
   memory::Address dram_ = 0;
   memory::Address pmem_ = 0;
   std::uint64_t region_bytes_ = 0;

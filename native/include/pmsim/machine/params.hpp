@@ -105,6 +105,8 @@ struct PmemParams {
   int64_t media_read_latency = 0;
   int64_t media_read_service = 0;
   int64_t media_write_service = 0;
+  int64_t banks = 16;
+  int64_t bank_write_busy = 0;
   int64_t read_buffer_blocks = 16;
   int64_t write_buffer_blocks = 64;
   int64_t bus_read = 0;

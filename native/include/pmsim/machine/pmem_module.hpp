@@ -109,6 +109,17 @@ class PmemModule {
   void write_out_idle(Picoseconds now);
   [[nodiscard]] HashedLine page_of(std::uint64_t block) const noexcept;
   Picoseconds translate(HashedLine page);
+  struct Bank {
+    Picoseconds begins = 0;  ///< it writes from then on
+    Picoseconds ends = 0;    ///< and has nothing to write any more from then on
+  };
+  [[nodiscard]] Bank& bank_of(std::uint64_t block) noexcept {
+    return banks_[((mix64(block) >> 32) * banks_.size()) >> 32];
+  }
+  [[nodiscard]] Picoseconds behind_write(const Bank& bank, Picoseconds start) const noexcept {
+    return start <= bank.begins || start >= bank.ends ? start
+                                                      : start + (bank.ends - start) % params_.bank_write_busy;
+  }
   [[nodiscard]] std::uint64_t wear_region(std::uint64_t block) const noexcept {
     const std::uint64_t region = block >> wear_shift_;
     return region < wear_regions_ ? region : region % wear_regions_;
@@ -140,6 +151,7 @@ class PmemModule {
   ReadBuffer read_buffer_;
   std::size_t oldest_read_ = 0;  ///< its place that is used next
 
+  std::vector<Bank> banks_;
   Picoseconds media_free_ = 0;  ///< the medium has work until then
   Picoseconds last_write_end_ = 0;
 
