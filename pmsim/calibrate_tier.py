@@ -20,6 +20,7 @@ def dram_as_second_tier(draft: Draft) -> None:
         "media_read_latency": dram["row_miss_penalty"].value,
         "media_read_service": dram["read_burst"].value,
         "media_write_service": dram["write_burst"].value,
+        "bank_read_busy": 0,
         "read_buffer_blocks": 1,
         "write_buffer_blocks": 1,
         "bus_read": 0,
@@ -40,8 +41,8 @@ def dram_as_second_tier(draft: Draft) -> None:
         "as controller.dram_write_queue: the second tier is DRAM",
         "assumed",
     )
-    for flag in ("eadr", "memory_mode"):
-        draft.set(f"controller.{flag}", 0, source, "assumed")
+    for name in ("eadr", "memory_mode", "pmem_read_queue"):
+        draft.set(f"controller.{name}", 0, source, "assumed")
 
 
 def modules_as_second_tier(draft: Draft) -> None:
@@ -56,6 +57,7 @@ def modules_as_second_tier(draft: Draft) -> None:
     channels = draft.platform.value("controller", "channels")
     modules = min(model.value("pmem", "dimms"), channels)
     draft.set("pmem.dimms", modules, "as tum-6212u, at most one per channel", "assumed")
-    parameter = model.parameters["controller"]["pmem_write_queue"]
-    source = f"as tum-6212u, not measured: {parameter.source}"
-    draft.set("controller.pmem_write_queue", parameter.value, source, "assumed")
+    for name in ("pmem_write_queue", "pmem_read_queue", "pmem_read_credits"):
+        parameter = model.parameters["controller"][name]
+        source = f"as tum-6212u, not measured: {parameter.source}"
+        draft.set(f"controller.{name}", parameter.value, source, "assumed")

@@ -23,7 +23,14 @@ BASE_CHANGES: dict[str, dict[str, int]] = {
     "l1": {"size": 8 * KIB, "ways": 4},
     "l2": {"size": 32 * KIB, "ways": 4},
     "llc": {"size": 128 * KIB, "ways": 4, "slices": 4},
-    "controller": {"pmem_write_queue": 6, "pmem_credits": 4, "dram_write_queue": 12, "dram_write_low": 4},
+    "controller": {
+        "pmem_write_queue": 6,
+        "pmem_credits": 4,
+        "pmem_read_queue": 4,
+        "pmem_read_credits": 2,
+        "dram_write_queue": 12,
+        "dram_write_low": 4,
+    },
     "dram": {"capacity": 16 * MIB, "banks": 4},
     "pmem": {
         "dimms": 3,

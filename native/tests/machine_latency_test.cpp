@@ -135,6 +135,32 @@ TEST(LoadLatency, FillBuffersLetThatManyMissesOverlap) {
   EXPECT_EQ(time_of(params, {load(kDramBase)}, loads), 3 * open_row + kInstruction);
 }
 
+/// A full read pending queue serves one load after the other; each keeps its fill buffer, and what depends on
+/// it waits for its value.
+TEST(LoadLatency, ALoadThatFindsItsModuleFullWaitsForAPlace) {
+  PlatformParams params = plain_machine();
+  params.controller.pmem_read_queue = 1;
+  const Picoseconds at_module = params.pmem.buffer_latency + params.pmem.media_read_latency;
+  const Picoseconds alone = params.core.shared_read_latency + at_module;
+  const auto block = [](std::uint64_t number) { return kPmemBase + number * 256; };
+  Ops loads;
+  for (std::uint64_t number = 1; number <= 20; ++number) {
+    loads.push_back(load(block(number)));
+  }
+  const std::int64_t places = params.core.line_fill_buffers;
+  EXPECT_LT(places, 20);
+  EXPECT_EQ(time_of(params, {load(kPmemBase)}, {loads.begin(), loads.begin() + places}),
+            alone + (places - 1) * at_module);
+  // More than there are fill buffers: the front end goes on when one is free, and the module is never idle.
+  EXPECT_EQ(time_of(params, {load(kPmemBase)}, loads), alone + 19 * at_module);
+  EXPECT_EQ(time_of(params, {load(kPmemBase)}, {load(block(1)), load(block(2)), dependent_load(block(3))}),
+            alone + at_module + alone);
+  params.core.line_fill_buffers = 64;  // and more than a thread can have waiting
+  EXPECT_EQ(time_of(params, {load(kPmemBase)}, loads), alone + 19 * at_module);
+  params.controller.pmem_read_queue = 0;
+  EXPECT_EQ(time_of(params, {load(kPmemBase)}, loads), alone + 19 * params.pmem.media_read_service);
+}
+
 TEST(LoadLatency, TheWindowStopsDispatchUntilTheOldestLoadHasRetired) {
   PlatformParams params = plain_machine();
   params.core.window = 4;

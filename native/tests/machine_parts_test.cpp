@@ -299,6 +299,101 @@ TEST(PmemReads, WaitForTheWriteOfTheirBankThatIsUnderWay) {
   EXPECT_EQ(waited(9, begins + 2 * busy + 100 * kNs), 0);
 }
 
+/// A bank of the medium reads one block at a time; another bank does not care.
+TEST(PmemReads, WaitForTheReadOfTheirBank) {
+  PlatformParams params = plain_machine();
+  const Picoseconds busy = params.pmem.bank_read_busy = 200 * kNs;
+  const Picoseconds medium = params.pmem.media_read_latency + params.pmem.buffer_latency;
+  const auto second_block = [&] {
+    Counters counters;
+    MemorySystem memory(params, counters, 1, 1 << 20);
+    EXPECT_EQ(memory.read(kPmemBase / memory::kLineBytes, 0, 0), medium);
+    return memory.read(kPmemBase / memory::kLineBytes + 4, 0, 0);
+  };
+  params.pmem.banks = 1;
+  EXPECT_EQ(second_block(), busy + medium);
+  params.pmem.banks = 1024;
+  EXPECT_EQ(second_block(), params.pmem.media_read_service + medium);
+}
+
+/// One module whose read pending queue has `places`. Each load is of a block of its own.
+struct ReadingModule {
+  ReadingModule(std::int64_t places, std::int64_t slices, std::int64_t credits) : params(plain_machine()) {
+    params.controller.pmem_read_queue = places;
+    params.controller.pmem_read_credits = credits;
+    params.llc.slices = slices;
+    memory = std::make_unique<MemorySystem>(params, counters, 1, 1 << 20);
+  }
+  Picoseconds load(std::uint32_t token, Picoseconds now = 0) {
+    const std::uint64_t line = kPmemBase / memory::kLineBytes + 4 * blocks++;
+    return memory->load(line, now, now, ReadToken{.thread = 0, .load = token});
+  }
+  PlatformParams params;
+  Counters counters;
+  std::unique_ptr<MemorySystem> memory;
+  std::uint64_t blocks = 0;
+};
+
+TEST(PmemReads, LoadsHaveAPlaceOfTheReadQueueUntilTheirDataLeaveTheController) {
+  ReadingModule module(2, 1, 1);
+  const Picoseconds medium = module.params.pmem.media_read_latency + module.params.pmem.buffer_latency;
+  const Picoseconds service = module.params.pmem.media_read_service;
+  EXPECT_EQ(module.load(0), medium);
+  EXPECT_EQ(module.load(1), service + medium);
+  EXPECT_EQ(module.memory->next_admission(0), kNever);
+  EXPECT_EQ(module.load(2), kNever);
+  EXPECT_EQ(module.memory->next_admission(0), medium);
+  EXPECT_EQ(module.load(3, medium), kNever);  // nobody overtakes what waits
+  const Admission first = module.memory->admit(0);
+  EXPECT_EQ(first.token.load, 2U);
+  EXPECT_EQ(first.entered, medium);
+  EXPECT_EQ(first.done, 2 * medium);
+  EXPECT_EQ(module.memory->admit(0).entered, service + medium);
+  EXPECT_EQ(module.memory->next_admission(0), kNever);
+  // Both of them, and load 1 for the medium.
+  EXPECT_EQ(module.counters.read_queue_wait_ps, medium + service + service - module.params.pmem.bus_read);
+}
+
+TEST(PmemReads, NobodyWaitsWithoutRoomToWaitNorWhereTheQueueHasNoBound) {
+  ReadingModule bounded(1, 1, 1);
+  EXPECT_NE(bounded.load(0), kNever);
+  EXPECT_EQ(bounded.load(ReadToken::kNobody), kNever);
+  EXPECT_EQ(bounded.memory->next_admission(0), kNever);
+  // Ownership, hardware prefetches, page walks: they have no place and wait for none.
+  EXPECT_NE(bounded.memory->read(kPmemBase / memory::kLineBytes + 400, 0, 0), kNever);
+  ReadingModule unbounded(0, 1, 1);
+  for (std::uint32_t token = 0; token < 100; ++token) {
+    EXPECT_NE(unbounded.load(token), kNever);
+  }
+}
+
+/// The oldest `credits` loads of a slice compete, in no order; a slice with more loads has more turns.
+TEST(PmemReads, AnyOfTheOldestLoadsOfASliceMayEnter) {
+  constexpr std::uint32_t kLoads = 24;
+  const auto order_with = [](std::int64_t credits) {
+    ReadingModule module(1, 1, credits);
+    EXPECT_NE(module.load(1000), kNever);
+    for (std::uint32_t token = 0; token < kLoads; ++token) {
+      EXPECT_EQ(module.load(token), kNever);
+    }
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t entered = 0; entered < kLoads; ++entered) {
+      order.push_back(module.memory->admit(0).token.load);
+    }
+    return order;
+  };
+  const std::vector<std::uint32_t> alone = order_with(1);
+  EXPECT_TRUE(std::is_sorted(alone.begin(), alone.end()));
+  constexpr std::uint32_t kCredits = 4;
+  std::vector<std::uint32_t> order = order_with(kCredits);
+  EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+  for (std::uint32_t entered = 0; entered < kLoads; ++entered) {
+    EXPECT_LT(order[entered], entered + kCredits);  // not before all but credits - 1 of the older ones
+  }
+  std::sort(order.begin(), order.end());
+  EXPECT_EQ(order, alone);  // each once
+}
+
 /// Four lines of a block in order are one block write; a line alone is one too, with a read-modify-write.
 TEST(PmemWrites, CombineIntoBlocks) {
   PlatformParams params = plain_machine();

@@ -202,7 +202,11 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   if (needs_buffer(level) && wait_for_buffer()) {
     return false;
   }
-  const Picoseconds done = fetch(op.line, level, now_);
+  const Picoseconds done =
+      fetch_load(op.line, level, now_, static_cast<std::size_t>(std::countr_one(unresolved_)));
+  if (done == kNever) {
+    return wait_at_module(op);
+  }
   if (needs_buffer(level)) {
     core_->fill_buffers.take(done);
   }
@@ -237,7 +241,11 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
   if (needs_buffer(level) && wait_for_buffer()) {
     return false;
   }
-  const Picoseconds done = fetch(op.line, level, now_);
+  const Picoseconds done =
+      fetch_load(op.line, level, now_, static_cast<std::size_t>(std::countr_one(unresolved_)));
+  if (done == kNever) {
+    return wait_at_module(op);
+  }
   if (needs_buffer(level)) {
     core_->fill_buffers.take(done);
   }

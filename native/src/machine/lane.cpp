@@ -41,7 +41,7 @@ void Lane::settle_thread(std::size_t thread) { agents_.set(thread, threads_[thre
 void Lane::settle_modules() {
   for (std::uint32_t changed = memory_.take_changed(); changed != 0; changed &= changed - 1) {
     const auto module = static_cast<std::size_t>(std::countr_zero(changed));
-    agents_.set(threads_.size() + module, memory_.next_drain(module));
+    agents_.set(threads_.size() + module, std::min(memory_.next_drain(module), memory_.next_admission(module)));
   }
 }
 
@@ -66,6 +66,13 @@ void Lane::step(Picoseconds until) {
     return;
   }
   const std::size_t module = agent - threads_.size();
+  if (memory_.next_admission(module) < memory_.next_drain(module)) {
+    const Admission admission = memory_.admit(module);
+    settle_modules();
+    threads_[admission.token.thread].admitted(admission);
+    settle_core_of(admission.token.thread);
+    return;
+  }
   grants_.clear();
   memory_.drain(module, grants_);
   settle_modules();
@@ -74,12 +81,15 @@ void Lane::step(Picoseconds until) {
       continue;
     }
     threads_[grant.token.thread].granted(grant);
-    // The thread itself and its siblings: those that are dealt to the same core.
-    for (std::size_t sibling = grant.token.thread % core_count_; sibling < threads_.size();
-         sibling += core_count_) {
-      threads_[sibling].buffers_changed();
-      settle_thread(sibling);
-    }
+    settle_core_of(grant.token.thread);
+  }
+}
+
+void Lane::settle_core_of(std::size_t thread) {
+  // The thread itself and its siblings: those that are dealt to the same core.
+  for (std::size_t sibling = thread % core_count_; sibling < threads_.size(); sibling += core_count_) {
+    threads_[sibling].buffers_changed();
+    settle_thread(sibling);
   }
 }
 

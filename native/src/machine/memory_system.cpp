@@ -80,9 +80,41 @@ Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds 
   if (params_.controller.memory_mode != 0) {
     return read_memory_mode(line, now, acts_at);
   }
+  return read_pmem(line, now, acts_at);
+}
+
+Picoseconds MemorySystem::read_pmem(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
   const Place place = place_in_pmem(line);
   catch_up(place.module, acts_at);
   return modules_[place.module].read(place.local_line, now);
+}
+
+Picoseconds MemorySystem::load(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
+                               const ReadToken& token) {
+  if (memory::medium_of(line * memory::kLineBytes) != memory::Medium::kPmem ||
+      params_.controller.memory_mode != 0 || modules_.empty()) {
+    return read(line, now, acts_at);
+  }
+  acts_at = clock_ = std::max(clock_, acts_at);
+  const Place place = place_in_pmem(line);
+  PmemModule& module = modules_[place.module];
+  if (module.reads().admits(now)) {
+    catch_up(place.module, acts_at);
+    return module.read_in_place(place.local_line, now);
+  }
+  if (token.load != ReadToken::kNobody) {
+    changed_ |= module.reads().has_waiting() ? 0 : std::uint32_t{1} << place.module;
+    module.reads().wait(WaitingRead{place.local_line, mix64(line) % slice_count_, now, token});
+  }
+  return kNever;
+}
+
+Admission MemorySystem::admit(std::size_t module) {
+  const Picoseconds now = modules_[module].reads().next_admission();
+  clock_ = std::max(clock_, now);
+  catch_up(module, clock_);
+  changed_ |= std::uint32_t{1} << module;
+  return modules_[module].admit();
 }
 
 Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
@@ -217,9 +249,7 @@ Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, 
   }
   memory_mode_sets_[set] = offset;
   channel.write(set, checked);
-  const Place place = place_in_pmem(line);
-  catch_up(place.module, acts_at);
-  return modules_[place.module].read(place.local_line, checked);
+  return read_pmem(line, checked, acts_at);
 }
 
 Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {

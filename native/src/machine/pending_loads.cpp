@@ -47,6 +47,34 @@ bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) 
   return true;
 }
 
+bool VirtualThread::wait_at_module(const TimedOp& op) {
+  if (unresolved_ == kAllPending) {
+    front_key_ = kNever;
+    front_waits_for_pending_ = true;
+    return false;
+  }
+  const int index = std::countr_one(unresolved_);
+  PendingLoad& load = pending_[static_cast<std::size_t>(index)];
+  load = PendingLoad{op, push_slot(kNever), kNever, kAtModule};
+  if (op.kind == code(OpKind::kLoad)) {
+    last_pending_ = index;
+  } else {
+    slot_at(load.slot).done = now_;  // a prefetch retires at once
+  }
+  unresolved_ |= std::uint32_t{1} << index;
+  core_->fill_buffers.take_waiting();
+  interrupted_ = interrupted_ || memory_->has_changed();
+  step(1);
+  return true;
+}
+
+void VirtualThread::admitted(const Admission& admission) {
+  const Picoseconds done = admission.done + times_->half_read;
+  core_->fill_buffers.release(done);
+  core_->note_fill(pending_[admission.token.load].op.line, done);
+  complete_pending(admission.token.load, admission.entered, done);
+}
+
 void VirtualThread::issue_prefetches_of(int load, Picoseconds at) {
   trigger_ = trigger_ == load ? -1 : trigger_;
   std::erase_if(waiting_prefetches_, [&](const WaitingPrefetch& waiting) {
@@ -84,10 +112,24 @@ void VirtualThread::issue_pending(Picoseconds at) {
     update_pending_key();
     return;
   }
-  const Picoseconds done = fetch(load.op.line, level, at);
+  const Picoseconds done = fetch_load(load.op.line, level, at, index);
+  if (done == kNever) {
+    core_->fill_buffers.take_waiting();
+    load.ready = kNever;
+    load.producer = kAtModule;
+    issue_prefetches_of(static_cast<int>(index), at);
+    interrupted_ = interrupted_ || memory_->has_changed();
+    update_pending_key();
+    return;
+  }
   if (needs_buffer(level)) {
     core_->fill_buffers.take(done);
   }
+  complete_pending(index, at, done);
+}
+
+void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseconds done) {
+  PendingLoad& load = pending_[index];
   if (load.op.kind == code(OpKind::kLoad)) {
     slot_at(load.slot).done = done;
     loads_done_ = std::max(loads_done_, done);
@@ -122,6 +164,8 @@ void VirtualThread::issue_pending(Picoseconds at) {
   if (rests()) {
     retire_finished();
   }
+  now_ = front_waits_for_pending_ ? std::max(now_, at) : now_;
+  front_waits_for_pending_ = false;
   wake_front();
 }
 

@@ -27,6 +27,8 @@ PmemModule::PmemModule(const PlatformParams& params, DramChannel& channel, Count
       open_lines_(static_cast<std::size_t>(params_.write_buffer_blocks), OpenBlock{kNoBlock, 0}),
       read_buffer_(static_cast<std::size_t>(params_.read_buffer_blocks)),
       banks_(static_cast<std::size_t>(params_.banks)),
+      reads_(static_cast<std::size_t>(params.controller.pmem_read_queue), waiting_.size(),
+             static_cast<std::size_t>(params.controller.pmem_read_credits)),
       translations_(params_.translation_entries, params_.translation_entries < 8 ? 1 : 8, 1),
       channel_(&channel),
       counters_(&counters),
@@ -61,6 +63,14 @@ Picoseconds PmemModule::translate(HashedLine page) {
   return params_.translation_miss_latency;
 }
 
+Admission PmemModule::admit() {
+  const Picoseconds place = reads_.next_admission();
+  const WaitingRead taken = reads_.take_waiting(random_);
+  const Picoseconds entered = std::max(place, taken.arrived);
+  counters_->read_queue_wait_ps += entered - taken.arrived;
+  return Admission{taken.token, entered, read_in_place(taken.line, entered)};
+}
+
 Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   ++counters_->pmem_read_lines;
   const Picoseconds on_bus = channel_->take_bus(now, params_.bus_read);
@@ -79,10 +89,13 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
     return std::max(arrived, read_buffer_.available(place)) + params_.buffer_latency;
   }
   ++counters_->pmem_media_read_blocks;
-  const Picoseconds start = behind_write(bank_of(block), std::max(arrived, media_free_));
+  Bank& bank = bank_of(block);
+  const Picoseconds free = std::max(media_free_, bank.reads_until);
+  const Picoseconds start = behind_write(bank, std::max(arrived, free));
   counters_->read_queue_wait_ps += start - arrived;
   // A line that cannot be re-read yet does not keep the medium waiting.
   media_free_ = std::max(on_bus, media_free_) + params_.media_read_service;
+  bank.reads_until = std::max(on_bus, free) + params_.bank_read_busy;
   const Picoseconds available = start + params_.media_read_latency + translate(page_of(block));
   read_buffer_.put(oldest_read_, block, available);
   oldest_read_ = oldest_read_ + 1 == read_buffer_.size() ? 0 : oldest_read_ + 1;

@@ -113,6 +113,20 @@ Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picosec
   }
 }
 
+Picoseconds VirtualThread::fetch_load(std::uint64_t line, std::uint8_t level, Picoseconds at,
+                                      std::size_t index) {
+  if (level != kFromMemory) {
+    return fetch(line, level, at);
+  }
+  const ReadToken token{id_, index < kPendingLoads ? static_cast<std::uint32_t>(index) : ReadToken::kNobody};
+  const Picoseconds left = memory_->load(line, at + times_->half_read, at, token);
+  if (left == kNever) {
+    return kNever;
+  }
+  core_->note_fill(line, left + times_->half_read);
+  return left + times_->half_read;
+}
+
 std::uint8_t VirtualThread::level_now(std::uint64_t line, std::uint8_t level,
                                       std::uint8_t flags) const noexcept {
   const bool dropped = (flags & kTimedInFlight) != 0 && core_->arrival(line) == kNever;

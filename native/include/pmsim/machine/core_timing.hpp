@@ -57,7 +57,7 @@ class CoreTiming {
         writeback_slots(static_cast<std::size_t>(params.core.line_fill_buffers)),
         prefetch_slots(static_cast<std::size_t>(params.prefetcher.queue)) {}
 
-  BufferPool fill_buffers;  ///< one that waits holds a write which has still to be accepted
+  BufferPool fill_buffers;  ///< one that waits holds a write, or a load, that its module has still to accept
   BufferPool writeback_slots;
   BufferPool prefetch_slots;
 

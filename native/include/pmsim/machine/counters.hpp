@@ -40,7 +40,7 @@ namespace pmsim::machine {
   X(memory_mode_misses, "memory-mode reads that missed it")                                                 \
   X(fence_wait_ps, "time that fences waited for flushes and streaming stores")                              \
   X(write_queue_wait_ps, "time that lines waited to enter a PMem write pending queue")                      \
-  X(read_queue_wait_ps, "time that PMem reads waited for the medium")                                       \
+  X(read_queue_wait_ps, "time that PMem reads waited to enter a read pending queue, and for the medium")    \
   X(block_reads, "block-device read commands")                                                              \
   X(block_writes, "block-device write commands")                                                            \
   X(block_flushes, "block-device cache flushes")                                                            \

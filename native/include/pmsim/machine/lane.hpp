@@ -65,6 +65,8 @@ class Lane {
   void step(Picoseconds until);
   void settle_thread(std::size_t thread);
   void settle_modules();
+  /// Threads of the same core may go on, because a buffer of it has changed.
+  void settle_core_of(std::size_t thread);
 
   PlatformParams params_;
   std::unique_ptr<Counters> counters_;  ///< stable address: devices hold it

@@ -34,6 +34,10 @@ class MemorySystem {
 
   Picoseconds read(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
 
+  /// Read for a load that can wait. Returns when its data leave the controller, or kNever: it finds the read
+  /// pending queue of its module full, and an Admission for `token` will follow from some admit().
+  Picoseconds load(std::uint64_t line, Picoseconds now, Picoseconds acts_at, const ReadToken& token);
+
   /// Asks the host for what reading this line will look at.
   void look_ahead(std::uint64_t line) const noexcept {
     if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem &&
@@ -55,7 +59,15 @@ class MemorySystem {
   /// lines in. Appends what was granted to `grants`.
   void drain(std::size_t module, std::vector<Grant>& grants);
 
-  /// The modules whose next_drain() may have changed since the last call: bit i is module i.
+  /// When a read enters a module because a place has become free for it; kNever where none waits.
+  [[nodiscard]] Picoseconds next_admission(std::size_t module) const noexcept {
+    return modules_[module].reads().next_admission();
+  }
+  /// Lets one waiting read into a module's read pending queue, at that module's next_admission().
+  Admission admit(std::size_t module);
+
+  /// The modules whose next_drain() or next_admission() may have changed since the last call: bit i is module
+  /// i.
   [[nodiscard]] std::uint32_t take_changed() noexcept { return std::exchange(changed_, 0); }
   [[nodiscard]] bool has_changed() const noexcept { return changed_ != 0; }
 
@@ -76,6 +88,7 @@ class MemorySystem {
     std::uint64_t local_line;
   };
   [[nodiscard]] Place place_in_pmem(std::uint64_t line) const noexcept;
+  Picoseconds read_pmem(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
   Picoseconds write_pmem(const Place& place, std::uint64_t line, Picoseconds now, Picoseconds acts_at,
                          const WriteToken& token);
   void catch_up(std::size_t module, Picoseconds time) {

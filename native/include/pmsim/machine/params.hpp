@@ -77,6 +77,8 @@ struct ControllerParams {
   int64_t dram_write_low = 16;
   int64_t pmem_write_queue = 24;
   int64_t pmem_credits = 5;
+  int64_t pmem_read_queue = 0;
+  int64_t pmem_read_credits = 4;
   int64_t eadr = 0;
   int64_t memory_mode = 0;
   int64_t memory_mode_tag_latency = 0;
@@ -107,6 +109,7 @@ struct PmemParams {
   int64_t media_write_service = 0;
   int64_t banks = 16;
   int64_t bank_write_busy = 0;
+  int64_t bank_read_busy = 0;
   int64_t read_buffer_blocks = 16;
   int64_t write_buffer_blocks = 64;
   int64_t bus_read = 0;

@@ -13,6 +13,7 @@
 #include "pmsim/machine/host_prefetch.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/read_buffer.hpp"
+#include "pmsim/machine/read_queue.hpp"
 #include "pmsim/machine/recent_writes.hpp"
 
 namespace pmsim::machine {
@@ -42,7 +43,7 @@ struct Grant {
   Picoseconds accepted;
 };
 
-/// One PMem module (DIMM) with the write pending queue of its channel.
+/// One PMem module (DIMM) with the pending queues of its channel.
 ///
 /// Reads and writes are 64-byte lines; the medium works on blocks. Arriving lines are combined in a small
 /// buffer of open blocks. Complete ones leave when the medium is idle; when the buffer is full, the block that
@@ -60,6 +61,17 @@ class PmemModule {
 
   /// Read of a line that arrives at the controller at `now`; returns when its data leave the controller.
   Picoseconds read(std::uint64_t line, Picoseconds now);
+  /// The same for one that has a place in the read pending queue until then.
+  Picoseconds read_in_place(std::uint64_t line, Picoseconds now) {
+    const Picoseconds done = read(line, now);
+    reads_.take_place(done);
+    return done;
+  }
+
+  /// The read pending queue. What waits there enters by admit(), at its next_admission().
+  [[nodiscard]] ReadQueue& reads() noexcept { return reads_; }
+  [[nodiscard]] const ReadQueue& reads() const noexcept { return reads_; }
+  Admission admit();
 
   /// Asks the host for what the read of a line from the medium will look at.
   void look_ahead(std::uint64_t line) const noexcept {
@@ -112,6 +124,7 @@ class PmemModule {
   struct Bank {
     Picoseconds begins = 0;  ///< it writes from then on
     Picoseconds ends = 0;    ///< and has nothing to write any more from then on
+    Picoseconds reads_until = 0;
   };
   [[nodiscard]] Bank& bank_of(std::uint64_t block) noexcept {
     return banks_[((mix64(block) >> 32) * banks_.size()) >> 32];
@@ -152,6 +165,7 @@ class PmemModule {
   std::size_t oldest_read_ = 0;  ///< its place that is used next
 
   std::vector<Bank> banks_;
+  ReadQueue reads_;
   Picoseconds media_free_ = 0;  ///< the medium has work until then
   Picoseconds last_write_end_ = 0;
 

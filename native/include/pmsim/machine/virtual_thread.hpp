@@ -73,6 +73,8 @@ class VirtualThread {
 
   /// A write of this thread has been accepted.
   void granted(const Grant& grant);
+  /// A load of this thread that waited for its module has entered it.
+  void admitted(const Admission& admission);
   /// A buffer of the core has changed: whoever waits for one may go on.
   void buffers_changed();
 
@@ -117,8 +119,9 @@ class VirtualThread {
     TimedOp op;
     std::uint64_t slot;
     Picoseconds ready;  ///< when it can try to issue; kNever: its producer is pending too, or all buffers wait
-    int producer;       ///< index of that producer, -1: none
+    int producer;  ///< index of that producer, -1: none, kAtModule: a module will say when it has read the line
   };
+  static constexpr int kAtModule = -2;
   /// A host cache line each.
   struct alignas(64) QueuedStore {
     std::uint64_t line;
@@ -177,6 +180,11 @@ class VirtualThread {
   /// wait, for a translation or a buffer, asks again when its time has come. Otherwise queues would see
   /// requests out of order and idle in between.
   Picoseconds fetch(std::uint64_t line, std::uint8_t level, Picoseconds at);
+  /// The same for the load that pending_[index] is, or would be. kNever: it waits for its module, if it has a
+  /// place in pending_.
+  Picoseconds fetch_load(std::uint64_t line, std::uint8_t level, Picoseconds at, std::size_t index);
+  /// Lets a load that has found its module full wait in its fill buffer. False: it has no place in pending_.
+  bool wait_at_module(const TimedOp& op);
   /// The level that serves a line now: memory, where the prefetch that the tags know of has been dropped.
   [[nodiscard]] std::uint8_t level_now(std::uint64_t line, std::uint8_t level,
                                        std::uint8_t flags) const noexcept;
@@ -198,6 +206,8 @@ class VirtualThread {
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
 
   void issue_pending(Picoseconds at);
+  /// A pending load has been served: at `done` its value is there.
+  void complete_pending(std::size_t index, Picoseconds at, Picoseconds done);
   void update_pending_key() noexcept;
 
   void process_store_queue(Picoseconds at);
@@ -229,6 +239,7 @@ class VirtualThread {
   bool interrupted_ = false;
   bool mfence_blocks_ = false;
   bool waits_for_buffer_ = false;
+  bool front_waits_for_pending_ = false;  ///< for a place among the pending loads
   bool front_waits_for_grant_ =
       false;  ///< for a fill buffer or a writeback slot: nothing else of a grant helps it
 
