@@ -79,8 +79,14 @@ class Point:
 
     @cached_property
     def seed(self) -> int:
-        """Seed of this point, from the scenario's and the execution: executions do not share random numbers."""
-        digest = hashlib.sha256(f"{self.base_seed}:{self.execution}".encode()).digest()
+        """Seed of this point, from the scenario's, the kind and the parameters that are not at their default.
+
+        All machines draw the same random numbers (*common random numbers*), so what differs between them is the
+        machines' doing, and a parameter more in the model, or in the kind, leaves published results alone.
+        """
+        changed = self.parameters.model_dump(mode="json", exclude_defaults=True)
+        text = _canonical({"kind": self.kind, "parameters": changed})
+        digest = hashlib.sha256(f"{self.base_seed}:{text}".encode()).digest()
         return int.from_bytes(digest[:8], "big") >> 1
 
     @property
@@ -89,20 +95,17 @@ class Point:
         return hashlib.sha256(f"{self.content}:{self.seed}".encode()).hexdigest()
 
     def _hash(self, machine: Mapping[str, Mapping[str, int]]) -> str:
-        text = json.dumps(
-            {
-                "kind": self.kind,
-                "platform": machine,
-                "parameters": self.parameters.model_dump(mode="json"),
-            },
-            sort_keys=True,
-            separators=(",", ":"),
-        )
-        return hashlib.sha256(text.encode()).hexdigest()
+        parameters = self.parameters.model_dump(mode="json")
+        content = {"kind": self.kind, "platform": machine, "parameters": parameters}
+        return hashlib.sha256(_canonical(content).encode()).hexdigest()
 
     def describe(self) -> str:
         """Return what the sweep set, for messages."""
         return ", ".join(f"{name} = {value}" for name, value in self.axes.items()) or "the only point"
+
+
+def _canonical(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
 def points_of(scenario: Scenario) -> list[Point]:

@@ -141,6 +141,16 @@ def test_points_have_different_seeds_that_follow_from_the_scenarios_seed() -> No
     assert len({first.seed, second.seed, other.seed}) == 3
 
 
+def test_machines_share_random_numbers_and_a_default_may_be_written_out() -> None:
+    base = scenario()
+    here, there = points_of(base)[0], points_of(scenario(platform="ucsd-8260"))[0]
+    assert here.content != there.content
+    assert here.seed == there.seed
+    default = here.parameters.model_dump()["pattern"]
+    written, other = points_of(scenario(sweep={"pattern": [default, "sequential"]}))
+    assert written.seed == here.seed != other.seed
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
