@@ -167,12 +167,15 @@ def _check_plot(scenario: Scenario, point: Point) -> None:
     named = {"x": plot.x, "y": plot.y, "color": plot.color, "line": plot.line, "facet": plot.facet}
     for number, overlay in enumerate(plot.overlay, start=1):
         named |= {f"overlay.{number}.where.{column}": column for column in overlay.where}
+    named |= {f"front.{number}": column for number, column in enumerate(plot.front, start=1)}
     for key, name in named.items():
         if name and column_of_axis(name) not in known:
             raise ConfigError(f"plot.{key}: unknown column '{name}'; {nearest(name, known)}")
     categories = isinstance(point.columns.get(column_of_axis(plot.x)), str | bool) or plot.style == "bars"
     if plot.mark and (not plot.x or categories):
         raise ConfigError("plot.mark: needs a horizontal axis of numbers; name its column with plot.x")
+    if plot.front and categories:
+        raise ConfigError("plot.front: needs a horizontal axis of numbers; choose another plot.x, or no bars")
 
 
 def _platform(base: Any, setting: Mapping[str, Any]) -> Platform:

@@ -30,6 +30,7 @@ def report_html(result: "Result") -> str:
         _warnings(result),
         _figure(result),
         _citations(result),
+        _front(result),
         "<h2>Values</h2>",
         _table(result.frame),
         "<h2>Scenario, resolved</h2>",
@@ -68,6 +69,11 @@ def _citations(result: "Result") -> str:
         return ""
     items = "".join(f"<li>{_text(citation)}</li>" for citation in citations)
     return f"<p>Open markers are published values:</p><ul>{items}</ul>"
+
+
+def _front(result: "Result") -> str:
+    front = result.front()
+    return f"<h2>Pareto front</h2>{_table(front)}" if len(front) else ""
 
 
 def _table(frame: pd.DataFrame) -> str:

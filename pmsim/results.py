@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from pmsim.errors import ConfigError
 from pmsim.kinds import COUNTER_PREFIX, Metric, find_kind
 from pmsim.plot_spec import Plot
-from pmsim.plots import figure_of, plot_layout
+from pmsim.plots import figure_of, front_rows, plot_layout
 from pmsim.point_cache import Metrics
 from pmsim.points import Point, column_of_axis
 from pmsim.report import report_html
@@ -94,6 +94,20 @@ class Result:
             default_metric=find_kind(self.scenario.kind).default_metric,
         )
         return figure_of(layout, title=self.title, y_title=self._y_title(layout.columns.y))
+
+    def front(self) -> pd.DataFrame:
+        """Return the rows that no other beats in the axes of the figure, where ``plot.front`` asks for them.
+
+        Returns
+        -------
+        DataFrame : the columns of ``plot.front``, of the panels and of both axes; least x first.
+        """
+        plot = self._plot()
+        if plot is None or not plot.front or self.frame.empty:
+            return pd.DataFrame()
+        panels = [plot.facet] if plot.facet else []
+        rows = front_rows(self.frame, plot.x, plot.y, panels)
+        return rows[list(dict.fromkeys([*panels, *plot.front, plot.x, plot.y]))]
 
     @property
     def title(self) -> str:

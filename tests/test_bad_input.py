@@ -335,6 +335,17 @@ SCENARIOS = {
         "plot.mark: needs a horizontal axis of numbers",
         "plot.x",
     ),
+    "front of axes that are not named": Case(
+        plot('x = "threads"\nfront = ["access_size"]'), "plot: front: needs both axes", "with x and y"
+    ),
+    "front on an axis of categories": Case(
+        plot('x = "operation"\ny = "bandwidth_gb_s"\nfront = ["threads"]'),
+        "plot.front: needs a horizontal axis of numbers",
+        "plot.x",
+    ),
+    "front named by an unknown column": Case(
+        plot('x = "threads"\ny = "bandwidth_gb_s"\nfront = ["dram"]'), "plot.front.1: unknown column", ""
+    ),
 }
 
 ARGUMENTS: dict[str, tuple[list[str], str, str]] = {

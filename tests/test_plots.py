@@ -1,9 +1,15 @@
 """What figures say: units on axes and in legends, and no dash for what a colour says."""
 
+import math
+from pathlib import Path
+
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+import pmsim
 from pmsim.api import load_scenario
+from pmsim.cli import app
 from pmsim.kinds import find_kind
 from pmsim.plot_spec import Mark, Plot
 from pmsim.plots.figure import figure_of
@@ -89,6 +95,49 @@ def test_a_mark_is_a_line_with_its_label_in_its_panel(log_x: bool) -> None:
     (label,) = (each for each in figure.layout.annotations if each.text == "crossover")
     assert (label.x, label.xref) == (1 if log_x else 10, "x2")
     assert figure.layout.title.subtitle.text == "Dotted lines: somewhere"
+
+
+def test_the_front_joins_the_points_that_no_other_beats_in_each_panel() -> None:
+    frame = pd.DataFrame(
+        {
+            "cost": [1, 2, 3, 3, 4, 5, 1, 2],
+            "rate": [10.0, 9.0, 30.0, 20.0, math.nan, 30.0, 5.0, 6.0],
+            "dram": list("abcdefgh"),
+            "panel": [0] * 6 + [1] * 2,
+        }
+    )
+    plot = Plot(x="cost", y="rate", color="panel", facet="panel", front=["dram", "panel"])
+    layout = plot_layout(frame, plot=plot, axes=["panel"], metrics=["rate"], default_metric="rate")
+    assert [[(p.x, p.y) for p in panel.front] for panel in layout.panels] == [
+        [(1, 10), (3, 30)],
+        [(1, 5), (2, 6)],
+    ]
+    figure = figure_of(layout, title="t", y_title="y")
+    first, second = (trace for trace in figure.data if trace.name == "Pareto front")
+    # The colour says the panel already.
+    assert (list(first.text), list(second.text)) == (["a", "c"], ["g", "h"])
+    assert (first.line.shape, first.xaxis, second.xaxis) == ("hv", "x", "x2")
+    assert [trace.showlegend for trace in (first, second)] == [True, False]
+
+
+def test_a_result_tells_its_front(tmp_path: Path) -> None:
+    scenario = pmsim.Scenario(
+        kind="bandwidth",
+        platform="tum-6212u",
+        parameters={"memory": "pmem", "operation": "ntstore", "region_size": "64 MiB"},
+        sweep={"threads": [1, 4, 24]},
+        plot={"x": "threads", "y": "bandwidth_gb_s", "front": ["access_size"]},
+    )
+    result = pmsim.run(scenario, jobs=1)
+    front = result.front()
+    # Many writers are slower than a few, and more of them.
+    assert list(front.columns) == ["access_size", "threads", "bandwidth_gb_s"]
+    assert list(front["threads"]) == [1, 4]
+    assert "<h2>Pareto front</h2>" in result.html()
+    path = tmp_path / "front.toml"
+    path.write_text(scenario.to_toml())
+    told = CliRunner().invoke(app, ["run", str(path), "--out", str(tmp_path / "out"), "--jobs", "1"])
+    assert "Pareto front: least threads, most bandwidth_gb_s" in " ".join(told.stdout.split())
 
 
 def test_long_names_of_categories_stand_in_lines_below_the_bars_and_above_the_legend() -> None:

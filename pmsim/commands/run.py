@@ -1,7 +1,8 @@
 """``pmsim run``."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pandas as pd
 import typer
@@ -82,6 +83,9 @@ def _report(result: Result, folder: Path) -> None:
     console = Console()
     if not result.frame.empty:
         console.print(_table(result))
+    if len(front := result.front()):
+        x, y = front.columns[-2:]
+        console.print(_rows(front, f"Pareto front: least {x}, most {y}"))
     errors = Console(stderr=True)
     for failure in result.failures:
         errors.print(f"pmsim: {failure}", markup=False, highlight=False, soft_wrap=True)
@@ -107,10 +111,14 @@ def _table(result: Result) -> Table:
     shown = plot.y if plot and plot.y else find_kind(result.scenario.kind).default_metric
     metrics = [metric.name for metric in result.metrics() if metric.name != shown]
     chosen = [name for name in (shown, *metrics) if name in result.frame][:_METRICS_SHOWN]
-    table = Table(title=result.title)
-    for column in (*result.axis_columns(), *chosen):
-        table.add_column(column, overflow="fold", justify="right" if column in chosen else "left")
-    rows = result.frame[[*result.axis_columns(), *chosen]]
+    return _rows(result.frame[[*result.axis_columns(), *chosen]], result.title, right=chosen)
+
+
+def _rows(rows: pd.DataFrame, title: str, right: Sequence[str] | None = None) -> Table:
+    table = Table(title=title)
+    for column in rows.columns:
+        justify: Literal["left", "right"] = "right" if right is None or column in right else "left"
+        table.add_column(str(column), overflow="fold", justify=justify)
     for row in rows.head(_ROWS_SHOWN).itertuples(index=False):
         table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row))
     if len(rows) > _ROWS_SHOWN:

@@ -1,6 +1,6 @@
 """Figures: what a researcher would put in a paper."""
 
 from pmsim.plots.figure import figure_of
-from pmsim.plots.layout import PlotLayout, plot_layout
+from pmsim.plots.layout import PlotLayout, front_rows, plot_layout
 
-__all__ = ["PlotLayout", "figure_of", "plot_layout"]
+__all__ = ["PlotLayout", "figure_of", "front_rows", "plot_layout"]

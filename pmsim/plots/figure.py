@@ -38,6 +38,7 @@ _TOP = 74
 _SUBTITLE_LINE = 16
 _MOST_TICKS = 12
 _ONLY_CURVE = "simulated"
+_FRONT = "Pareto front"
 
 
 def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
@@ -73,7 +74,11 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
     shown: set[str] = set()
     for index, panel in enumerate(layout.panels):
         place = {"row": index // columns + 1, "col": index % columns + 1}
-        for trace in [*_curves(layout, panel, shown), *_overlays(layout, panel, shown)]:
+        for trace in [
+            *_front(layout, panel, shown),
+            *_curves(layout, panel, shown),
+            *_overlays(layout, panel, shown),
+        ]:
             figure.add_trace(trace, **place)
         _draw_marks(figure, layout, panel, place)
     _label_axes(figure, layout, metric_title(layout.columns.y, y_title), rows, columns)
@@ -135,6 +140,34 @@ def _draw_marks(figure: go.Figure, layout: PlotLayout, panel: Panel, place: dict
             bgcolor="rgba(255, 255, 255, 0.8)",
             **place,
         )
+
+
+def _front(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
+    if not panel.front:
+        return []
+    said = layout.columns.color
+    labels = [
+        ", ".join(value_label(column, value) for column, value in point.names if column != said)
+        for point in panel.front
+    ]
+    trace = go.Scatter(
+        x=[point.x for point in panel.front],
+        y=[point.y for point in panel.front],
+        mode="lines+markers+text",
+        # Steps: what lies further right is better only above the line.
+        line={"color": MEASURED, "width": 1.5, "dash": "dot", "shape": "hv"},
+        marker={"color": "white", "size": 11, "line": {"color": MEASURED, "width": 1.5}},
+        text=labels,
+        # Above and below in turns: neighbours have room.
+        textposition=["top center" if number % 2 == 0 else "bottom center" for number in range(len(labels))],
+        textfont={"size": 10, "color": MEASURED},
+        cliponaxis=False,
+        name=_FRONT,
+        legendgroup=_FRONT,
+        showlegend=_FRONT not in shown,
+    )
+    shown.add(_FRONT)
+    return [trace]
 
 
 def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:

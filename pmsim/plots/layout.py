@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from pmsim.capacity import pareto_front
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.plot_spec import Mark, Overlay, Plot
@@ -22,6 +23,15 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class FrontPoint:
+    """A point that no other of its panel beats: none is as far to the left and as high."""
+
+    x: float
+    y: float
+    names: tuple[tuple[str, Any], ...]  # columns and values that tell which it is
+
+
+@dataclass(frozen=True)
 class Panel:
     """One part of the figure."""
 
@@ -29,6 +39,7 @@ class Panel:
     curves: tuple[Curve, ...]
     overlays: tuple[Overlay, ...]
     marks: tuple[Mark, ...]
+    front: tuple[FrontPoint, ...]
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,8 @@ def plot_layout(
         overlays = [overlay for overlay in plot.overlay if overlay.where.get(columns.facet, facet) == facet]
         curves = _curves(rows if bars else rows.sort_values(columns.x, kind="stable"), columns)
         marks = [mark for mark in plot.mark if mark.facet is None or mark.facet == facet]
-        panels.append(Panel(facet, tuple(curves), tuple(overlays), tuple(marks)))
+        front = _front(rows, columns, plot.front) if plot.front else ()
+        panels.append(Panel(facet, tuple(curves), tuple(overlays), tuple(marks), front))
     return PlotLayout(columns, plot.log_x, plot.log_y, plot.share_y, bars, colors, lines, tuple(panels))
 
 
@@ -130,6 +142,17 @@ def _curves(rows: pd.DataFrame, columns: Columns) -> list[Curve]:
         Curve(color, line, tuple(x for x, _ in points), tuple(y for _, y in points))
         for (color, line), points in members.items()
     ]
+
+
+def _front(rows: pd.DataFrame, columns: Columns, names: Sequence[str]) -> tuple[FrontPoint, ...]:
+    best = front_rows(rows, columns.x, columns.y)
+    values = best[[columns.x, columns.y, *names]].itertuples(index=False, name=None)
+    return tuple(FrontPoint(x, y, tuple(zip(names, named, strict=True))) for x, y, *named in values)
+
+
+def front_rows(frame: pd.DataFrame, x: str, y: str, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the rows that no other beats in least ``x`` and most ``y``, by ``x``; for each value of ``by``."""
+    return frame[pareto_front(frame, minimise=[x], maximise=[y], by=by)].sort_values([*by, x], kind="stable")
 
 
 def _line_values(frame: pd.DataFrame, columns: Columns) -> list[tuple[Any, ...]]:
