@@ -316,6 +316,24 @@ TEST(PmemReads, WaitForTheReadOfTheirBank) {
   EXPECT_EQ(second_block(), params.pmem.media_read_service + medium);
 }
 
+/// A fault that slows the medium slows its banks.
+TEST(PmemReads, WaitLongerForABankOfASlowedMedium) {
+  PlatformParams params = plain_machine();
+  params.pmem.banks = 1;
+  params.pmem.bank_read_busy = 200 * kNs;
+  Counters counters;
+  MemorySystem memory(params, counters, 1, 1 << 20);
+  const auto second_read = [&](std::uint64_t block, Picoseconds at) {
+    const std::uint64_t line = kPmemBase / memory::kLineBytes + block * 4;
+    memory.read(line, at, at);
+    return memory.read(line + 4, at, at) - at;
+  };
+  const Picoseconds first = second_read(0, 0);
+  memory.slow(memory::Medium::kPmem, 10'000 * kNs, 300);
+  EXPECT_EQ(second_read(8, 10'000 * kNs),
+            first + 2 * (params.pmem.bank_read_busy + params.pmem.media_read_latency));
+}
+
 /// One module whose read pending queue has `places`. Each load is of a block of its own.
 struct ReadingModule {
   ReadingModule(std::int64_t places, std::int64_t slices, std::int64_t credits) : params(plain_machine()) {
