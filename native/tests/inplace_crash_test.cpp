@@ -1,21 +1,22 @@
-// In-place updates on simulated memory: values, lines and barriers, crashes at every step, and why logs fail in
-// place.
+// In-place updates on simulated memory: crashes at every step, and why logs fail in place.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <map>
 #include <set>
-#include <vector>
+#include <span>
 
+#include "inplace_values.hpp"
 #include "pmsim/blocks/inplace/atomic_word.hpp"
 #include "pmsim/blocks/inplace/cow.hpp"
-#include "pmsim/blocks/inplace/driver.hpp"
 #include "pmsim/blocks/inplace/fam.hpp"
 #include "pmsim/blocks/inplace/log.hpp"
 #include "pmsim/core/random.hpp"
-#include "pmsim/memory/host_memory.hpp"
 #include "pmsim/memory/sim_memory.hpp"
 
 namespace pmsim::blocks::inplace {
@@ -24,9 +25,7 @@ namespace {
 using memory::Address;
 using memory::DurableImage;
 using memory::Medium;
-using memory::OpKind;
 using memory::SimMemory;
-using Value = std::vector<std::byte>;
 /// Its own order: GCC 12 raises a false alarm on that of vectors of bytes.
 struct ByBytes {
   bool operator()(const Value& left, const Value& right) const {
@@ -34,219 +33,6 @@ struct ByBytes {
   }
 };
 using Values = std::set<Value, ByBytes>;
-
-Value value_of(std::uint64_t seed, std::size_t bytes) {
-  Random random(seed);
-  Value value(bytes);
-  for (std::byte& byte : value)
-    byte = static_cast<std::byte>(random.next());
-  return value;
-}
-
-/// What the micro-operations of one update ask of the machine, counted as the machine counts them.
-struct Cost {
-  std::size_t lines = 0;     ///< write-backs: a line flushed twice in a row counts once, behind a fence again
-  std::size_t distinct = 0;  ///< lines among them
-  std::size_t barriers = 0;  ///< fences with something to wait for
-  bool operator==(const Cost&) const = default;
-};
-
-Cost cost_of(const memory::Stream& stream) {
-  Cost cost;
-  std::set<Address> lines;
-  std::set<Address> unfenced;
-  for (std::size_t index = 0; index < stream.size(); ++index) {
-    const memory::MicroOp& op = stream[index];
-    if (op.kind == OpKind::kClwb || op.kind == OpKind::kStreamStore) {
-      const Address line = op.address / memory::kLineBytes;
-      lines.insert(line);
-      cost.lines += unfenced.insert(line).second ? 1 : 0;
-    } else if (op.kind == OpKind::kSfence) {
-      cost.barriers += unfenced.empty() ? 0 : 1;
-      unfenced.clear();
-    }
-  }
-  cost.distinct = lines.size();
-  return cost;
-}
-
-/// Runs `updates` updates on one record and returns the cost of each; checks the values on the way.
-template <typename Block>
-std::vector<Cost> costs(Block block, SimMemory& memory, Address record, int updates) {
-  std::vector<Cost> found;
-  for (int update = 0; update < updates; ++update) {
-    memory::Stream stream;
-    const Value value = value_of(static_cast<std::uint64_t>(update) + 1, block.value_bytes());
-    memory.attach(stream);
-    block.update(memory, record, value);
-    memory.detach();
-    found.push_back(cost_of(stream));
-    for (const Reads reads : {Reads::kIndependent, Reads::kDependent}) {
-      Value read(block.value_bytes());
-      block.read(memory, record, read, reads);
-      EXPECT_EQ(read, value);
-    }
-  }
-  return found;
-}
-
-class Table3 : public ::testing::Test {
- protected:
-  SimMemory memory;
-  Address log = memory.allocate(Medium::kPmem, 1 << 16);
-  Address record = memory.allocate(Medium::kPmem, 1 << 12);
-
-  /// Every update of a record costs the same.
-  void expect_all(const std::vector<Cost>& found, const Cost& expected) {
-    for (const Cost& cost : found) {
-      EXPECT_EQ(cost.lines, expected.lines);
-      EXPECT_EQ(cost.distinct, expected.distinct);
-      EXPECT_EQ(cost.barriers, expected.barriers);
-    }
-  }
-};
-
-TEST_F(Table3, CowOccupiesTwiceTheDataAndAFlagAndWritesBackTwoTwoAndThreeLines) {
-  EXPECT_EQ(Cow(16).record_bytes(), 33U);
-  EXPECT_EQ(Cow(32).record_bytes(), 65U);
-  EXPECT_EQ(Cow(64).record_bytes(), 129U);
-  expect_all(costs(Cow(16), memory, record, 5), {.lines = 2, .distinct = 1, .barriers = 2});
-  for (const Cost& cost : costs(Cow(32), memory, record, 6))
-    EXPECT_EQ((std::pair(cost.lines, cost.barriers)), (std::pair<std::size_t, std::size_t>(2, 2)));
-  for (const Cost& cost : costs(Cow(64), memory, record, 6))
-    EXPECT_EQ((std::pair(cost.lines, cost.barriers)), (std::pair<std::size_t, std::size_t>(3, 2)));
-}
-
-TEST_F(Table3, LogWritesBackTwoTwoAndThreeLines) {
-  for (const auto& [bytes, lines] : std::map<std::size_t, std::size_t>{{16, 2}, {32, 2}, {64, 3}}) {
-    memory.write(log, Value(1 << 16));  // a new log wants zeros
-    const Logged logged = Logged::create(memory, bytes, {.base = log, .bytes = 1 << 16});
-    EXPECT_EQ(logged.record_bytes(), bytes);
-    expect_all(costs(logged, memory, record, 5), {.lines = lines, .distinct = lines, .barriers = 2});
-  }
-}
-
-TEST_F(Table3, FamWritesBackOneTwoAndThreeLinesBehindOneBarrier) {
-  EXPECT_EQ(Fam(16).record_bytes(), 40U);
-  EXPECT_EQ(Fam(32).record_bytes(), 72U);
-  EXPECT_EQ(Fam(64).record_bytes(), 136U);
-  for (const auto& [bytes, lines] : std::map<std::size_t, std::size_t>{{16, 1}, {32, 2}, {64, 3}})
-    expect_all(costs(Fam(bytes), memory, record, 5), {.lines = lines, .distinct = lines, .barriers = 1});
-}
-
-TEST_F(Table3, EightBytesTakeOneStoreAndOneBarrier) {
-  expect_all(costs(AtomicWord(), memory, record, 3), {.lines = 1, .distinct = 1, .barriers = 1});
-}
-
-TEST(InPlaceSizes, TheSecondCowCopyNeverCostsMoreLinesAndTheGapCostsNoSpace) {
-  const auto lines = [](std::size_t begin, std::size_t bytes) {
-    return (begin + bytes - 1) / 64 - begin / 64 + 1;
-  };
-  for (std::size_t bytes = 8; bytes <= kMostBytes; bytes += 8) {
-    SimMemory memory;
-    const Address record = memory.allocate(Medium::kPmem, 4096);
-    for (const Cost& cost : costs(Cow(bytes), memory, record, 2))
-      ASSERT_EQ(cost.lines, lines(1, bytes) + 1) << bytes;
-    ASSERT_EQ(Cow(bytes).stride(), whole_lines(2 * bytes + 1)) << bytes;
-  }
-}
-
-TEST(InPlaceSizes, ABadSizeIsRefused) {
-  for (const std::size_t bytes : {0U, 4U, 12U, 1032U}) {
-    EXPECT_THROW(Fam{bytes}, ConfigError);
-    EXPECT_THROW(Cow{bytes}, ConfigError);
-  }
-  EXPECT_THROW(AtomicWord(16), ConfigError);
-  SimMemory memory;
-  const Address log = memory.allocate(Medium::kPmem, 4096);
-  EXPECT_THROW(static_cast<void>(Logged::create(memory, 16, {.base = log, .bytes = 64})), ConfigError);
-  EXPECT_THROW(static_cast<void>(Logged::create(memory, 12, {.base = log, .bytes = 4096})), ConfigError);
-}
-
-TEST(InPlaceHost, TheSameCodeRunsOnRealMemory) {
-  memory::HostMemory memory;
-  const Address log = memory.allocate(Medium::kPmem, 1 << 12);
-  const Address records = memory.allocate(Medium::kPmem, 1 << 14);
-  for (const std::size_t bytes : {8U, 16U, 24U, 64U, 128U}) {
-    Fam fam(bytes);
-    Cow cow(bytes);
-    Logged logged = Logged::create(memory, bytes, {.base = log, .bytes = 1 << 12});
-    for (std::uint64_t round = 0; round < 100; ++round) {  // the log wraps
-      const Value value = value_of(round, bytes);
-      Value read(bytes);
-      fam.update(memory, records, value);
-      fam.read(memory, records, read);
-      ASSERT_EQ(read, value);
-      cow.update(memory, records + 2048, value);
-      cow.read(memory, records + 2048, read, Reads::kDependent);
-      ASSERT_EQ(read, value);
-      logged.update(memory, records + 4096, value);
-      logged.read(memory, records + 4096, read);
-      ASSERT_EQ(read, value);
-    }
-    memory.write(records, Value(1 << 14));
-    memory.write(log, Value(1 << 12));
-  }
-}
-
-/// What a simulated or timed run has done is really there: the last write to each record, over all its
-/// operations.
-TEST(InPlaceDriver, RecordsHoldTheLastValueThatWasWritten) {
-  for (const Algorithm algorithm : {Algorithm::kWord, Algorithm::kCow, Algorithm::kLog, Algorithm::kFam}) {
-    for (const bool random : {false, true}) {
-      SimMemory memory;
-      const std::size_t bytes = algorithm == Algorithm::kWord ? 8 : 48;
-      InPlaceDriver<SimMemory> driver(memory, {.algorithm = algorithm,
-                                               .bytes = bytes,
-                                               .random = random,
-                                               .array_bytes = 1 << 14,
-                                               .log_bytes = 1 << 12,
-                                               .threads = 2});
-      std::map<std::pair<std::uint32_t, Address>, std::uint64_t> last;
-      for (std::uint64_t write = 1; write <= 500; ++write) {
-        for (const std::uint32_t thread : {0U, 1U}) {
-          driver.prepare(memory, thread);
-          driver.operation(memory, thread);
-          last[{thread, driver.record(thread)}] = write;
-        }
-      }
-      EXPECT_GT(last.size(), 50U);
-      std::set<Address> records;
-      for (const auto& [where, write] : last) {
-        Value expected(bytes);
-        Value found(bytes);
-        InPlaceDriver<SimMemory>::fill(expected, write);
-        driver.read(memory, where.first, where.second, found, Reads::kIndependent);
-        ASSERT_EQ(found, expected);
-        EXPECT_TRUE(records.insert(where.second).second) << "two threads share a record";
-      }
-    }
-  }
-}
-
-/// On real memory a record that prepare() touches is in the caches when the operation comes to it.
-TEST(InPlaceDriver, PreparingTouchesNoRecordWhereAllHaveTheirStateAtOnce) {
-  for (const bool at_once : {false, true}) {
-    SimMemory memory;
-    InPlaceDriver<SimMemory> driver(memory, {.algorithm = Algorithm::kCow,
-                                             .operation = Operation::kRead,
-                                             .random = true,
-                                             .array_bytes = 1 << 14,
-                                             .touch_at_once = at_once});
-    memory::Stream stream;
-    memory.attach(stream);
-    driver.prepare(memory, 0);
-    EXPECT_EQ(stream.size() == 0, at_once);
-    memory.detach();
-    // Both copies are in use, whenever the records got their state.
-    std::set<std::uint8_t> active;
-    for (int read = 0; read < 64; ++read) {
-      driver.prepare(memory, 0);
-      active.insert(memory.load<std::uint8_t>(driver.record(0)));
-    }
-    EXPECT_EQ(active, (std::set<std::uint8_t>{0, 1}));
-  }
-}
 
 // FAM without a cache model: any subset of the FAMBs of an update may have reached memory.
 
