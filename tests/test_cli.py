@@ -149,6 +149,83 @@ def test_what_ends_a_run_keeps_what_is_finished_and_says_how_to_resume(
     assert f"{finished} of 2400 points are kept in out; run the same command again to resume" in errors
 
 
+#: A point of seconds, and one whose loading or warm-up takes longer than a test waits for.
+ENGINE = """
+kind = "{kind}"
+name = "engine"
+platform = "sep-e5-4620v2"
+[parameters]
+engine = "{engine}"
+workload = "{workload}"
+loading = "inserts"
+scale = 1
+operations = 500
+[sweep]
+mode = "zip"
+data_size = ["1 MiB", "{data_size}"]
+warmup = [1000, {warmup}]
+"""
+#: `pmsim run`, which leaves a file when the native core begins with a point.
+TELLING = """
+import signal, sys
+from pathlib import Path
+from pmsim.cli import main
+from pmsim.kinds.measurement import simulator
+signal.signal(signal.SIGINT, signal.default_int_handler)
+native, begun = simulator.get(), 0
+def telling(*arguments):
+    global begun
+    begun += 1
+    Path(f"begun-{begun}").touch()
+    return native(*arguments)
+simulator.set(telling)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "engine", "workload", "data_size", "warmup"),
+    [
+        ("oltp", "fptree", "lookup8", "4 GiB", 0),
+        ("oltp", "three-tier", "ycsb-a", "64 MiB", 10_000_000_000),
+        ("restart", "three-tier", "ycsb-ro", "64 MiB", 10_000_000_000),
+    ],
+)
+def test_ctrl_c_ends_the_loading_and_the_warm_up_of_an_engine(
+    tmp_path: Path, kind: str, engine: str, workload: str, data_size: str, warmup: int
+) -> None:
+    text = ENGINE.format(kind=kind, engine=engine, workload=workload, data_size=data_size, warmup=warmup)
+    (tmp_path / "engine.toml").write_text(text)
+    command = ["run", "engine.toml", "--out", "out", "--jobs", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", TELLING, *command],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        while process.poll() is None and not (tmp_path / "begun-2").exists():
+            time.sleep(0.02)
+        time.sleep(0.5)  # from Python into the core's loop
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert errors == (
+        "pmsim: interrupted; 1 of 2 points are kept in out; run the same command again to resume\n"
+    )
+    # Nothing half done is left: the finished point is found again, the other one runs.
+    changes = ["--set", 'sweep.data_size=["1 MiB", "2 MiB"]', "--set", "sweep.warmup=[1000, 2000]"]
+    resumed = subprocess.run(
+        [*COMMAND, *command, *changes], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    assert "2 of 2 points (1 kept from before)" in resumed.stdout
+    assert pd.read_parquet(tmp_path / "out" / "results.parquet")["configuration"].nunique() == 2
+
+
 def test_list_and_show_name_what_exists(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "platforms"]) == 0
     listed = capsys.readouterr().out

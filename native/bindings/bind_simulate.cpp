@@ -73,8 +73,8 @@ std::vector<py::dict> simulate(const std::string& name, const std::vector<Platfo
   std::map<std::string, double> facts;
   {
     const py::gil_scoped_release released;
-    const std::unique_ptr<workloads::Workload> workload =
-        workloads::make_workload(name, workloads::Parameters(name, parameters), platforms.front(), seed);
+    const std::unique_ptr<workloads::Workload> workload = workloads::make_workload(
+        name, workloads::Parameters(name, parameters), platforms.front(), seed, check_signals);
     results = machine::simulate(*workload, workload->threads(), platforms,
                                 machine::SimulateOptions{.length = workload->length(),
                                                          .group_of_thread = workload->groups(),

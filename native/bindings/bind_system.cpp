@@ -25,16 +25,17 @@ std::unique_ptr<PySession> make_session(const Parts& parts, const PlatformValues
   std::vector<system::PartSpec> specs;
   for (const auto& [part, parameters] : parts)
     specs.push_back({part, parameters});
-  return std::make_unique<PySession>(system::make_service(specs, platform, workers, seed, crash), platform,
-                                     workers, seed);
+  return std::make_unique<PySession>(system::make_service(specs, platform, workers, seed, crash, check_signals),
+                                     platform, workers, seed);
 }
 
 std::unique_ptr<PySession> make_workload_session(const std::string& workload, const WorkloadValues& parameters,
                                                  const PlatformValues& values, std::uint32_t workers,
                                                  std::uint64_t seed) {
   const machine::PlatformParams platform = to_platform(values);
-  return std::make_unique<PySession>(system::make_workload_service(workload, parameters, platform, seed),
-                                     platform, workers, seed);
+  return std::make_unique<PySession>(
+      system::make_workload_service(workload, parameters, platform, seed, check_signals), platform, workers,
+      seed);
 }
 
 std::vector<std::string> part_names() {

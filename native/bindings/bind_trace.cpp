@@ -69,8 +69,8 @@ std::vector<py::dict> trace_record(const std::filesystem::path& path, const std:
   std::map<std::string, double> facts;
   {
     const py::gil_scoped_release released;
-    const std::unique_ptr<workloads::Workload> workload =
-        workloads::make_workload(name, workloads::Parameters(name, parameters), platforms.front(), seed);
+    const std::unique_ptr<workloads::Workload> workload = workloads::make_workload(
+        name, workloads::Parameters(name, parameters), platforms.front(), seed, check_signals);
     const machine::SimulateOptions options{.length = workload->length(),
                                            .group_of_thread = workload->groups(),
                                            .seed = seed,

@@ -3,8 +3,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numeric>
+#include <stdexcept>
 
+#include "pmsim/core/poll.hpp"
 #include "pmsim/memory/host_memory.hpp"
 #include "pmsim/memory/sim_memory.hpp"
 #include "pmsim/workloads/oltp/table_size.hpp"
@@ -29,7 +32,7 @@ struct Ran {
   Ycsb<SimMemory> ycsb;
 
   explicit Ran(YcsbOptions options) : ycsb(options) {
-    ycsb.load(memory, engine, 0.66);
+    ycsb.load(memory, engine, 0.66, {});
     Random random(5);
     for (std::uint64_t run = 0; run < kRuns; ++run)
       ycsb.transaction(memory, engine, random);
@@ -70,9 +73,9 @@ TEST(Ycsb, RowsInsertedInRandomOrderAreTheSameTable) {
   SimMemory memory;
   ReferenceEngine<SimMemory> bulk, grown;
   Ycsb<SimMemory> first({.rows = kRows, .mix = {}});
-  first.load(memory, bulk, 0.66);
+  first.load(memory, bulk, 0.66, {});
   Ycsb<SimMemory> second({.rows = kRows, .mix = {}, .loading = Loading::kInserts});
-  second.load(memory, grown, 0.66);
+  second.load(memory, grown, 0.66, {});
   EXPECT_EQ(bulk.commits, 0U);
   EXPECT_EQ(grown.commits, kRows);
   EXPECT_EQ(second.check(memory, grown), "");
@@ -119,7 +122,7 @@ TEST(Ycsb, ScanLengthsAreUniformAndFullScansReadTheTable) {
   SimMemory memory;
   ReferenceEngine<SimMemory> engine;
   Ycsb<SimMemory> full({.rows = kRows, .mix = {.scans = 100}, .full_scan = true});
-  full.load(memory, engine, 1);
+  full.load(memory, engine, 1, {});
   Random random(1);
   EXPECT_EQ(full.transaction(memory, engine, random).user_bytes, kRows * kYcsbFieldBytes);
   EXPECT_EQ(engine.scans.back(), kRows);
@@ -135,7 +138,7 @@ TEST(Ycsb, RowsHoldRealBytesAndUpdatesChangeOneFieldOnly) {
 
   Ycsb<SimMemory> writer({.rows = 10, .mix = {.updates = 100}});
   ReferenceEngine<SimMemory> engine;
-  writer.load(ran.memory, engine, 1);
+  writer.load(ran.memory, engine, 1, {});
   Random random(2);
   writer.transaction(ran.memory, engine, random);
   std::size_t changed_fields = 0;
@@ -170,7 +173,7 @@ TEST(Uniform8, LooksUpEveryPairAndChecksItsValue) {
   SimMemory memory;
   ReferenceEngine<SimMemory> engine;
   Uniform8<SimMemory> pairs({.rows = 100});
-  pairs.load(memory, engine, 0.66);
+  pairs.load(memory, engine, 0.66, {});
   Random random(1);
   for (int run = 0; run < 5'000; ++run)
     pairs.transaction(memory, engine, random);
@@ -181,6 +184,41 @@ TEST(Uniform8, LooksUpEveryPairAndChecksItsValue) {
                SimulationError);
 }
 
+/// Calls of a poll while a benchmark with `rows` rows in its tables is loaded; and a poll that throws ends
+/// that.
+template <typename Benchmark>
+void expect_polls(Benchmark benchmark, const std::function<std::uint64_t(ReferenceEngine<SimMemory>&)>& rows) {
+  SimMemory memory;
+  ReferenceEngine<SimMemory> engine, stopped;
+  std::uint64_t calls = 0;
+  benchmark().load(memory, engine, 0.66, Poll([&calls] { ++calls; }));
+  const std::uint64_t expected = rows(engine) / Poll::kStride;
+  EXPECT_GT(expected, 2U);
+  EXPECT_EQ(calls, expected);
+  std::uint64_t left = 2;
+  const auto stop = [&left] {
+    if (--left == 0)
+      throw std::runtime_error("Ctrl-C");
+  };
+  EXPECT_THROW(benchmark().load(memory, stopped, 0.66, Poll(stop)), std::runtime_error);
+}
+
+TEST(Loading, PollsOnceForEachStrideOfRowsAndEndsWhenThatThrows) {
+  const auto first_table = [](ReferenceEngine<SimMemory>& engine) { return engine.table(0).size(); };
+  for (const Loading loading : {Loading::kBulk, Loading::kInserts}) {
+    expect_polls([=] { return Ycsb<SimMemory>({.rows = 5'000, .mix = {}, .loading = loading}); }, first_table);
+    expect_polls([=] { return Uniform8<SimMemory>({.rows = 5'000, .loading = loading}); }, first_table);
+  }
+  const tpcc::Cardinalities size{.warehouses = 1, .items = 500, .customers = 60};
+  expect_polls([&] { return tpcc::Tpcc<SimMemory>(size, 1); },
+               [](ReferenceEngine<SimMemory>& engine) {
+                 std::uint64_t rows = 0;
+                 for (engines::TableId table = 0; table < engine.table_count(); ++table)
+                   rows += engine.table(table).size();
+                 return rows;
+               });
+}
+
 constexpr tpcc::Cardinalities kSmall{.warehouses = 3, .items = 500, .customers = 60};
 
 struct TpccRun {
@@ -188,7 +226,7 @@ struct TpccRun {
   ReferenceEngine<SimMemory> engine;
   tpcc::Tpcc<SimMemory> tpcc{kSmall, 1};
   Random random{7};
-  TpccRun() { tpcc.load(memory, engine, 0.66); }
+  TpccRun() { tpcc.load(memory, engine, 0.66, {}); }
 };
 
 TEST(Tpcc, ThePopulationIsThatOfTheSpecification) {
@@ -196,7 +234,7 @@ TEST(Tpcc, ThePopulationIsThatOfTheSpecification) {
   ReferenceEngine<SimMemory> engine;
   const tpcc::Cardinalities size{.warehouses = 1, .items = 100'000, .customers = 3'000};
   tpcc::Tpcc<SimMemory> full(size, 1);
-  full.load(memory, engine, 0.66);
+  full.load(memory, engine, 0.66, {});
   EXPECT_TRUE(engine.ascending);
   const tpcc::TableIds& ids = full.ids();
   EXPECT_EQ(engine.table(ids.warehouse).size(), 1U);
@@ -312,7 +350,7 @@ TEST(OltpWorkloads, RunOnTheHostsMemoryAsWell) {
   memory::HostMemory memory(options);
   ReferenceEngine<memory::HostMemory> engine;
   tpcc::Tpcc<memory::HostMemory> tpcc(kSmall, 1);
-  tpcc.load(memory, engine, 0.66);
+  tpcc.load(memory, engine, 0.66, {});
   Random random(7);
   for (int count = 0; count < 500; ++count)
     tpcc.transaction(memory, engine, random);

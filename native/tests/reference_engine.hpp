@@ -91,6 +91,7 @@ class ReferenceEngine final : public engines::Engine<M> {
   [[nodiscard]] const engines::EnginePlace& place() const override { return place_; }
 
   [[nodiscard]] std::map<std::uint64_t, Payload>& table(engines::TableId id) { return tables_[id]; }
+  [[nodiscard]] engines::TableId table_count() const { return static_cast<engines::TableId>(tables_.size()); }
 
   bool ascending = true;
   std::uint64_t commits = 0;

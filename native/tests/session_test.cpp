@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "machine_harness.hpp"
 #include "pmsim/blocks/log/poplog.hpp"
+#include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/system/part.hpp"
 
@@ -170,6 +172,26 @@ TEST(Session, ABusyWorkerATimeInThePastAndTooManyWorkersAreRefused) {
   EXPECT_THROW(session.submit(1, {.first = 5'000}, 2'998), SimulationError);
   EXPECT_NO_THROW(session.submit(1, {.first = 5'000}, 3'000));
   EXPECT_THROW(Session(make_service({{"compute", {}}}, platform, 9, 1, false), platform, 9, 1), ConfigError);
+}
+
+TEST(Session, LoadingAnEnginePollsOnceForEachStrideOfRowsAndEndsWhenThatThrows) {
+  const PlatformParams platform = small_machine();
+  const PartSpec engine{"engine",
+                        {{"engine", "main-memory"},
+                         {"dram_capacity", std::int64_t{1} << 22},
+                         {"pmem_capacity", std::int64_t{1} << 22},
+                         {"ssd_capacity", std::int64_t{0}},
+                         {"page_size", std::int64_t{4096}},
+                         {"log_device", "pmem"},
+                         {"log_size", std::int64_t{1} << 20},
+                         {"cpu_cycles", std::int64_t{0}},
+                         {"rows", std::int64_t{10'000}},
+                         {"row_size", std::int64_t{8}}}};
+  std::uint64_t calls = 0;
+  const auto made = make_service({engine}, platform, 1, 1, false, [&calls] { ++calls; });
+  EXPECT_EQ(calls, 10'000 / Poll::kStride);
+  const auto stop = [] { throw std::runtime_error("Ctrl-C"); };
+  EXPECT_THROW(static_cast<void>(make_service({engine}, platform, 1, 1, false, stop)), std::runtime_error);
 }
 
 TEST(Session, EveryAcknowledgedLogEntryIsThereAfterAPowerFailureAtAnyTime) {

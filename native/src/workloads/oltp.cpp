@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,11 +22,15 @@ class Oltp final : public Workload {
         warmup_limit_(static_cast<std::uint64_t>(parameters.number("warmup", 0, std::int64_t{1} << 40))),
         check_(parameters.number("check", 0, 1) != 0),
         session_(parameters, platform, seed) {
-    warm_up_ = session_.warm_up(warmup_limit_);
     // Small ones need as many transactions as fill the shared cache; no benchmark needs more than this.
     // Not longer than what is measured: a transaction may scan the whole table.
     timed_warmup_ =
         std::clamp<std::int64_t>(operations_ / 10, std::min<std::int64_t>(operations_, 100), 50'000);
+  }
+
+  void prepare(const std::function<void()>& poll) override {
+    session_.load(Poll(poll));
+    warm_up_ = session_.warm_up(warmup_limit_, Poll(poll));
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return session_.threads(); }

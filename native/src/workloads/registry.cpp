@@ -30,12 +30,14 @@ constexpr std::array kKinds{
 std::span<const WorkloadKind> workload_kinds() noexcept { return kKinds; }
 
 std::unique_ptr<Workload> make_workload(std::string_view name, Parameters parameters,
-                                        const machine::PlatformParams& platform, std::uint64_t seed) {
+                                        const machine::PlatformParams& platform, std::uint64_t seed,
+                                        const std::function<void()>& poll) {
   std::string known;
   for (const WorkloadKind& kind : kKinds) {
     if (kind.name == name) {
       std::unique_ptr<Workload> workload = kind.make(parameters, platform, seed);
       parameters.require_all_read();
+      workload->prepare(poll);
       return workload;
     }
     known += (known.empty() ? "" : ", ") + std::string(kind.name);

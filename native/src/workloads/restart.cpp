@@ -1,3 +1,4 @@
+#include <functional>
 #include <memory>
 
 #include "pmsim/workloads/oltp/session.hpp"
@@ -20,7 +21,11 @@ class Restart final : public Workload {
         session_(parameters, platform, seed) {
     if (session_.threads() != 1)
       parameters.refuse("threads", "a restart is timed with one thread");
-    session_.warm_up(warmup_limit_);
+  }
+
+  void prepare(const std::function<void()>& poll) override {
+    session_.load(Poll(poll));
+    session_.warm_up(warmup_limit_, Poll(poll));
     session_.stop(clean_);
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,10 +22,12 @@ struct WorkloadKind {
 
 [[nodiscard]] std::span<const WorkloadKind> workload_kinds() noexcept;
 
-/// Throws ConfigError for an unknown name, an unknown parameter or a value that cannot be.
+/// Makes a workload and prepares it. `poll`: see Workload::prepare. Throws ConfigError for an unknown name, an
+/// unknown parameter or a value that cannot be.
 [[nodiscard]] std::unique_ptr<Workload> make_workload(std::string_view name, Parameters parameters,
                                                       const machine::PlatformParams& platform,
-                                                      std::uint64_t seed);
+                                                      std::uint64_t seed,
+                                                      const std::function<void()>& poll = {});
 
 std::unique_ptr<Workload> make_bandwidth(Parameters& parameters, const machine::PlatformParams& platform,
                                          std::uint64_t seed);

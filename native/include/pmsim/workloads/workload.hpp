@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ namespace pmsim::workloads {
 /// many threads it has, how long to run it and which threads belong together.
 class Workload : public memory::Source {
  public:
+  /// What takes long before the first operation: loading data, warming up. make_workload() calls it once,
+  /// before anything else. `poll` is called now and then, where there is one, and may throw to stop.
+  virtual void prepare(const std::function<void()>& poll) { static_cast<void>(poll); }
   [[nodiscard]] virtual std::uint32_t threads() const = 0;
   [[nodiscard]] virtual machine::RunLength length() const = 0;
   /// Parts of equally many operations whose ends are noted (SimulateOptions::batches).

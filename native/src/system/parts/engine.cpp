@@ -1,8 +1,10 @@
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/system/part.hpp"
@@ -20,15 +22,17 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 /// Rows with the keys 0, 1, 2 ... that begin with the number 0.
 class FreshRows final : public engines::RowSource {
  public:
-  explicit FreshRows(std::uint64_t rows) : rows_(rows) {}
+  FreshRows(std::uint64_t rows, Poll poll) : rows_(rows), poll_(std::move(poll)) {}
   [[nodiscard]] std::uint64_t rows() const override { return rows_; }
   std::uint64_t next(std::span<std::byte> payload) override {
     std::memset(payload.data(), 0, payload.size());
+    poll_.worked();
     return next_++;
   }
 
  private:
   std::uint64_t rows_;
+  Poll poll_;
   std::uint64_t next_ = 0;
 };
 
@@ -49,7 +53,7 @@ class EnginePart final : public Part {
         row_bytes_(static_cast<std::uint32_t>(parameters.number("row_size", 8, 4096))),
         shared_(context.workers > 1) {
     engine_ = engines::engine_named<SimMemory>(options_.engine).create(context.memory, options_);
-    FreshRows rows(rows_);
+    FreshRows rows(rows_, Poll(context.poll));
     table_ =
         engine_->load(context.memory, {.name = "rows", .key_bytes = 8, .payload_bytes = row_bytes_}, rows, 0.7);
     place_ = engine_->place();

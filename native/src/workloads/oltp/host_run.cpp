@@ -42,7 +42,7 @@ double host_cpu_seconds(Parameters& parameters, std::uint64_t warmup, std::uint6
   const std::unique_ptr<Transactions<Memory>> transactions = make_transactions<Memory>(options);
   const std::unique_ptr<engines::Engine<Memory>> engine =
       engines::engine_named<Memory>(engine_options.engine).create(memory, engine_options);
-  transactions->load(memory, *engine, options.fill);
+  transactions->load(memory, *engine, options.fill, Poll());
   Random random(mix64(seed));
   for (std::uint64_t run = 0; run < warmup; ++run)
     transactions->transaction(memory, *engine, random);

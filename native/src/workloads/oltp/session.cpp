@@ -18,6 +18,9 @@ namespace {
 /// A loaded warehouse at a load factor of 0.66, indexes included.
 constexpr std::uint64_t kWarehouseBytes = 111'000'000;
 
+/// What a transaction reads or writes for its user during one unit of Poll.
+constexpr std::uint32_t kBytesPerUnit = 64;
+
 /// Kinds of transfers between tiers, by the names of the engines' counters.
 constexpr std::array<std::string_view, 6> kTransfers{
     "dram_misses", "lines_loaded", "pages_loaded_pmem", "pages_loaded_ssd", "pages_written_ssd", "promotions"};
@@ -41,25 +44,32 @@ Session::Session(Parameters& parameters, const machine::PlatformParams& platform
     random_.emplace_back(mix64(seed) + static_cast<std::uint64_t>(thread));
   transactions_ = make_transactions<Memory>(options);
   engine_ = engines::engine_named<Memory>(engine_options_.engine).create(memory_, engine_options_);
-  transactions_->load(memory_, *engine_, options.fill);
-  place_ = engine_->place();
+  fill_ = options.fill;
   // Headers of frames take their part of DRAM, so data of just its size may still be a little too large.
   const std::uint64_t data =
       options.workload == "tpcc" ? options.warehouses * kWarehouseBytes : options.data_bytes;
   fits_dram_ = data + data / 64 <= engine_options_.dram_bytes;
 }
 
-Session::WarmUp Session::warm_up(std::uint64_t limit) {
+void Session::load(const Poll& poll) {
+  transactions_->load(memory_, *engine_, fill_, poll);
+  place_ = engine_->place();
+}
+
+Session::WarmUp Session::warm_up(std::uint64_t limit, Poll poll) {
   memory_.detach();
   if (fits_dram_ && limit != 0)
-    read_all_tables();
+    read_all_tables(poll);
   const std::uint64_t window = std::max<std::uint64_t>(1, limit / 20);
   SteadyState<kTransfers.size()> steady;
   WarmUp done;
   Counters before = engine_->counters();
   while (!done.steady && done.transactions + window <= limit) {
-    for (std::uint64_t run = 0; run < window; ++run)
-      transaction(static_cast<std::uint32_t>(run % threads()));
+    for (std::uint64_t run = 0; run < window; ++run) {
+      // By its bytes: one transaction may scan the whole table.
+      const Outcome outcome = transaction(static_cast<std::uint32_t>(run % threads()));
+      poll.worked(1 + outcome.user_bytes / kBytesPerUnit);
+    }
     done.transactions += window;
     Counters after = engine_->counters();
     SteadyState<kTransfers.size()>::Counts counts{};
@@ -73,11 +83,14 @@ Session::WarmUp Session::warm_up(std::uint64_t limit) {
   return done;
 }
 
-void Session::read_all_tables() {
+void Session::read_all_tables(Poll& poll) {
   engine_->begin(memory_);
   for (const engines::TableId table : transactions_->tables()) {
     engine_->scan(memory_, table, 0, ~std::uint64_t{0}, 0, 8, engines::ScanMode::kFullPages,
-                  [](std::uint64_t, std::span<const std::byte>) { return true; });
+                  [&poll](std::uint64_t, std::span<const std::byte>) {
+                    poll.worked();
+                    return true;
+                  });
   }
   engine_->commit(memory_);
 }

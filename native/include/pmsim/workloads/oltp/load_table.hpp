@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/workloads/oltp/scatter.hpp"
@@ -20,30 +21,33 @@ enum class Loading : std::uint8_t {
 
 /// A table with the keys 0 .. rows-1, whose payloads are written by `new_row(key, payload)`. `fill` (0..1] is
 /// the load factor of kBulk; splits lead to about ln 2 = 0.69 by themselves (Yao, Acta Informatica 9, 1978).
-/// kInserts commits each row, so pages then lie on the tiers on which the engine has left them. Call detached.
+/// kInserts commits each row, so pages then lie on the tiers on which the engine has left them. A row is a unit
+/// of `poll`. Call detached.
 template <memory::Memory M, typename NewRow>
 [[nodiscard]] engines::TableId load_table(M& memory, engines::Engine<M>& engine, const engines::TableSpec& spec,
                                           std::uint64_t rows, double fill, Loading loading, std::uint64_t seed,
-                                          NewRow new_row) {
+                                          Poll& poll, NewRow new_row) {
   class Ascending final : public engines::RowSource {
    public:
-    Ascending(std::uint64_t rows, NewRow& new_row) : rows_(rows), new_row_(new_row) {}
+    Ascending(std::uint64_t rows, NewRow& new_row, Poll& poll) : rows_(rows), new_row_(new_row), poll_(poll) {}
     [[nodiscard]] std::uint64_t rows() const override { return rows_; }
     std::uint64_t next(std::span<std::byte> payload) override {
       new_row_(next_, payload);
+      poll_.worked();
       return next_++;
     }
 
    private:
     std::uint64_t rows_;
     NewRow& new_row_;
+    Poll& poll_;
     std::uint64_t next_ = 0;
   };
   if (loading == Loading::kBulk) {
-    Ascending all(rows, new_row);
+    Ascending all(rows, new_row, poll);
     return engine.load(memory, spec, all, fill);
   }
-  Ascending none(0, new_row);
+  Ascending none(0, new_row, poll);
   const engines::TableId table = engine.load(memory, spec, none, fill);
   std::vector<std::byte> payload(spec.payload_bytes);
   // Another order than that of popularity, whose scatter has the seed itself.
@@ -54,6 +58,7 @@ template <memory::Memory M, typename NewRow>
     engine.begin(memory);
     ensure(engine.insert(memory, table, key, payload), "an engine refuses a new key while it is loaded");
     engine.commit(memory);
+    poll.worked();
   }
   return table;
 }

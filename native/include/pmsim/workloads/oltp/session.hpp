@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/machine/params.hpp"
@@ -22,9 +23,11 @@ class Session {
   using Memory = memory::SimMemory;
   using Counters = std::map<std::string, double>;
 
-  /// Reads the parameters of engine and benchmark, creates both, and loads the tables. Throws CapacityError
-  /// where the engine cannot hold them.
+  /// Reads the parameters of engine and benchmark, and creates both.
   Session(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
+
+  /// Loads the tables. Throws CapacityError where the engine cannot hold them.
+  void load(const Poll& poll);
 
   [[nodiscard]] std::uint32_t threads() const noexcept { return static_cast<std::uint32_t>(random_.size()); }
   /// Runs one transaction of a thread.
@@ -39,7 +42,7 @@ class Session {
     std::uint64_t transactions = 0;
     bool steady = false;
   };
-  WarmUp warm_up(std::uint64_t limit);
+  WarmUp warm_up(std::uint64_t limit, Poll poll);
 
   /// Ends the engine, cleanly or as a power failure does, and forgets DRAM. Then only restart() may follow.
   void stop(bool clean);
@@ -56,7 +59,7 @@ class Session {
   [[nodiscard]] std::uint64_t pmem_bytes() const;
 
  private:
-  void read_all_tables();
+  void read_all_tables(Poll& poll);
   [[nodiscard]] static memory::SimOptions memory_options(Parameters& parameters,
                                                          const machine::PlatformParams& platform,
                                                          bool& counts_wear);
@@ -67,6 +70,7 @@ class Session {
   std::unique_ptr<engines::Engine<Memory>> engine_;
   engines::EnginePlace place_;
   std::unique_ptr<Transactions<Memory>> transactions_;
+  double fill_ = 1;
   bool fits_dram_ = false;      ///< all of the loaded data
   std::vector<Random> random_;  ///< of each thread
 };

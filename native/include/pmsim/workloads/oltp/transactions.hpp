@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/engines/engine.hpp"
 
@@ -26,8 +27,8 @@ class Transactions {
   Transactions& operator=(const Transactions&) = delete;
   virtual ~Transactions() = default;
 
-  /// Creates and fills the tables, `fill` (0..1] of each leaf. Call detached.
-  virtual void load(M& memory, engines::Engine<M>& engine, double fill) = 0;
+  /// Creates and fills the tables, `fill` (0..1] of each leaf; a row is a unit of `poll`. Call detached.
+  virtual void load(M& memory, engines::Engine<M>& engine, double fill, Poll poll) = 0;
 
   /// Runs one whole transaction: begin ... commit or abort. All chance comes from `random`.
   virtual Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) = 0;

@@ -30,9 +30,9 @@ class Uniform8 final : public Transactions<M> {
   explicit Uniform8(const Uniform8Options& options)
       : options_(options), zipf_(options.rows, options.zipf), scatter_(options.rows, options.seed) {}
 
-  void load(M& memory, engines::Engine<M>& engine, double fill) override {
+  void load(M& memory, engines::Engine<M>& engine, double fill, Poll poll) override {
     table_ = load_table(memory, engine, {"pairs", 8, 8}, options_.rows, fill, options_.loading, options_.seed,
-                        [](std::uint64_t key, std::span<std::byte> payload) {
+                        poll, [](std::uint64_t key, std::span<std::byte> payload) {
                           const std::uint64_t value = value_of(key);
                           std::memcpy(payload.data(), &value, sizeof value);
                         });

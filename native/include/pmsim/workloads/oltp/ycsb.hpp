@@ -76,9 +76,9 @@ class Ycsb final : public Transactions<M> {
                         " rows with 4-byte keys; choose 1 to 2^32 - 1");
   }
 
-  void load(M& memory, engines::Engine<M>& engine, double fill) override {
+  void load(M& memory, engines::Engine<M>& engine, double fill, Poll poll) override {
     table_ = load_table(memory, engine, {"usertable", 4, kYcsbRowBytes}, options_.rows, fill, options_.loading,
-                        options_.seed, new_row);
+                        options_.seed, poll, new_row);
   }
 
   Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) override {

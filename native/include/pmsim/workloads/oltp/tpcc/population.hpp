@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "pmsim/core/poll.hpp"
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/workloads/oltp/scatter.hpp"
 #include "pmsim/workloads/oltp/tpcc/tables.hpp"
@@ -119,11 +120,11 @@ class Population {
   }
 
   template <memory::Memory M>
-  [[nodiscard]] TableIds load(M& memory, engines::Engine<M>& engine, double fill) const {
+  [[nodiscard]] TableIds load(M& memory, engines::Engine<M>& engine, double fill, Poll& poll) const {
     TableIds ids{};
     const auto load = [&]<typename Row>(const char* name, std::uint64_t rows,
                                         std::function<std::uint64_t(Row&)> next) {
-      Rows<Row> source(rows, std::move(next));
+      Rows<Row> source(rows, std::move(next), poll);
       return engine.load(memory, {name, 8, sizeof(Row)}, source, fill);
     };
     const std::uint64_t districts = std::uint64_t{size_.warehouses} * kDistricts;
@@ -196,18 +197,21 @@ class Population {
   template <typename Row>
   class Rows final : public engines::RowSource {
    public:
-    Rows(std::uint64_t rows, std::function<std::uint64_t(Row&)> next) : rows_(rows), next_(std::move(next)) {}
+    Rows(std::uint64_t rows, std::function<std::uint64_t(Row&)> next, Poll& poll)
+        : rows_(rows), next_(std::move(next)), poll_(poll) {}
     [[nodiscard]] std::uint64_t rows() const override { return rows_; }
     std::uint64_t next(std::span<std::byte> payload) override {
       Row row;
       const std::uint64_t key = next_(row);
       std::memcpy(payload.data(), &row, sizeof row);
+      poll_.worked();
       return key;
     }
 
    private:
     std::uint64_t rows_;
     std::function<std::uint64_t(Row&)> next_;
+    Poll& poll_;
   };
 
   [[nodiscard]] Random random_of(std::uint64_t table, std::uint64_t key) const noexcept {

@@ -43,8 +43,8 @@ class Tpcc final : public Transactions<M> {
            "cardinalities of TPC-C that its keys cannot hold");
   }
 
-  void load(M& memory, engines::Engine<M>& engine, double fill) override {
-    ids_ = population_.load(memory, engine, fill);
+  void load(M& memory, engines::Engine<M>& engine, double fill, Poll poll) override {
+    ids_ = population_.load(memory, engine, fill, poll);
     next_history_ = population_.history_rows();
   }
 
