@@ -380,6 +380,9 @@ ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
     "nothing to list": (["list", "platform"], "'platform' is not one of", "see pmsim --help"),
     "unknown platform to show": (["platform", "show", "tum"], "unknown platform 'tum'", "'tum-6212u'"),
     "unknown suite": (["validate", "--suite", "devices"], "devices", "device"),
+    "no seeds": (["validate", "--seeds", "0"], "--seeds", "see pmsim --help"),
+    "a negative number of seeds": (["validate", "--seeds", "-3"], "--seeds", "see pmsim --help"),
+    "a number of seeds in words": (["validate", "--seeds", "three"], "--seeds", "see pmsim --help"),
     "missing trace": (["trace", "info", "absent.trace"], "absent.trace", "pmsim trace record"),
     "trace that is none": (["trace", "info", "binary.toml"], "binary.toml", ";"),
 }

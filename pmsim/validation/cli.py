@@ -13,7 +13,7 @@ from pmsim.errors import ConfigError
 from pmsim.validation.claims import load_suite
 from pmsim.validation.loaders import DataSet, load
 from pmsim.validation.measures import Runs, simulator
-from pmsim.validation.report import percent, write_report
+from pmsim.validation.report import percent, with_range, write_report
 from pmsim.validation.summary import Accuracy, Validation
 from pmsim.validation.summary import validate as run_validation
 
@@ -31,6 +31,12 @@ def validate(
         int | None, typer.Option(min=1, help="Worker processes; all processors by default.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every run.")] = 0,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Repeat every run with so many seeds, SEED, SEED + 1 and so on, and judge by medians."
+        ),
+    ] = 1,
     optane_units: Annotated[
         str, typer.Option(help="MB and GB of OptaneStudy: 'labelled' (powers of ten) or 'binary'.")
     ] = "labelled",
@@ -46,7 +52,9 @@ def validate(
     for data_set in data_sets:
         _introduce(console, data_set)
     cache = out / POINTS_FOLDER if out is not None else None
-    result = run_validation(tested, data_sets, Runs(simulator(seed=seed, jobs=jobs, cache=cache)))
+    used = range(seed, seed + seeds)
+    runs = [Runs(simulator(seed=each, jobs=jobs, cache=cache)) for each in used]
+    result = run_validation(tested, data_sets, runs)
     if out is not None:
         _save(result, out)
     _show(console, result)
@@ -90,7 +98,7 @@ def _show(console: Console, result: Validation) -> None:
     table = Table(title=result.suite.title, title_justify="left")
     for column in ("claim", "setup", "measured", "predicted", "error", "verdict", "use"):
         table.add_column(column, justify="right" if column == "error" else "left", overflow="fold")
-    for outcome in result.outcomes:
+    for outcome, share in zip(result.outcomes, result.shares(), strict=True):
         claim = outcome.claim
         verdict = f"[{_COLOURS[outcome.verdict]}]{outcome.verdict}[/]"
         use = ("calibrated" if claim.use == "calibration" else "predicted") if claim.checks else ""
@@ -101,6 +109,10 @@ def _show(console: Console, result: Validation) -> None:
             outcome.predicted,
             percent(outcome.error, True),
         ]
+        if share is not None:
+            # In the columns that are there anyway: a terminal has no room for two more.
+            verdict += f" {share}"
+            cells[3] += f" ({share.spread})" if share.spread else ""
         table.add_row(*(cell.replace("[", r"\[") for cell in cells), verdict, use)
     console.print(table)
     console.print(_accuracy_table("Accuracy: relative error of predictions", result.accuracy()))
@@ -109,6 +121,11 @@ def _show(console: Console, result: Validation) -> None:
     verdicts = [outcome.verdict for outcome in result.outcomes]
     counts = ", ".join(f"{verdicts.count(name)} {name}" for name in _COLOURS if name in verdicts)
     console.print(f"{len(verdicts)} claims: {counts}; {result.runs} runs.")
+    if result.each:
+        found = ", ".join(f"{share.claim} {share}" for share in result.by_chance())
+        console.print(
+            f"Decided by chance, passing with some of the {len(result.each)} seeds only: {found or 'none'}."
+        )
     failed = next((row for row in result.compared if row.message), None)
     if failed is not None:
         number = sum(1 for row in result.compared if row.message)
@@ -130,6 +147,7 @@ def _accuracy_table(title: str, rows: list[Accuracy]) -> Table:
         table.add_column(column, justify="right")
     for row in rows:
         correlation = "" if math.isnan(row.rank_correlation) else f"{row.rank_correlation:.3f}"
-        shown = (str(row.rows), percent(row.median), percent(row.p90), correlation, str(row.failed or ""))
+        errors = (with_range(row.median, row.median_range), with_range(row.p90, row.p90_range))
+        shown = (str(row.rows), *errors, correlation, str(row.failed or ""))
         table.add_row(row.group, row.medium, row.use, *shown)
     return table

@@ -27,6 +27,13 @@ def percent(value: float | None, signed: bool = False) -> str:
     return f"{100 * value:+.1f} %" if signed else f"{100 * value:.1f} %"
 
 
+def with_range(value: float, ends: tuple[float, float] | None) -> str:
+    """Write a fraction as per cent, with its range over the seeds where there are several."""
+    if ends is None:
+        return percent(value)
+    return f"{percent(value)} ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})"
+
+
 def write_report(validation: Validation, path: Path) -> None:
     """Write the report; the folder exists."""
     parts = [
@@ -34,6 +41,7 @@ def write_report(validation: Validation, path: Path) -> None:
         "<p>Errors are relative to the published value. <b>Calibration</b>: the value was used to set a "
         "parameter of the platform; <b>prediction</b>: it was not. A claim is judged by the tolerance that its "
         "rule gives.</p>",
+        *_about_seeds(validation),
         "<h2>Accuracy</h2>",
         _accuracy_table(validation.accuracy()),
     ]
@@ -61,6 +69,19 @@ def write_report(validation: Validation, path: Path) -> None:
     head = f"<meta charset='utf-8'><title>pmsim validation</title><style>{_STYLE}</style>"
     page = f"<!doctype html><html lang='en'><head>{head}</head><body>{''.join(parts)}</body></html>\n"
     path.write_text(page, encoding="utf-8")
+
+
+def _about_seeds(validation: Validation) -> list[str]:
+    if not validation.each:
+        return []
+    number = len(validation.each)
+    found = ", ".join(f"{escape(share.claim)} {share}" for share in validation.by_chance())
+    return [
+        f"<p>Every run was repeated with {number} seeds. Predictions are medians over them; errors and "
+        "verdicts follow from these. <b>Seeds</b>: with how many of them alone a claim passes; <b>spread</b>: "
+        "smallest and largest value of the numbers that decide. Brackets: range over the seeds.</p>",
+        f"<p><b>Decided by chance</b>: {found or 'none'}.</p>",
+    ]
 
 
 def scatter(rows: Sequence[Compared], title: str) -> go.Figure:
@@ -111,8 +132,8 @@ def _accuracy_table(rows: Iterable[Accuracy]) -> str:
             [row.group, row.medium, row.use],
             [
                 str(row.rows),
-                percent(row.median),
-                percent(row.p90),
+                with_range(row.median, row.median_range),
+                with_range(row.p90, row.p90_range),
                 "" if math.isnan(row.rank_correlation) else f"{row.rank_correlation:.3f}",
                 str(row.failed or ""),
             ],
@@ -123,9 +144,12 @@ def _accuracy_table(rows: Iterable[Accuracy]) -> str:
 
 
 def _claims_table(validation: Validation) -> str:
-    head = ("claim", "quantity and set-up", "measured", "predicted", "error", "tolerance", "verdict", "use")
+    head = ["claim", "quantity and set-up", "measured", "predicted", "error", "tolerance", "verdict", "use"]
+    if validation.each:
+        head[4:4] = ["spread"]
+        head += ["seeds"]
     body = []
-    for outcome in validation.outcomes:
+    for outcome, share in zip(validation.outcomes, validation.shares(), strict=True):
         claim = outcome.claim
         setup = f"{claim.quantity}. {claim.setup}. {claim.interpretation}".replace(".. ", ". ").strip()
         cells = [
@@ -141,6 +165,9 @@ def _claims_table(validation: Validation) -> str:
             outcome.verdict,
             claim.use if claim.checks else "",
         ]
+        if validation.each:
+            cells.append("" if share is None else share.spread or "none")
+            tail.append("" if share is None else str(share))
         body.append(_row(outcome.verdict, cells, tail))
     return _table(head, body)
 

@@ -1,17 +1,20 @@
 """Runs a suite and data sets, and reduces the comparison to the few numbers that say how far to trust pmsim."""
 
 import math
+import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
 
 from pmsim.errors import SimulationError
 from pmsim.progress import progress_bar
+from pmsim.runner import Progress
 from pmsim.validation.claims import Claim, Suite
 from pmsim.validation.loaders import DataSet, Measurement
 from pmsim.validation.measures import Point, Runs, points_of
+from pmsim.validation.seeds import Share, share_of, value_range
 from pmsim.validation.verdict import Outcome, judge, quantile, relative_error, spearman
 
 
@@ -41,17 +44,20 @@ class Accuracy:
     p90: float
     rank_correlation: float = math.nan  # of operations per second
     failed: int = 0
+    median_range: tuple[float, float] | None = None  # over the seeds, where there are several
+    p90_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Everything that one validation came to."""
+    """Everything that one validation came to; predictions are medians over the seeds."""
 
     suite: Suite
     outcomes: list[Outcome]
     data_sets: list[DataSet]
     compared: list[Compared]
     runs: int
+    each: list["Validation"] = field(default_factory=list)  # with each seed alone, where there are several
 
     @property
     def passed(self) -> bool:
@@ -61,6 +67,24 @@ class Validation:
 
     def accuracy(self) -> list[Accuracy]:
         """Errors of the claims that are numbers, then of each data set, by use and by medium."""
+        return _with_ranges(self._accuracy(), [one._accuracy() for one in self.each])
+
+    def by_experiment(self) -> list[Accuracy]:
+        """Errors of each experiment of each data set."""
+        return _with_ranges(self._by_experiment(), [one._by_experiment() for one in self.each])
+
+    def shares(self) -> list[Share | None]:
+        """In how many of several seeds each claim holds; none where it is not simulated, or with one seed."""
+        return [
+            share_of(outcomes) if outcome.claim.checks and outcomes else None
+            for outcome, outcomes in zip(self.outcomes, self._outcomes_by_seed(), strict=True)
+        ]
+
+    def by_chance(self) -> list[Share]:
+        """List the claims that pass with some seeds and fail with others."""
+        return [share for share in self.shares() if share is not None and share.by_chance]
+
+    def _accuracy(self) -> list[Accuracy]:
         found = []
         for use in ("prediction", "calibration"):
             errors = [outcome.error for outcome in self.outcomes if outcome.claim.use == use]
@@ -73,8 +97,7 @@ class Validation:
                     found += _measured(data_set, medium, use, used)
         return found
 
-    def by_experiment(self) -> list[Accuracy]:
-        """Errors of each experiment of each data set."""
+    def _by_experiment(self) -> list[Accuracy]:
         groups: dict[tuple[str, str, str], list[Compared]] = {}
         for row in self.compared:
             measurement = row.measurement
@@ -90,35 +113,58 @@ class Validation:
         """One row per claim and per measurement, for further analysis."""
         rows = [_claim_row(outcome) for outcome in self.outcomes]
         rows += [_measurement_row(row) for row in self.compared]
+        if self.each:
+            for row, share, outcomes in zip(rows, self.shares(), self._outcomes_by_seed(), strict=False):
+                row |= _claim_over_seeds(share, outcomes)
+            for row, *alone in zip(
+                rows[len(self.outcomes) :], *(one.compared for one in self.each), strict=True
+            ):
+                row |= _measurement_over_seeds(alone)
         return pd.DataFrame(rows)
+
+    def _outcomes_by_seed(self) -> list[list[Outcome]]:
+        return [[one.outcomes[index] for one in self.each] for index in range(len(self.outcomes))]
 
 
 def validate(
-    suite: Suite, data_sets: Sequence[DataSet], runs: Runs, *, progress: bool | None = None
+    suite: Suite, data_sets: Sequence[DataSet], runs: Sequence[Runs], *, progress: bool | None = None
 ) -> Validation:
     """Run what is missing and judge.
 
     Parameters
     ----------
     suite, data_sets : what to compare with.
-    runs : the results; computed here where they are missing.
+    runs : the results for each seed; computed here where they are missing.
     progress : show a progress bar; by default where the standard error is a terminal.
     """
     rows = [row for data_set in data_sets for row in data_set.rows]
     points = [point for claim in suite.claim for point in _points(suite, claim)] + [row.point for row in rows]
-    with progress_bar("validation", len(runs.missing(points)), progress) as finished:
-        runs.compute(points, finished)
-    outcomes = [judge(runs, suite, claim) for claim in suite.claim]
-    return Validation(suite, outcomes, list(data_sets), [_compare(runs, row) for row in rows], len(runs))
+    missing = [len(seed.missing(points)) for seed in runs]
+    with progress_bar("validation", sum(missing), progress) as finished:
+        for number, seed in enumerate(runs):
+            seed.compute(points, _behind(sum(missing[:number]), finished))
+
+    def judged(chosen: Sequence[Runs], each: list[Validation]) -> Validation:
+        outcomes = [judge(chosen, suite, claim) for claim in suite.claim]
+        compared = [_compare(chosen, row) for row in rows]
+        return Validation(suite, outcomes, list(data_sets), compared, sum(map(len, chosen)), each)
+
+    return judged(runs, [judged([seed], []) for seed in runs] if len(runs) > 1 else [])
+
+
+def _behind(before: int, finished: Progress) -> Progress:
+    """Count on from what the seeds before have finished."""
+    return lambda done: finished(before + done)
 
 
 def _points(suite: Suite, claim: Claim) -> list[Point]:
     return [point for name in suite.series_of(claim) for point in points_of(suite.series[name])]
 
 
-def _compare(runs: Runs, measurement: Measurement) -> Compared:
+def _compare(runs: Sequence[Runs], measurement: Measurement) -> Compared:
     try:
-        return Compared(measurement, runs.value(measurement.point, measurement.metric))
+        values = [seed.value(measurement.point, measurement.metric) for seed in runs]
+        return Compared(measurement, statistics.median(values))
     except SimulationError as error:
         return Compared(measurement, message=str(error))
 
@@ -144,6 +190,49 @@ def _accuracy(
             group, medium, use, len(sizes), quantile(sizes, 0.5), quantile(sizes, 0.9), correlation, failed
         )
     ]
+
+
+def _with_ranges(rows: list[Accuracy], by_seed: Sequence[Sequence[Accuracy]]) -> list[Accuracy]:
+    """Add the ranges over the seeds."""
+    if not by_seed:
+        return rows
+    found = []
+    for row in rows:
+        same = [
+            one
+            for alone in by_seed
+            for one in alone
+            if (one.group, one.medium, one.use) == (row.group, row.medium, row.use)
+        ]
+        medians, p90s = [one.median for one in same], [one.p90 for one in same]
+        found.append(
+            replace(row, median_range=(min(medians), max(medians)), p90_range=(min(p90s), max(p90s)))
+            if same
+            else row
+        )
+    return found
+
+
+def _claim_over_seeds(share: Share | None, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    if share is None:
+        return {}
+    low, high = value_range(outcomes) or (None, None)
+    return {
+        "seeds": share.seeds,
+        "seeds_passed": share.passed,
+        "spread": share.spread,
+        "predicted_min": low,
+        "predicted_max": high,
+    }
+
+
+def _measurement_over_seeds(alone: Sequence[Compared]) -> dict[str, Any]:
+    values = [row.predicted for row in alone if not row.message]
+    return {
+        "seeds": len(alone),
+        "predicted_min": min(values, default=math.nan),
+        "predicted_max": max(values, default=math.nan),
+    }
 
 
 def _claim_row(outcome: Outcome) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Judges predictions: claims by their rule, measurements by their relative error."""
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,6 +26,7 @@ class CheckResult:
     predicted: str
     value: float | None = None  # of a value check
     error: float | None = None  # relative, signed; of a value check
+    numbers: dict[str, float] = field(default_factory=dict)  # that it was decided by, by name
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,14 @@ class Outcome:
         return max(errors, key=abs) if errors else None
 
 
-def judge(runs: Runs, suite: Suite, claim: Claim) -> Outcome:
-    """Evaluate a claim from finished runs."""
+def judge(runs: Sequence[Runs], suite: Suite, claim: Claim) -> Outcome:
+    """Evaluate a claim from finished runs.
+
+    Parameters
+    ----------
+    runs : results for each seed; every number that the claim compares is the median over them.
+    suite, claim : what is judged.
+    """
     if claim.not_simulated:
         return Outcome(claim, "not simulated", message=claim.not_simulated)
     try:
@@ -59,20 +67,36 @@ def judge(runs: Runs, suite: Suite, claim: Claim) -> Outcome:
     return Outcome(claim, "pass" if all(check.passed for check in checks) else "fail", checks)
 
 
-def _check(runs: Runs, suite: Suite, claim: Claim, check: Check) -> CheckResult:
+def _check(runs: Sequence[Runs], suite: Suite, claim: Claim, check: Check) -> CheckResult:
+    def number(name: str) -> float:
+        return statistics.median(evaluate(seed, suite, claim, name) for seed in runs)
+
+    def points(name: str) -> Curve:
+        return median_curve([curve(seed, suite.series[name]) for seed in runs])
+
+    def quotients(upper: str, lower: str) -> Curve:
+        pair = suite.series[upper], suite.series[lower]
+        return median_curve([over(*(curve(seed, series) for series in pair)) for seed in runs])
+
     if check.value is not None:
-        return check_value(claim, evaluate(runs, suite, claim, check.value))
+        return check_value(claim, number(check.value))
     if check.order is not None:
-        values = {name: evaluate(runs, suite, claim, name) for name in check.measure_names()}
-        return check_order(check.order, values)
+        return check_order(check.order, {name: number(name) for name in check.measure_names()})
     if check.everywhere is not None:
-        curves = {name: curve(runs, suite.series[name]) for name in check.series_names()}
-        return check_everywhere(check.everywhere, curves)
+        return check_everywhere(check.everywhere, {name: points(name) for name in check.series_names()})
     assert check.of is not None
-    points = curve(runs, suite.series[check.of])
-    if check.over is not None:
-        points = over(points, curve(runs, suite.series[check.over]))
-    return check_shape(check, points)
+    return check_shape(check, points(check.of) if check.over is None else quotients(check.of, check.over))
+
+
+def median_curve(curves: Sequence[Curve]) -> Curve:
+    """Give the median of curves at each x; it ends where the first of them does (`curve`)."""
+    sweeps = [[x for x, _ in points] for points in curves]
+    common = min(sweeps, key=len)
+    if any(sweep[: len(common)] != common for sweep in sweeps):
+        raise SimulationError("the data fit at other points of the sweep with one seed than with another")
+    return [
+        (x, statistics.median(points[position][1] for points in curves)) for position, x in enumerate(common)
+    ]
 
 
 def check_value(claim: Claim, value: float) -> CheckResult:
@@ -85,7 +109,11 @@ def check_value(claim: Claim, value: float) -> CheckResult:
     error = (value - nearest) / abs(nearest) if nearest else value
     shown = f"{value:.4g}" if math.isfinite(value) else "never"
     return CheckResult(
-        accepted_low <= value <= accepted_high, shown, value, error if math.isfinite(error) else None
+        accepted_low <= value <= accepted_high,
+        shown,
+        value,
+        error if math.isfinite(error) else None,
+        {"": value},
     )
 
 
@@ -99,7 +127,7 @@ def check_order(order: str, values: dict[str, float]) -> CheckResult:
         _related(number(left), relation, number(right)) for left, relation, right in parse_ordering(order)
     )
     shown = ", ".join(f"{name} {value:.4g}" for name, value in values.items())
-    return CheckResult(passed, shown)
+    return CheckResult(passed, shown, numbers=values)
 
 
 def check_everywhere(order: str, curves: dict[str, Curve]) -> CheckResult:
@@ -114,7 +142,8 @@ def check_everywhere(order: str, curves: dict[str, Curve]) -> CheckResult:
         if not at.passed:
             violated.append(f"at {x:g}: {at.predicted}")
     held = f"holds at {len(sweep) - len(violated)} of {len(sweep)}"
-    return CheckResult(not violated, f"{held}, not {violated[0]}" if violated else held)
+    shown = f"{held}, not {violated[0]}" if violated else held
+    return CheckResult(not violated, shown, numbers={"holds at": len(sweep) - len(violated)})
 
 
 def _related(left: float, relation: str, right: float) -> bool:
@@ -150,7 +179,8 @@ def check_shape(check: Check, points: Curve) -> CheckResult:
     else:
         passed = _peaks_at(points, check.at or [])
     shown = f"{values[0]:.4g} to {values[-1]:.4g}, largest {top:.4g} at {top_x:g}"
-    return CheckResult(passed, shown)
+    numbers = {"first": values[0], "last": values[-1], "largest": top, "at": top_x}
+    return CheckResult(passed, shown, numbers=numbers)
 
 
 def _peaks_at(points: Curve, wanted: Sequence[float]) -> bool:

@@ -1,7 +1,9 @@
 """``pmsim validate`` from end to end, with a made-up simulator."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +11,12 @@ import pytest
 
 from pmsim.cli import main
 from pmsim.runner import Progress
-from pmsim.validation import cli
-from pmsim.validation.measures import Point
+from pmsim.validation import cli, summary
+from pmsim.validation.claims import load_suite
+from pmsim.validation.loaders import load
+from pmsim.validation.measures import Backend, Point, Runs
+from pmsim.validation.report import with_range
+from pmsim.validation.summary import validate as run_validation
 
 DATA = Path(__file__).parents[1] / "data"
 SUITE = """
@@ -107,6 +113,8 @@ def test_a_claim_that_fails_stays_in_the_table_and_exits_with_1(validate: Valida
         ["--suite", "nonsense"],
         ["--optane-units", "imperial"],
         ["--jobs", "0"],
+        ["--seeds", "0"],
+        ["--seeds", "-3"],
         ["--seed", "x"],
     ],
 )
@@ -167,3 +175,125 @@ def test_accuracy_is_given_by_set_use_and_medium(validate: Validate) -> None:
         ("perma-bench", "all", "prediction"),
     ):
         assert re.search(rf"{group}\s+[│┃]\s*{medium}\s+[│┃]\s*{use}", output), (group, medium, use)
+
+
+def seeded(seeds: list[int]) -> Callable[..., Backend]:
+    """Return simulators whose results grow with their seed by a tenth, and that note it."""
+
+    def simulator(*, seed: int, **options: object) -> Backend:
+        seeds.append(seed)
+
+        def run(points: Sequence[Point], progress: Progress | None) -> list[dict[str, float] | str]:
+            scale = 1 + seed / 10
+            answers = made_up(points, progress)
+            return [
+                answer if isinstance(answer, str) else {name: scale * value for name, value in answer.items()}
+                for answer in answers
+            ]
+
+        return run
+
+    return simulator
+
+
+def test_with_several_seeds_medians_decide_and_the_share_of_the_seeds_is_shown(
+    validate: Validate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+    monkeypatch.setattr(cli, "simulator", seeded(seeds))
+    out = tmp_path / "out"
+    # 100, 110 and 120 ns; 5 % about 115 ns hold the latter two.
+    status, output = validate("--seeds", "3", "--out", str(out), expected=115)
+    assert seeds == [0, 1, 2]
+    assert status == 0
+    assert re.search(r"110 \(100\.\.120\)\s+[│┃]\s*-4.3 %\s+[│┃]\s*pass 2/3\s+[│┃]\s*calibrated", output)
+    assert "3 runs" in output
+    assert "Decided by chance, passing with some of the 3 seeds only: device-latency 2/3." in output
+    page = (out / "report.html").read_text()
+    assert "<b>Decided by chance</b>: device-latency 2/3." in page
+    assert "<td>110</td><td>100..120</td>" in page
+    assert '<td class="number">2/3</td></tr>' in page
+    latency, atomic = pd.read_parquet(out / "results.parquet").itertuples()
+    assert (latency.seeds, latency.seeds_passed, latency.spread) == (3, 2, "100..120")
+    assert (latency.predicted_min, latency.predicted_max) == (100, 120)
+    assert pd.isna(atomic.seeds)
+
+    seeds.clear()
+    status, output = validate("--seed", "1", "--seeds", "2", expected=115)
+    assert seeds == [1, 2]
+    assert status == 0
+    assert "Decided by chance, passing with some of the 2 seeds only: none." in output
+    # The median of two is their mean: 105 ns of 100 and 110.
+    assert validate("--seeds", "2", expected=112)[0] == 1
+
+
+def test_one_seed_says_what_it_said_before(validate: Validate, tmp_path: Path) -> None:
+    texts, columns = [], []
+    for arguments in ([], ["--seeds", "1"]):
+        out = tmp_path / "out"
+        texts.append(validate("--data", str(DATA), "--out", str(out), *arguments)[1])
+        columns.append(list(pd.read_parquet(out / "results.parquet").columns))
+    assert texts[0] == texts[1]
+    assert columns[0] == columns[1]
+    assert not {"seeds", "seeds_passed", "spread", "predicted_min", "predicted_max"} & set(columns[0])
+    assert "chance" not in texts[0]
+
+
+def test_accuracy_gives_its_range_over_the_seeds(tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text(SUITE.replace("EXPECTED", "100"))
+    suite, data_sets = load_suite(tmp_path / "suite.toml"), load([DATA], "labelled")
+    simulator = seeded([])
+    over_seeds = run_validation(suite, data_sets, [Runs(simulator(seed=seed)) for seed in (0, 1, 5)])
+    alone = [run_validation(suite, data_sets, [Runs(simulator(seed=seed))]) for seed in (0, 1, 5)]
+    middle = alone[1]  # every prediction grows with the seed, so their medians are those of the middle one
+    for tables in (
+        (over_seeds.accuracy(), middle.accuracy(), [one.accuracy() for one in alone]),
+        (over_seeds.by_experiment(), middle.by_experiment(), [one.by_experiment() for one in alone]),
+    ):
+        assert len(tables[0]) > 4
+        for row, of_middle, *of_seeds in zip(tables[0], tables[1], *tables[2], strict=True):
+            assert (row.group, row.median, row.p90) == (of_middle.group, of_middle.median, of_middle.p90)
+            medians, p90s = [one.median for one in of_seeds], [one.p90 for one in of_seeds]
+            assert row.median_range == (min(medians), max(medians))
+            assert row.p90_range == (min(p90s), max(p90s))
+            assert of_middle.median_range is None
+    ends = over_seeds.accuracy()[0].median_range
+    assert ends == (0, pytest.approx(0.5))  # of the claim: 100, 110 and 150 ns
+    assert with_range(0.1, ends) == "10.0 % (0.0 to 50.0)"
+
+
+def test_the_progress_counts_the_runs_of_all_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+
+    @contextmanager
+    def bar(title: str, total: int, wanted: bool | None) -> Iterator[Progress]:
+        told.append(total)
+        yield told.append
+
+    def counting(points: Sequence[Point], progress: Progress | None) -> list[dict[str, float] | str]:
+        assert progress is not None
+        for number in range(len(points) + 1):
+            progress(number)
+        return made_up(points, progress)
+
+    monkeypatch.setattr(summary, "progress_bar", bar)
+    (tmp_path / "suite.toml").write_text(SUITE.replace("EXPECTED", "100"))
+    run_validation(load_suite(tmp_path / "suite.toml"), [], [Runs(counting) for _ in range(3)])
+    assert told == [3, 0, 1, 1, 2, 2, 3]
+
+
+def test_seeds_share_the_folder_of_finished_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    series = 'platform = "p"\nkind = "latency"\nmetric = "latency_ns"\nparameters = { memory = "dram" }'
+    small = series.replace('"p"', '"tum-6212u"').replace('"dram"', '"dram", region_size = "4 MiB"')
+    (tmp_path / "s.toml").write_text(SUITE.replace(series, small).replace("EXPECTED", "100"))
+    arguments = ["validate", "--suite", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]
+    values = []
+    for number in ("1", "3", "2"):
+        main([*arguments, "--seeds", number])
+        files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "points").iterdir()}
+        values.append(files)
+    assert [len(files) for files in values] == [1, 3, 3]
+    assert values[0].items() <= values[1].items(), "the first seed's point has been run again"
+    assert values[1] == values[2]
+    seeds = {json.loads(path.read_text())["seed"] for path in values[1]}
+    assert len(seeds) == 3

@@ -7,12 +7,15 @@ import pytest
 from pmsim.errors import SimulationError
 from pmsim.validation.claims import Check, Claim, Suite
 from pmsim.validation.measures import Curve, Runs, points_of
+from pmsim.validation.seeds import share_of, value_range
 from pmsim.validation.verdict import (
+    Outcome,
     check_everywhere,
     check_order,
     check_shape,
     check_value,
     judge,
+    median_curve,
     quantile,
     spearman,
 )
@@ -150,11 +153,17 @@ def suite_of(*claims: Claim) -> Suite:
     )
 
 
-def verdict(subject: Claim, **metrics: float) -> str:
-    runs = Runs(lambda points, progress: [metrics] * len(points))
+def judged(subject: Claim, *seeds: dict[str, float]) -> tuple[Outcome, list[Outcome]]:
+    """Judge by the results of several seeds: over all of them, and with each alone."""
     suite = suite_of(subject)
-    runs.compute(point for name in suite.series_of(subject) for point in points_of(suite.series[name]))
-    return judge(runs, suite, subject).verdict
+    runs = [Runs(lambda points, progress, found=found: [found] * len(points)) for found in seeds]
+    for one in runs:
+        one.compute(point for name in suite.series_of(subject) for point in points_of(suite.series[name]))
+    return judge(runs, suite, subject), [judge([one], suite, subject) for one in runs]
+
+
+def verdict(subject: Claim, **metrics: float) -> str:
+    return judged(subject, metrics)[0].verdict
 
 
 def test_all_conditions_of_a_claim_must_hold() -> None:
@@ -190,6 +199,75 @@ def test_the_shape_of_a_ratio_is_point_by_point() -> None:
         checks=[{"shape": "flat", "of": "swept", "over": "s"}],
     )
     assert verdict(different, y=3.0) == "error"
+
+
+@pytest.mark.parametrize(
+    ("values", "passes", "share", "by_chance"),
+    [
+        ((90, 102, 103), True, "2/3", True),
+        ((90, 94, 103), False, "1/3", True),
+        ((98, 99, 100), True, "3/3", False),
+        ((80, 81, 94), False, "0/3", False),
+    ],
+)
+def test_a_claim_is_judged_by_the_median_over_the_seeds(
+    values: tuple[float, ...], passes: bool, share: str, by_chance: bool
+) -> None:
+    outcome, alone = judged(claim(), *({"y": float(value)} for value in values))
+    assert outcome.verdict == ("pass" if passes else "fail")
+    assert outcome.checks[0].value == values[1]
+    assert outcome.error == pytest.approx(values[1] / 100 - 1)
+    found = share_of(alone)
+    assert str(found) == share
+    assert found.by_chance is by_chance
+    assert found.spread == f"{values[0]}..{values[2]}"
+    assert value_range(alone) == (values[0], values[2])
+
+
+def test_the_numbers_of_every_form_of_a_claim_are_medians_with_a_spread() -> None:
+    seeds = ({"y": 3.0}, {"y": 9.0}, {"y": 4.0})
+    swept = {"s": {"point": "s"}, "top": {"max": ["swept"]}}
+    for check, predicted, spread in (
+        ({"order": "s > 3"}, "s 4", "s 3..9"),
+        ({"order": "top <= s"}, "top 4, s 4", "top 3..9, s 3..9"),
+        ({"everywhere": "swept > swept"}, "holds at 0 of 3, not at 1: swept 4", ""),
+        (
+            {"shape": "flat", "of": "swept"},
+            "4 to 4, largest 4 at 1",
+            "first 3..9, last 3..9, largest 3..9",
+        ),
+        (
+            {"shape": "flat", "of": "swept", "over": "swept"},
+            "1 to 1, largest 1 at 1",
+            "",
+        ),
+    ):
+        subject = claim(kind="shape", expected="x", rule="shape", measures=swept, checks=[check])
+        outcome, alone = judged(subject, *seeds)
+        assert outcome.predicted == predicted
+        assert share_of(alone).spread == spread
+        assert value_range(alone) is None  # a claim that is no number
+
+
+def test_a_number_that_several_conditions_compare_has_one_spread() -> None:
+    twice = claim(checks=[{"value": "m"}, {"order": "m > 50"}, {"order": "200 > m"}])
+    _, alone = judged(twice, {"y": 98.0}, {"y": 99.0})
+    assert share_of(alone).spread == "98..99; m 98..99"
+    assert value_range(alone) is None
+
+
+def test_a_run_that_fails_with_one_seed_is_an_error_and_passes_with_the_others() -> None:
+    outcome, alone = judged(claim(), {"y": 100.0}, {"x": 1.0}, {"y": 101.0})
+    assert outcome.verdict == "error"
+    found = share_of(alone)
+    assert (str(found), found.spread, found.by_chance) == ("2/3", "100..101", True)
+
+
+def test_a_median_curve_ends_with_the_shortest_and_needs_the_same_x() -> None:
+    assert median_curve([points(1, 5, 9), points(3, 4), points(2, 9, 9)]) == points(2, 5)
+    assert median_curve([points(1, 5)]) == points(1, 5)
+    with pytest.raises(SimulationError, match="one seed than with another"):
+        median_curve([points(1, 2, 3), points(1, 2, 3)[1:]])
 
 
 def test_quantiles_interpolate() -> None:
