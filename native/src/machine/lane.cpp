@@ -50,8 +50,7 @@ void Lane::step(Picoseconds until) {
   now_ = std::max(now_, agents_.earliest_key());
   if (agent < threads_.size()) {
     VirtualThread& thread = threads_[agent];
-    const Tournament::RunnerUp next = agents_.runner_up();
-    agents_.replace_earliest(thread.advance(std::min(until, next.horizon)), next);
+    agents_.set(agent, thread.advance(std::min(until, agents_.horizon())));
     settle_modules();
     if (core_count_ <
         threads_.size()) {  // siblings share buffers: this one may have freed what the other waits for

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "pmsim/core/error.hpp"
 #include "pmsim/core/time.hpp"
 
 namespace pmsim::machine {
@@ -13,78 +14,99 @@ namespace pmsim::machine {
 /// A winner tree over the next event times of a fixed set of agents: an update goes up its O(log n) nodes. Ties
 /// go to the agent with the smaller index, so the order of events is defined.
 ///
-/// Nodes are keys alone: on the way up that is one minimum a level, and the whole tree of a few dozen agents
-/// has a few cache lines of the host. The way down to an agent waits for the host at every level; so the
-/// runner-up is looked for before the earliest agent acts, and the host does both at once.
+/// A node is one word, an agent's key with its index below: the smaller of two words is the one that is
+/// earlier, on a tie the one with the smaller index, and it says whose it is. Nobody has to go down the tree to
+/// find that out. What the index takes from the key is made up for by a base that all keys count from.
+///
+/// Invariant: a word's key is the time since `base_`, below `never_`; `never_` stands for kNever.
 class Tournament {
  public:
   explicit Tournament(std::size_t agents)
-      : leaves_(std::bit_ceil(std::max<std::size_t>(2, agents))), keys_(2 * leaves_, kNever) {}
-
-  [[nodiscard]] std::size_t earliest() const noexcept { return earliest_; }
-  [[nodiscard]] Picoseconds earliest_key() const noexcept { return keys_[1]; }
-
-  void set(std::size_t agent, Picoseconds key) noexcept {
-    update(agent, key);
-    const Picoseconds first = keys_[leaves_ + earliest_];
-    if (agent == earliest_) {
-      earliest_ = leftmost_with(keys_[1], 1);
-    } else if (key < first || (key == first && agent < earliest_)) {
-      earliest_ = agent;
+      : leaves_(std::bit_ceil(std::max<std::size_t>(2, agents))),
+        index_bits_(std::countr_zero(leaves_)),
+        never_((std::uint64_t{1} << (63 - index_bits_)) - 1),
+        words_(2 * leaves_) {
+    for (std::size_t agent = 0; agent < leaves_; ++agent) {
+      words_[leaves_ + agent] = never_ << index_bits_ | agent;
     }
+    play_all();
   }
 
-  /// Who is next after the earliest agent.
-  struct RunnerUp {
-    std::size_t agent;
-    /// Up to and including this time the earliest one may act: at the key of the runner-up it wins if its index
-    /// is the smaller one.
-    Picoseconds horizon;
-  };
-  [[nodiscard]] RunnerUp runner_up() const noexcept {
-    Picoseconds horizon = kNever;
-    Picoseconds key = kNever;
-    std::size_t best = 1;
-    for (std::size_t node = leaves_ + earliest_; node > 1; node /= 2) {
-      const Picoseconds other = keys_[node ^ 1];
-      // Who sits to the left has smaller indices than all who have been looked at, and wins a tie. Keys are
-      // never negative, so the comparison may be unsigned: kNever + 1 is no overflow.
-      const std::size_t left = node & 1;
-      const bool wins = static_cast<std::uint64_t>(other) < static_cast<std::uint64_t>(key) + left;
-      key = wins ? other : key;
-      best = wins ? node ^ 1 : best;
-      horizon = std::min(horizon, other - static_cast<Picoseconds>(left));
+  [[nodiscard]] std::size_t earliest() const noexcept { return agent_of(words_[1]); }
+  [[nodiscard]] Picoseconds earliest_key() const noexcept { return key_of(words_[1]); }
+
+  /// Up to and including this time the earliest agent may act before another one has to: at the key of the next
+  /// one it wins if its index is the smaller one.
+  [[nodiscard]] Picoseconds horizon() const noexcept {
+    const std::uint64_t* const words = words_.data();
+    std::uint64_t next = ~std::uint64_t{0};
+    for (std::size_t node = leaves_ + earliest(); node > 1; node /= 2) {
+      next = std::min(next, words[node ^ 1]);
     }
-    return RunnerUp{leftmost_with(key, best), horizon};
+    return key_of(next) - (agent_of(next) < earliest() ? 1 : 0);
   }
 
-  /// The earliest agent has acted and wants to act again at `key`; nothing else has changed since runner_up().
-  void replace_earliest(Picoseconds key, const RunnerUp& next) noexcept {
-    update(earliest_, key);
-    earliest_ = key > next.horizon ? next.agent : earliest_;
+  void set(std::size_t agent, Picoseconds key) {
+    const std::uint64_t never = key == kNever ? 1 : 0;
+    std::uint64_t since = static_cast<std::uint64_t>(key - base_);
+    since = never != 0 ? never_ : since;
+    if (since >= never_ + never) [[unlikely]] {
+      move_base(key);
+      since = static_cast<std::uint64_t>(key - base_);
+    }
+    std::uint64_t* const words = words_.data();
+    std::uint64_t word = since << index_bits_ | agent;
+    std::size_t node = leaves_ + agent;
+    words[node] = word;
+    for (; node > 1; node /= 2) {
+      word = std::min(word, words[node ^ 1]);
+      words[node / 2] = word;
+    }
   }
 
  private:
-  void update(std::size_t agent, Picoseconds key) noexcept {
-    Picoseconds* const keys = keys_.data();
-    std::size_t node = leaves_ + agent;
-    keys[node] = key;
-    for (; node > 1; node /= 2) {
-      key = std::min(key, keys[node ^ 1]);
-      keys[node / 2] = key;
+  [[nodiscard]] std::size_t agent_of(std::uint64_t word) const noexcept { return word & (leaves_ - 1); }
+  [[nodiscard]] Picoseconds key_of(std::uint64_t word) const noexcept {
+    const std::uint64_t since = word >> index_bits_;
+    return since == never_ ? kNever : base_ + static_cast<Picoseconds>(since);
+  }
+
+  void play_all() noexcept {
+    for (std::size_t node = leaves_ - 1; node > 0; --node) {
+      words_[node] = std::min(words_[2 * node], words_[2 * node + 1]);
     }
   }
-  /// The agent with the smallest index below `node` that has its key.
-  [[nodiscard]] std::size_t leftmost_with(Picoseconds key, std::size_t node) const noexcept {
-    while (node < leaves_) {
-      node = 2 * node + static_cast<std::size_t>(keys_[2 * node] != key);
+
+  /// Moves the base to where all keys and `key` have room: once in days of virtual time for a few dozen agents,
+  /// in an hour for a thousand.
+  [[gnu::noinline]] void move_base(Picoseconds key) {
+    Picoseconds low = key;
+    Picoseconds high = key;
+    for (std::size_t agent = 0; agent < leaves_; ++agent) {
+      if (const Picoseconds other = key_of(words_[leaves_ + agent]); other != kNever) {
+        low = std::min(low, other);
+        high = std::max(high, other);
+      }
     }
-    return node - leaves_;
+    const auto spread = static_cast<std::uint64_t>(high - low);
+    ensure(spread < never_, "the agents of a lane are further apart in time than keys can say");
+    const Picoseconds before = base_;
+    base_ = std::max<Picoseconds>(0, low - static_cast<Picoseconds>((never_ - 1 - spread) / 2));
+    for (std::size_t agent = 0; agent < leaves_; ++agent) {
+      std::uint64_t& word = words_[leaves_ + agent];
+      if (word >> index_bits_ != never_) {
+        const Picoseconds other = before + static_cast<Picoseconds>(word >> index_bits_);
+        word = static_cast<std::uint64_t>(other - base_) << index_bits_ | agent;
+      }
+    }
+    play_all();
   }
 
   std::size_t leaves_;
-  std::vector<Picoseconds> keys_;  ///< 1 is the root; the children of n are 2 n and 2 n + 1
-  std::size_t earliest_ = 0;
+  int index_bits_;
+  std::uint64_t never_;
+  Picoseconds base_ = 0;
+  std::vector<std::uint64_t> words_;  ///< 1 is the root; the children of n are 2 n and 2 n + 1
 };
 
 }  // namespace pmsim::machine
