@@ -74,6 +74,29 @@ TEST(ReadBuffer, FindsTheWholeBlockNumber) {
   }
 }
 
+/// Against a linear search, with places taken in a circle as a module does.
+TEST(ReadBuffer, HoldsWhatWasPutInLast) {
+  for (const std::size_t size : {1U, 2U, 7U, 64U}) {
+    ReadBuffer buffer(size);
+    std::vector<std::uint64_t> held(size, ~std::uint64_t{0});
+    Random random(size);
+    std::size_t next = 0;
+    for (int step = 0; step < 5'000; ++step) {
+      const std::uint64_t block = random.below(2 * size) << random.below(40);
+      const auto found = static_cast<std::size_t>(std::find(held.begin(), held.end(), block) - held.begin());
+      ASSERT_EQ(buffer.find(block), found == size ? ReadBuffer::kNotFound : found) << size << ", step " << step;
+      if (found == size) {
+        buffer.put(next, block, step);
+        held[next] = block;
+        next = next + 1 == size ? 0 : next + 1;
+      } else {
+        buffer.put(found, block, step);
+        ASSERT_EQ(buffer.available(found), step);
+      }
+    }
+  }
+}
+
 /// A run ends with the operation that completes its length, and its time is that operation's, however long one
 /// thread may go on undisturbed.
 TEST(Lane, MeasuresExactlyTheOperationsOfItsLength) {
