@@ -97,6 +97,21 @@ TEST(ReadBuffer, HoldsWhatWasPutInLast) {
   }
 }
 
+TEST(Modulus, AgreesWithTheRemainderOfAnyNumber) {
+  Random random(5);
+  for (const std::uint64_t divisor : {1ULL, 2ULL, 3ULL, 24ULL, 28ULL, 64ULL, 1023ULL, 1ULL << 62, ~0ULL}) {
+    const Modulus modulus(divisor);
+    for (const std::uint64_t dividend :
+         {std::uint64_t{0}, divisor - 1, divisor, divisor + 1, ~std::uint64_t{0}}) {
+      ASSERT_EQ(modulus.remainder(dividend), dividend % divisor) << dividend << " % " << divisor;
+    }
+    for (int step = 0; step < 1'000; ++step) {
+      const std::uint64_t dividend = random.next() >> random.below(64);
+      ASSERT_EQ(modulus.remainder(dividend), dividend % divisor) << dividend << " % " << divisor;
+    }
+  }
+}
+
 /// A run ends with the operation that completes its length, and its time is that operation's, however long one
 /// thread may go on undisturbed.
 TEST(Lane, MeasuresExactlyTheOperationsOfItsLength) {

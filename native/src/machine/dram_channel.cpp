@@ -12,6 +12,7 @@ DramChannel::DramChannel(const DramParams& dram, const ControllerParams& control
       queue_capacity_(controller.dram_write_queue),
       queue_low_(controller.dram_write_low),
       banks_(static_cast<std::size_t>(dram.banks)),
+      bank_count_(banks_.size()),
       row_lines_(static_cast<std::uint64_t>(dram.row_size * controller.channels) / memory::kLineBytes),
       counters_(&counters) {}
 
@@ -29,7 +30,7 @@ Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now) {
   const Picoseconds start = recent_writes_.not_before(line, std::max(now, bus_free_));
   bus_free_ = std::max(now, bus_free_) + dram_.read_burst;
   const std::uint64_t row = row_lines_.quotient(line);
-  Bank& bank = banks_[mix64(row) % banks_.size()];
+  Bank& bank = banks_[bank_count_.remainder(mix64(row))];
   if (bank.row == row) {
     return start + dram_.row_hit_latency;
   }

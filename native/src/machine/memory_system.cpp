@@ -104,7 +104,7 @@ Picoseconds MemorySystem::load(std::uint64_t line, Picoseconds now, Picoseconds 
   }
   if (token.load != ReadToken::kNobody) {
     changed_ |= module.reads().has_waiting() ? 0 : std::uint32_t{1} << place.module;
-    module.reads().wait(WaitingRead{place.local_line, mix64(line) % slice_count_, now, token});
+    module.reads().wait(WaitingRead{place.local_line, slice_count_.remainder(mix64(line)), now, token});
   }
   return kNever;
 }
@@ -140,7 +140,7 @@ void MemorySystem::wait(const WaitingLine& waiting) {
 Picoseconds MemorySystem::write_pmem(const Place& place, std::uint64_t line, Picoseconds now,
                                      Picoseconds acts_at, const WriteToken& token) {
   catch_up(place.module, acts_at);
-  const std::size_t number = mix64(line) % slice_count_;
+  const std::size_t number = slice_count_.remainder(mix64(line));
   Slice& slice = slices_[number];
   if (slice.competing == credits_) {
     slice.behind.push_back(WaitingLine{place.local_line, place.module, number, now, token});

@@ -26,4 +26,23 @@ class Divider {
   std::uint64_t if_one_;
 };
 
+/// The remainder of any 64 bits by a number that is known only at run time, by multiplication. The quotient in
+/// between is at most one too small.
+class Modulus {
+ public:
+  explicit constexpr Modulus(std::uint64_t divisor) noexcept
+      : divisor_(divisor), reciprocal_(~std::uint64_t{0} / divisor) {}
+
+  [[nodiscard]] constexpr std::uint64_t remainder(std::uint64_t dividend) const noexcept {
+    __extension__ using Wide = unsigned __int128;
+    const auto quotient = static_cast<std::uint64_t>((static_cast<Wide>(dividend) * reciprocal_) >> 64);
+    const std::uint64_t rest = dividend - quotient * divisor_;
+    return rest >= divisor_ ? rest - divisor_ : rest;
+  }
+
+ private:
+  std::uint64_t divisor_;
+  std::uint64_t reciprocal_;  ///< (2^64 - 1) / divisor, rounded down: dividend * (2^64 / divisor - it) <= 2^64
+};
+
 }  // namespace pmsim::machine

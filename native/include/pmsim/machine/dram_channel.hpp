@@ -46,6 +46,7 @@ class DramChannel {
     Picoseconds free = 0;
   };
   std::vector<Bank> banks_;
+  Modulus bank_count_;
   Divider row_lines_;
   RecentWrites recent_writes_;
   Counters* counters_;

@@ -126,7 +126,7 @@ class MemorySystem {
     std::deque<WaitingLine> behind;
   };
   std::vector<Slice> slices_;
-  std::uint64_t slice_count_;
+  Modulus slice_count_;
   std::size_t credits_;
   /// Memory mode: which line a set of the direct-mapped DRAM cache holds, where it differs from the initial
   /// content.
