@@ -40,7 +40,10 @@ bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) 
   } else {
     slot_at(load.slot).done = now_;  // a prefetch retires at once
   }
-  unresolved_ |= std::uint32_t{1} << index;
+  const std::uint32_t bit = std::uint32_t{1} << index;
+  unresolved_ |= bit;
+  timed_ |= load.ready == kNever ? 0 : bit;
+  chained_ |= load.producer >= 0 ? bit : 0;
   trigger_ = index;
   pending_key_ = std::min(pending_key_, load.ready);
   step(1);
@@ -87,17 +90,18 @@ void VirtualThread::issue_prefetches_of(int load, Picoseconds at) {
 
 void VirtualThread::update_pending_key() noexcept {
   pending_key_ = kNever;
-  for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
+  for (std::uint32_t left = timed_; left != 0; left &= left - 1) {
     pending_key_ = std::min(pending_key_, pending_[static_cast<std::size_t>(std::countr_zero(left))].ready);
   }
 }
 
 void VirtualThread::issue_pending(Picoseconds at) {
-  std::uint32_t candidates = unresolved_;
+  std::uint32_t candidates = timed_;
   while (pending_[static_cast<std::size_t>(std::countr_zero(candidates))].ready != at) {
     candidates &= candidates - 1;
   }
   const auto index = static_cast<std::size_t>(std::countr_zero(candidates));
+  const std::uint32_t bit = std::uint32_t{1} << index;
   PendingLoad& load = pending_[index];
   if (load.op.translation != kTlbFirst) {
     load.ready = at + translation_time(load.op.line, load.op.translation, at);
@@ -108,7 +112,11 @@ void VirtualThread::issue_pending(Picoseconds at) {
   const std::uint8_t level = level_now(load.op.line, load.op.level, load.op.flags);
   if (const Picoseconds free = core_->fill_buffers.earliest(); needs_buffer(level) && free > at) {
     load.ready = free;
-    waits_for_buffer_ = waits_for_buffer_ || load.ready == kNever;
+    if (free == kNever) {
+      timed_ &= ~bit;
+      want_buffer_ |= bit;
+      waits_for_buffer_ = true;
+    }
     update_pending_key();
     return;
   }
@@ -117,6 +125,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
     core_->fill_buffers.take_waiting();
     load.ready = kNever;
     load.producer = kAtModule;
+    timed_ &= ~bit;
     issue_prefetches_of(static_cast<int>(index), at);
     interrupted_ = interrupted_ || memory_->has_changed();
     update_pending_key();
@@ -136,19 +145,23 @@ void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseco
   } else {
     core_->note_fill(load.op.line, done);
   }
-  unresolved_ &= ~(std::uint32_t{1} << index);
+  const std::uint32_t bit = std::uint32_t{1} << index;
+  unresolved_ &= ~bit;
+  timed_ &= ~bit;
   issue_prefetches_of(static_cast<int>(index), at);
   if (last_pending_ == static_cast<int>(index)) {
     last_pending_ = -1;
     last_load_done_ = done;
   }
-  for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
+  for (std::uint32_t left = chained_; left != 0; left &= left - 1) {
     PendingLoad& other = pending_[static_cast<std::size_t>(std::countr_zero(left))];
     if (other.producer == static_cast<int>(index)) {
       other.producer = -1;
       // A load of the line that a prefetch brings waits in the same fill buffer; a dependent one needs the
       // value.
       other.ready = load.op.kind == code(OpKind::kPrefetch) ? at : done;
+      chained_ &= ~(left & (0 - left));
+      timed_ |= left & (0 - left);
     }
   }
   update_pending_key();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "pmsim/core/error.hpp"
 
@@ -148,13 +149,11 @@ void VirtualThread::granted(const Grant& grant) {
 
 void VirtualThread::buffers_changed() {
   waits_for_buffer_ = false;
-  if (unresolved_ != 0) {
-    for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
-      PendingLoad& load = pending_[static_cast<std::size_t>(std::countr_zero(left))];
-      if (load.producer == -1 && load.ready == kNever) {
-        load.ready = core_->fill_buffers.earliest();
-      }
+  if (const Picoseconds free = core_->fill_buffers.earliest(); want_buffer_ != 0 && free != kNever) {
+    for (std::uint32_t left = want_buffer_; left != 0; left &= left - 1) {
+      pending_[static_cast<std::size_t>(std::countr_zero(left))].ready = free;
     }
+    timed_ |= std::exchange(want_buffer_, 0);
     update_pending_key();
   }
   update_store_key();

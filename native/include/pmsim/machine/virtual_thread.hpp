@@ -261,7 +261,10 @@ class VirtualThread {
   Picoseconds begin_ = -1;
 
   std::array<PendingLoad, kPendingLoads> pending_{};
-  std::uint32_t unresolved_ = 0;  ///< bit i: pending_[i] is in use
+  std::uint32_t unresolved_ = 0;   ///< bit i: pending_[i] is in use
+  std::uint32_t timed_ = 0;        ///< of these, those whose `ready` is known
+  std::uint32_t chained_ = 0;      ///< those that have a producer among them
+  std::uint32_t want_buffer_ = 0;  ///< those that wait for a fill buffer, and nobody knows when one is free
   int last_pending_ = -1;
   int trigger_ =
       -1;  ///< the pending load that the next hardware prefetches belong to, -1: its access has issued
