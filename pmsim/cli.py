@@ -8,9 +8,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from pmsim.commands.calibrate import calibrate_command
 from pmsim.commands.crash import crash_command
@@ -31,8 +32,25 @@ _FAILED = 1
 _BAD_INPUT = 2
 _INTERRUPTED = 130
 
+
+class _InterruptedError(Exception):
+    """Ctrl-C in a command that tells nothing more about it."""
+
+
+class _Commands(typer.core.TyperGroup):
+    """Some versions of Typer end at Ctrl-C without a word, so they must not see it."""
+
+    def invoke(self, *arguments: Any, **named: Any) -> Any:
+        """Run the command that the arguments name."""
+        try:
+            return super().invoke(*arguments, **named)
+        except KeyboardInterrupt:
+            raise _InterruptedError from None
+
+
 app = typer.Typer(
     name="pmsim",
+    cls=_Commands,
     help="Simulate storage engines on machines with DRAM, persistent memory and SSDs.",
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -84,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(error), _FAILED)
     except _USAGE_ERROR as error:
         return _misused(error)
-    except (typer.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt, _InterruptedError):
         return _complain("interrupted", _INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has left, for example `head`: nothing more to say.

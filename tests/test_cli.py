@@ -149,6 +149,17 @@ def test_what_ends_a_run_keeps_what_is_finished_and_says_how_to_resume(
     assert f"{finished} of 2400 points are kept in out; run the same command again to resume" in errors
 
 
+def test_ctrl_c_in_a_command_that_keeps_nothing_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pmsim.commands.list.scenario_names", interrupted)
+    assert main(["list", "scenarios"]) == 130
+    assert capsys.readouterr().err == "pmsim: interrupted\n"
+
+
 #: A point of seconds, and one whose loading or warm-up takes longer than a test waits for.
 ENGINE = """
 kind = "{kind}"

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from pmsim.api import POINTS_FOLDER
 from pmsim.errors import ConfigError
+from pmsim.runner import RunInterrupted
 from pmsim.validation.claims import load_suite
 from pmsim.validation.loaders import DataSet, load
 from pmsim.validation.measures import Runs, simulator
@@ -17,6 +18,7 @@ from pmsim.validation.report import percent, with_range, write_report
 from pmsim.validation.summary import Accuracy, Validation
 from pmsim.validation.summary import validate as run_validation
 
+_INTERRUPTED = 130
 _COLOURS = {"pass": "green", "fail": "red", "error": "red", "not simulated": "dim"}
 
 
@@ -54,7 +56,15 @@ def validate(
     cache = out / POINTS_FOLDER if out is not None else None
     used = range(seed, seed + seeds)
     runs = [Runs(simulator(seed=each, jobs=jobs, cache=cache)) for each in used]
-    result = run_validation(tested, data_sets, runs)
+    try:
+        result = run_validation(tested, data_sets, runs)
+    except RunInterrupted as interruption:
+        done = sum(len(seed) > 0 for seed in runs) * interruption.total + interruption.finished
+        kept = f"are kept in {out}; run the same command again to resume"
+        _tell_interrupted(
+            f"{done} of {seeds * interruption.total} runs {kept if out else 'were done; --out DIR keeps them'}"
+        )
+        raise typer.Exit(_INTERRUPTED) from None
     if out is not None:
         _save(result, out)
     _show(console, result)
@@ -62,6 +72,10 @@ def validate(
         console.print(f"Report: {(out / 'report.html').resolve()}", soft_wrap=True)
     if not result.passed:
         raise typer.Exit(1)
+
+
+def _tell_interrupted(what: str) -> None:
+    Console(stderr=True).print(f"pmsim: interrupted; {what}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _data_sets(folders: list[Path], units: str) -> list[DataSet]:

@@ -2,6 +2,10 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -297,3 +301,55 @@ def test_seeds_share_the_folder_of_finished_points(tmp_path: Path, capsys: pytes
     assert values[1] == values[2]
     seeds = {json.loads(path.read_text())["seed"] for path in values[1]}
     assert len(seeds) == 3
+
+
+MANY = """
+title = "Many runs"
+[sources.paper]
+citation = "Somebody: Something, 2020"
+[series.s]
+platform = "tum-6212u"
+kind = "bandwidth"
+metric = "bandwidth_gb_s"
+parameters = { pattern = "random" }
+sweep = { threads = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] }
+[[claim]]
+id = "device-rise"
+source = [{ ref = "paper", where = "Figure 1" }]
+setup = "random reads"
+quantity = "bandwidth"
+kind = "shape"
+expected = "more with more threads"
+unit = ""
+precision = "qualitative"
+rule = "shape"
+checks = [{ shape = "increasing", of = "s" }]
+"""
+
+
+def test_ctrl_c_keeps_what_is_finished_and_the_same_command_does_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "many.toml").write_text(MANY)
+    # A background job of a shell ignores Ctrl-C, and its children inherit that; a user at a terminal does not.
+    source = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from pmsim.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", source, "validate", "--suite", "many.toml", "--seeds", "2", "--jobs", "1"]
+    command += ["--out", "out"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    points = tmp_path / "out" / "points"
+    while process.poll() is None and not (points.is_dir() and any(points.glob("*.json"))):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    kept = {path: path.stat().st_mtime_ns for path in points.glob("*.json")}
+    assert 0 < len(kept) < 24
+    told = f"pmsim: interrupted; {len(kept)} of 24 runs are kept in out; run the same command again to resume\n"
+    assert errors == told
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert "24 runs" in again.stdout
+    after = {path: path.stat().st_mtime_ns for path in points.glob("*.json")}
+    assert len(after) == 24
+    assert kept.items() <= after.items()
