@@ -16,6 +16,7 @@ Lane::Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std:
       times_(std::make_unique<CoreTimes>(params)),
       memory_(params, *counters_, seed, pmem_footprint),
       core_count_(std::min(threads, static_cast<std::uint32_t>(params.core.cores))),
+      thread_count_(threads),
       agents_(threads + static_cast<std::size_t>(params.pmem.dimms)) {
   cores_.reserve(core_count_);
   for (std::uint32_t core = 0; core < core_count_; ++core) {
@@ -41,30 +42,38 @@ void Lane::settle_thread(std::size_t thread) { agents_.set(thread, threads_[thre
 void Lane::settle_modules() {
   for (std::uint32_t changed = memory_.take_changed(); changed != 0; changed &= changed - 1) {
     const auto module = static_cast<std::size_t>(std::countr_zero(changed));
-    agents_.set(threads_.size() + module, std::min(memory_.next_drain(module), memory_.next_admission(module)));
+    agents_.set(thread_count_ + module, std::min(memory_.next_drain(module), memory_.next_admission(module)));
   }
 }
 
 void Lane::step(Picoseconds until) {
   const std::size_t agent = agents_.earliest();
   now_ = std::max(now_, agents_.earliest_key());
-  if (agent < threads_.size()) {
-    VirtualThread& thread = threads_[agent];
-    agents_.set(agent, thread.advance(std::min(until, agents_.horizon())));
-    settle_modules();
-    if (core_count_ <
-        threads_.size()) {  // siblings share buffers: this one may have freed what the other waits for
-      for (std::size_t sibling = agent % core_count_; sibling < threads_.size(); sibling += core_count_) {
-        if (sibling != agent && threads_[sibling].waits_for_buffer() &&
-            !cores_[agent % core_count_].fill_buffers.all_wait()) {
-          threads_[sibling].buffers_changed();
-          settle_thread(sibling);
-        }
-      }
-    }
+  if (agent >= thread_count_) {
+    step_module(agent - thread_count_);
     return;
   }
-  const std::size_t module = agent - threads_.size();
+  agents_.set(agent, threads_[agent].advance(std::min(until, agents_.horizon())));
+  if (memory_.has_changed()) {
+    settle_modules();
+  }
+  if (core_count_ < thread_count_) {
+    settle_siblings_of(agent);
+  }
+}
+
+void Lane::settle_siblings_of(std::size_t thread) {
+  // They share buffers: the thread may have freed what another one waits for.
+  const std::size_t core = thread % core_count_;
+  for (std::size_t sibling = core; sibling < thread_count_; sibling += core_count_) {
+    if (sibling != thread && threads_[sibling].waits_for_buffer() && !cores_[core].fill_buffers.all_wait()) {
+      threads_[sibling].buffers_changed();
+      settle_thread(sibling);
+    }
+  }
+}
+
+void Lane::step_module(std::size_t module) {
   if (memory_.next_admission(module) < memory_.next_drain(module)) {
     const Admission admission = memory_.admit(module);
     settle_modules();
@@ -85,8 +94,13 @@ void Lane::step(Picoseconds until) {
 }
 
 void Lane::settle_core_of(std::size_t thread) {
+  if (core_count_ == thread_count_) {
+    threads_[thread].buffers_changed();
+    settle_thread(thread);
+    return;
+  }
   // The thread itself and its siblings: those that are dealt to the same core.
-  for (std::size_t sibling = thread % core_count_; sibling < threads_.size(); sibling += core_count_) {
+  for (std::size_t sibling = thread % core_count_; sibling < thread_count_; sibling += core_count_) {
     threads_[sibling].buffers_changed();
     settle_thread(sibling);
   }

@@ -63,10 +63,12 @@ class Lane {
 
  private:
   void step(Picoseconds until);
+  void step_module(std::size_t module);
   void settle_thread(std::size_t thread);
   void settle_modules();
   /// Threads of the same core may go on, because a buffer of it has changed.
   void settle_core_of(std::size_t thread);
+  void settle_siblings_of(std::size_t thread);
 
   PlatformParams params_;
   std::unique_ptr<Counters> counters_;  ///< stable address: devices hold it
@@ -76,6 +78,7 @@ class Lane {
   std::vector<CoreTiming> cores_;
   std::uint32_t core_count_;
   std::vector<VirtualThread> threads_;
+  std::uint32_t thread_count_;
   Tournament agents_;
   std::vector<Grant> grants_;
   Picoseconds now_ = 0;
