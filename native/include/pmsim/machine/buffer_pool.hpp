@@ -41,11 +41,17 @@ class BufferPool {
  private:
   /// Behind all that are not later. Times come nearly in order, so few have to move.
   void insert(std::size_t count, Picoseconds time) noexcept {
+    Picoseconds* const times = times_.data();
+    const std::size_t mask = mask_;
     std::size_t place = head_ + count;
-    for (; place != head_ && times_[(place - 1) & mask_] > time; --place) {
-      times_[place & mask_] = times_[(place - 1) & mask_];
+    for (; count > 0; --count, --place) {
+      const Picoseconds before = times[(place - 1) & mask];
+      if (before <= time) {
+        break;
+      }
+      times[place & mask] = before;
     }
-    times_[place & mask_] = time;
+    times[place & mask] = time;
   }
 
   std::vector<Picoseconds> times_;  ///< ring
