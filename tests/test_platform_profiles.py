@@ -169,7 +169,7 @@ PUBLISHED = [
     ("ucsd-8260", "pmem", "write_buffer_blocks", 64),
     ("perma-a256", "core", "threads_per_core", 2),
     ("perma-a256", "prefetcher", "enabled", 1),
-    ("perma-a256", "tlb", "page_size", 2 * MIB),
+    ("perma-a256", "tlb", "dram_page_size", 2 * MIB),  # of PMem it is not stated
     ("perma-a256", "pmem", "dimms", 6),
     ("ilmenau-5215", "core", "cores", 10),
     ("ilmenau-5215", "core", "threads_per_core", 2),

@@ -122,6 +122,42 @@ TEST(LoadLatency, OfAPrefetchedLineIsNeverLessThanWhatIsLeftOfThePrefetch) {
             time_of(params, {load(kDramBase)}, {load(far)}));
 }
 
+/// The tags hold the page from the first access on; the second may not overtake it all the same.
+TEST(LoadLatency, OfTheSecondLineOfAPageContainsTheWalkThatTheFirstHasBegun) {
+  PlatformParams params = plain_machine();
+  params.tlb.page_size = params.tlb.dram_page_size = 4096;
+  params.tlb.walk_latency = 1000 * kNs;
+  params.dram.row_miss_penalty = 0;
+  const std::uint64_t page = kDramBase + 8 * 4096;
+  const Ops before = {load(kDramBase)};
+  const Picoseconds open_row = params.core.shared_read_latency + params.dram.row_hit_latency;
+  const Picoseconds first = time_of(params, before, {load(page)});
+  EXPECT_GT(first, params.tlb.walk_latency);
+  EXPECT_EQ(time_of(params, before, {load(page), load(page + 64), dependent_load(page + 128)}),
+            first + std::max(kInstruction, params.dram.read_burst) + open_row);
+  // A page that is not being walked has nothing to wait for.
+  const Ops both = {load(kDramBase), load(page)};
+  EXPECT_EQ(time_of(params, both, {load(page + 64), dependent_load(page + 128)}), 2 * open_row);
+}
+
+/// Whichever place among the waiting loads each of them has: a younger one must not take the buffer first.
+TEST(LoadLatency, OfLoadsThatWaitForOneWalkCountsInProgramOrder) {
+  PlatformParams params = plain_machine();
+  params.tlb.page_size = params.tlb.dram_page_size = 4096;
+  params.tlb.walk_latency = 1000 * kNs;
+  params.tlb.first_level_entries = 1;
+  params.core.line_fill_buffers = 1;
+  const auto page = [](std::uint64_t number) { return kDramBase + number * 4096; };
+  const Ops before = {load(page(0)), load(page(16))};
+  // The first waits for a moment only, and leaves its place to the last, which waits for the walk of the
+  // second.
+  Ops ops = {
+      load(page(0) + 64), load(page(32)), dependent_load(page(48)), {0, 20, memory::OpKind::kCompute, 0, 0}};
+  const Picoseconds without = time_of(params, before, ops);
+  ops.push_back(load(page(32) + 64));
+  EXPECT_LE(time_of(params, before, ops), without + params.dram.read_burst);  // beside a walk on the bus
+}
+
 TEST(LoadLatency, FillBuffersLetThatManyMissesOverlap) {
   PlatformParams params = plain_machine();
   params.core.line_fill_buffers = 2;
@@ -205,6 +241,26 @@ TEST(Prefetcher, DoesNotFollowLoadsWithoutOrder) {
     scattered.push_back(load(kDramBase + line * 5 % 64 * 64));
   }
   EXPECT_EQ(run(params, scattered).counters.prefetches, 0);
+}
+
+/// Otherwise late prefetches would add to the misses that a core can have under way.
+TEST(Prefetcher, LeavesALineThatIsStillOnItsWayInAFillBufferOfTheLoad) {
+  PlatformParams params = plain_machine();
+  params.prefetcher.enabled = 1;
+  params.prefetcher.trigger = 2;
+  params.core.line_fill_buffers = 1;
+  params.dram.read_burst = 10 * kNs;
+  params.dram.row_miss_penalty = 0;
+  const std::uint64_t page_end = kDramBase + 2 * 4096;  // so that one line alone is prefetched
+  const std::uint64_t far = kDramBase + 4 * 4096;
+  const Picoseconds open_row = params.core.shared_read_latency + params.dram.row_hit_latency;
+  const Ops before = {load(kDramBase)};
+  const Ops stream = {load(page_end - 192), load(page_end - 128), load(page_end - 64)};
+  // The third line follows the second on the bus; then the buffer is free for another miss.
+  const Picoseconds third = time_of(params, before, stream);
+  Ops and_more = stream;
+  and_more.push_back(load(far));
+  EXPECT_EQ(time_of(params, before, and_more), third + open_row);
 }
 
 TEST(MemoryMode, HitsCostDramAndTheTagMissesPmemAsWell) {

@@ -40,10 +40,11 @@ bool VirtualThread::retire_for_room(std::uint32_t instructions, Picoseconds limi
 
 bool VirtualThread::drain_window(Picoseconds limit) {
   const std::uint64_t before = window_head_;
-  const bool finished = retire_until([](const Slot&, std::uint64_t) { return false; });
+  const bool finished =
+      retire_until([](const Slot&, std::uint64_t) { return false; }) && fences_completed_ == fences_dispatched_;
   now_ = window_head_ == before ? now_ : std::max(now_, retired_);
   if (finished) {
-    now_ = std::max({now_, loads_done_, streams_again_});
+    now_ = std::max({now_, loads_done_, streams_again_, fence_done_});
   }
   front_key_ = finished ? now_ : kNever;
   return finished && now_ <= limit;
@@ -145,7 +146,8 @@ void VirtualThread::dispatch(Picoseconds last) {
         consumed = make_room(0, limit);
         if (consumed) {
           if (begin_ >= 0) {
-            ends_[ends_tail_++ & window_mask_] = End{window_tail_, begin_};
+            ends_[ends_tail_++ & window_mask_] =
+                End{window_tail_, begin_, (op.flags & kTimedDependent) != 0 ? 0 : fences_dispatched_};
             begin_ = -1;
           }
           push_slot(now_);
@@ -195,11 +197,11 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   }
   const bool dependent = (op.flags & kTimedDependent) != 0 && (last_pending_ >= 0 || last_load_done_ > now_);
   const int prefetch = (op.flags & kTimedInFlight) != 0 ? pending_prefetch(op.line) : -1;
-  if (dependent || prefetch >= 0 || op.translation != kTlbFirst) {
+  if (dependent || prefetch >= 0 || op.translation != kTlbFirst || walk_end(op.line, now_) > now_) {
     return defer_load(op, dependent, prefetch);
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
-  if (needs_buffer(level) && wait_for_buffer()) {
+  if (needs_buffer(level, op.flags) && wait_for_buffer()) {
     return false;
   }
   const Picoseconds done =
@@ -207,7 +209,7 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   if (done == kNever) {
     return wait_at_module(op);
   }
-  if (needs_buffer(level)) {
+  if (needs_buffer(level, op.flags)) {
     core_->fill_buffers.take(done);
   }
   push_slot(done);
@@ -234,11 +236,11 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
   if (!make_room(1, limit)) {
     return false;
   }
-  if (op.translation != kTlbFirst) {
+  if (op.translation != kTlbFirst || walk_end(op.line, now_) > now_) {
     return defer_load(op, false, -1);
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
-  if (needs_buffer(level) && wait_for_buffer()) {
+  if (needs_buffer(level, op.flags) && wait_for_buffer()) {
     return false;
   }
   const Picoseconds done =
@@ -246,7 +248,7 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
   if (done == kNever) {
     return wait_at_module(op);
   }
-  if (needs_buffer(level)) {
+  if (needs_buffer(level, op.flags)) {
     core_->fill_buffers.take(done);
   }
   core_->note_fill(op.line, done);

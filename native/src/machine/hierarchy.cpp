@@ -165,23 +165,27 @@ Translation Hierarchy::translate(Core& core, std::uint64_t address, std::vector<
   return fetch_into_l2(core, line, in_l2, 0, out) == kLlc ? kWalkLlc : kWalkMemory;
 }
 
-bool Hierarchy::flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep) {
-  std::uint64_t words = 0;
+Hierarchy::Copies Hierarchy::flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep) {
+  Copies copies;
   const HashedLine hashed(line);
   if (keep) {
     for (Cache* cache : {&core.l1, &core.l2, &llc_}) {
       if (std::uint64_t* word = cache->touch(cache->place_of(hashed), line); word != nullptr) {
-        words |= *word;
+        copies.dirty = copies.dirty || (*word & Cache::kDirty) != 0;
         *word &= ~Cache::kDirty;
       }
     }
   } else {
     for (Cache* cache : {&core.l1, &core.l2, &llc_}) {
-      words |= cache->remove(cache->place_of(hashed), line) & Cache::kFlags;
+      const std::uint64_t word = cache->remove(cache->place_of(hashed), line);
+      if (word != Cache::kEmpty) {
+        copies.dirty = copies.dirty || (word & Cache::kDirty) != 0;
+        copies.own = copies.own || cache != &llc_;
+      }
     }
     core.recently_flushed[line % core.recently_flushed.size()] = {line, &unfenced, unfenced.fences};
   }
-  return (words & Cache::kDirty) != 0;
+  return copies;
 }
 
 /// The tags of a big last-level cache do not fit into the host's own caches. A look ahead over a few dozen
@@ -273,10 +277,12 @@ void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& 
       persist(unfenced, line);
       const Translation translation = translate(core, op.address, out);
       // A cached copy is dropped; where only part of the line is written, what was dirty goes to memory first.
-      if (flush(core, unfenced, line, false) && op.bytes < memory::kLineBytes) {
+      const Copies copies = flush(core, unfenced, line, false);
+      if (copies.dirty && op.bytes < memory::kLineBytes) {
         ++counters_.writebacks;
         out.push_back(TimedOp{line, 0, kWriteback, kL1, kTlbFirst, 0});
       }
+      flags |= copies.own && op.bytes >= memory::kLineBytes ? kTimedCached : 0;
       out.push_back(TimedOp{line, 1, static_cast<std::uint8_t>(op.kind), static_cast<std::uint8_t>(op.bytes),
                             translation, flags});
       break;
@@ -291,7 +297,7 @@ void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& 
         break;
       }
       const bool keep = op.kind == OpKind::kClwb && params_.core.flush_keeps_line != 0;
-      if (flush(core, unfenced, line, keep)) {
+      if (flush(core, unfenced, line, keep).dirty) {
         flags |= kTimedDirty;
       }
       push(out, op.kind, line, 1, kL1, kTlbFirst, flags);
@@ -314,7 +320,7 @@ void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& 
       push(out, op.kind, 0, 0, kL1, kTlbFirst, op.flags & (kTimedSerialising | kTimedDependent));
       break;
     case OpKind::kOperationEnd:
-      push(out, op.kind, op.bytes, 0, kL1, kTlbFirst, 0);
+      push(out, op.kind, op.bytes, 0, kL1, kTlbFirst, op.flags & kTimedDependent);
       break;
     default:
       throw SimulationError("pmsim bug: unknown micro-operation kind");

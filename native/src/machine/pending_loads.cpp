@@ -99,11 +99,15 @@ void VirtualThread::update_pending_key() noexcept {
 }
 
 void VirtualThread::issue_pending(Picoseconds at) {
-  std::uint32_t candidates = timed_;
-  while (pending_[static_cast<std::size_t>(std::countr_zero(candidates))].ready != at) {
-    candidates &= candidates - 1;
+  // The oldest of them: those that waited for one translation go in program order.
+  std::size_t index = kPendingLoads;
+  for (std::uint32_t left = timed_; left != 0; left &= left - 1) {
+    const auto candidate = static_cast<std::size_t>(std::countr_zero(left));
+    if (pending_[candidate].ready == at &&
+        (index == kPendingLoads || pending_[candidate].slot < pending_[index].slot)) {
+      index = candidate;
+    }
   }
-  const auto index = static_cast<std::size_t>(std::countr_zero(candidates));
   const std::uint32_t bit = std::uint32_t{1} << index;
   PendingLoad& load = pending_[index];
   if (load.op.translation != kTlbFirst) {
@@ -112,8 +116,14 @@ void VirtualThread::issue_pending(Picoseconds at) {
     update_pending_key();
     return;
   }
+  if (const Picoseconds translated = walk_end(load.op.line, at); translated > at) {
+    load.ready = translated;
+    update_pending_key();
+    return;
+  }
   const std::uint8_t level = level_now(load.op.line, load.op.level, load.op.flags);
-  if (const Picoseconds free = core_->fill_buffers.earliest(); needs_buffer(level) && free > at) {
+  if (const Picoseconds free = core_->fill_buffers.earliest();
+      needs_buffer(level, load.op.flags) && free > at) {
     load.ready = free;
     if (free == kNever) {
       timed_ &= ~bit;
@@ -134,7 +144,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
     update_pending_key();
     return;
   }
-  if (needs_buffer(level)) {
+  if (needs_buffer(level, load.op.flags)) {
     core_->fill_buffers.take(done);
   }
   complete_pending(index, at, done);

@@ -26,13 +26,11 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
     return false;
   }
   const bool fence = op.kind == code(OpKind::kSfence) || op.kind == code(OpKind::kMfence);
-  if (fence && fences_dispatched_ != fences_completed_) {
-    front_key_ = kNever;  // a fence is not dispatched while another one waits
-    return false;
-  }
+  // An sfence retires and waits in the queue, as a store does; the next one retires when it has completed.
+  const bool retires = op.kind == code(OpKind::kSfence) && fences_dispatched_ == fences_completed_;
   QueuedStore& entry = queue_at(queue_tail_++);
   entry = QueuedStore{.line = op.line,
-                      .slot = fence ? push_slot(kNever) : 0,
+                      .slot = fence ? push_slot(retires ? now_ : kNever) : 0,
                       .dispatched = now_,
                       .senior = unresolved_ == 0 ? std::max(now_, loads_done_) : kNever,
                       .owned = kNever,
@@ -69,13 +67,31 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
   return true;
 }
 
+void VirtualThread::retire_next_fence(Picoseconds at) {
+  if (fences_completed_ == fences_dispatched_) {
+    return;
+  }
+  for (std::uint64_t index = queue_head_ + 1; index != queue_tail_; ++index) {
+    const QueuedStore& entry = queue_at(index);
+    if (entry.kind == code(OpKind::kSfence)) {
+      slot_at(entry.slot).done = at;
+      return;
+    }
+    if (entry.kind == code(OpKind::kMfence)) {
+      return;
+    }
+  }
+}
+
 bool VirtualThread::may_ask_early(const QueuedStore& entry) const noexcept {
-  const bool must_wait = (entry.flags & kTimedAfterFence) != 0 && entry.fences_before != fences_completed_;
-  return (entry.flags & kTimedAfterFlush) == 0 && !must_wait;
+  // Behind two fences that have not completed it has not retired.
+  const std::uint64_t fences_ahead = (entry.flags & kTimedAfterFence) != 0 ? 0 : 1;
+  return (entry.flags & kTimedAfterFlush) == 0 && entry.fences_before <= fences_completed_ + fences_ahead;
 }
 
 Picoseconds VirtualThread::asks_from(const QueuedStore& entry) const noexcept {
-  return (entry.flags & kTimedAfterFence) != 0 ? std::max(entry.dispatched, fence_done_) : entry.dispatched;
+  const bool waits = (entry.flags & kTimedAfterFence) != 0 || entry.fences_before > fences_completed_;
+  return waits ? std::max(entry.dispatched, fence_done_) : entry.dispatched;
 }
 
 bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
@@ -89,14 +105,17 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
     return false;
   }
   entry.level = level_now(entry.line, entry.level, entry.flags);
-  if (needs_buffer(entry.level) && std::max(core_->fill_buffers.earliest(), miss_free_) > at) {
+  const bool buffered = needs_buffer(entry.level, entry.flags);
+  if (buffered && std::max(core_->fill_buffers.earliest(), miss_free_) > at) {
     return false;
   }
-  if (needs_buffer(entry.level)) {
-    miss_free_ = at + (entry.neighbour ? times_->store_next_interval : times_->store_miss_interval);
+  if (buffered) {
+    miss_free_ = at + (entry.level == kL2 ? times_->store_prefetched_interval
+                       : entry.neighbour  ? times_->store_next_interval
+                                          : times_->store_miss_interval);
   }
   entry.owned = fetch(entry.line, entry.level, at);
-  if (needs_buffer(entry.level)) {
+  if (buffered) {
     core_->note_fill(entry.line, entry.owned);
     core_->fill_buffers.take(entry.owned);
   }
@@ -154,6 +173,9 @@ void VirtualThread::close_write_combining(Picoseconds at) {
       return head.owned != kNever ? std::max(at, head.owned)
                                   : std::max({at, head.dispatched, core_->fill_buffers.earliest(), miss_free_});
     case code(OpKind::kStreamStore):
+      if ((head.flags & kTimedCached) != 0) {
+        return std::max({at, head.dispatched, miss_free_, core_->fill_buffers.earliest()});
+      }
       return combining_bytes_ > 0 && combining_line_ == head.line
                  ? at
                  : std::max({at, head.dispatched, streams_again_, core_->fill_buffers.earliest()});
@@ -182,7 +204,7 @@ void VirtualThread::update_store_key() {
     const QueuedStore& entry = queue_at(ownership_next_);
     if (may_ask_early(entry)) {
       store_key_ =
-          std::min(store_key_, needs_buffer(entry.level)
+          std::min(store_key_, needs_buffer(entry.level, entry.flags)
                                    ? std::max({asks_from(entry), core_->fill_buffers.earliest(), miss_free_})
                                    : asks_from(entry));
     }
@@ -226,7 +248,10 @@ void VirtualThread::process_store_queue(Picoseconds at) {
             leaves = false;
             break;
           }
-          if (head.bytes >= memory::kLineBytes) {
+          if ((head.flags & kTimedCached) != 0) {
+            send(head.line, at, false);
+            miss_free_ = at + times_->flush_interval;
+          } else if (head.bytes >= memory::kLineBytes) {
             send(head.line, at, true);
           } else {
             core_->fill_buffers.take_waiting();
@@ -260,14 +285,18 @@ void VirtualThread::process_store_queue(Picoseconds at) {
         }
         counters_->fence_wait_ps += complete - reached;
         streams_again_ = combining_free_;
-        slot_at(head.slot).done = complete;
-        if (rests()) {
-          retire_finished();
-        }
         last_commit_ = complete;
         fence_done_ = complete;
         ordered_flush_ = false;
-        ++fences_completed_;
+        fence_times_[++fences_completed_ & window_mask_] = complete;
+        if (head.kind == code(OpKind::kMfence)) {
+          slot_at(head.slot).done = complete;
+        }
+        retire_next_fence(complete);
+        end_awaiting();
+        if (rests()) {
+          retire_finished();
+        }
         if (head.kind == code(OpKind::kMfence)) {
           mfence_blocks_ = false;
           now_ = std::max(now_, complete);

@@ -27,6 +27,7 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
       window_(std::bit_ceil(2 * window_limit_ + 16)),
       window_mask_(window_.size() - 1),
       ends_(window_.size()),
+      fence_times_(window_.size()),
       queue_(std::bit_ceil(static_cast<std::uint64_t>(params.core.store_buffer))),
       queue_mask_(queue_.size() - 1),
       queue_capacity_(
@@ -56,11 +57,26 @@ Picoseconds VirtualThread::advance(Picoseconds limit) {
   }
 }
 
-void VirtualThread::record_latency(Picoseconds retired) {
-  const Picoseconds begin = ends_[ends_head_ & window_mask_].begin;
+void VirtualThread::end_retires(Picoseconds retired) {
+  const End& end = ends_[ends_head_ & window_mask_];
+  if (end.fences > fences_completed_) {
+    awaiting_.push_back({end.begin, std::max(retired, end.begin), end.fences});
+  } else {
+    record_latency(end.begin, std::max({retired, end.begin, fence_times_[end.fences & window_mask_]}));
+  }
   // The next one that is no end yet must not look like one of a former turn of the ring.
   ends_[ends_head_++ & window_mask_].slot = kNoSlot;
-  const Picoseconds end = std::max(retired, begin);
+}
+
+void VirtualThread::end_awaiting() {
+  auto end = awaiting_.begin();
+  for (; end != awaiting_.end() && end->fences <= fences_completed_; ++end) {
+    record_latency(end->begin, std::max(end->retired, fence_times_[end->fences & window_mask_]));
+  }
+  awaiting_.erase(awaiting_.begin(), end);
+}
+
+void VirtualThread::record_latency(Picoseconds begin, Picoseconds end) {
   latency_.record(end - begin);
   if (progress_->reports) {
     progress_->retired.push_back(Retired{id_, begin, end});
@@ -80,22 +96,23 @@ void VirtualThread::wake(Picoseconds at) {
 }
 
 Picoseconds VirtualThread::translation_time(std::uint64_t line, std::uint8_t translation, Picoseconds at) {
-  switch (translation) {
-    case kTlbFirst:
-      return 0;
-    case kTlbSecond:
-      return times_->tlb_second;
-    case kWalkL2:
-      return times_->walk + times_->l2;
-    case kWalkLlc:
-      return times_->walk + times_->llc;
-    default: {
-      const Picoseconds walked = at + times_->walk;
-      return memory_->read(page_table_line(times_->pages.of(line * memory::kLineBytes)),
-                           walked + times_->half_read, at) +
-             times_->half_read - at;
-    }
+  if (translation <= kTlbSecond) {
+    return translation == kTlbFirst ? 0 : times_->tlb_second;
   }
+  const std::uint64_t page = times_->pages.of(line * memory::kLineBytes);
+  Picoseconds ends = at + times_->walk;
+  switch (translation) {
+    case kWalkL2:
+      ends += times_->l2;
+      break;
+    case kWalkLlc:
+      ends += times_->llc;
+      break;
+    default:
+      ends = memory_->read(page_table_line(page), ends + times_->half_read, at) + times_->half_read;
+  }
+  core_->note_walk(page, ends);
+  return ends - at;
 }
 
 Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picoseconds at) {

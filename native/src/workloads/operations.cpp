@@ -221,7 +221,7 @@ class Operations final : public Workload {
     }
     // The benchmark takes both times with rdtscp, which waits for loads but not for stores to become visible
     // (Intel SDM, vol. 2B): the last fence of a chain still waits then, beside the loads of the next chain.
-    stream.push(memory::OpKind::kOperationEnd, 0, static_cast<std::uint32_t>(bytes));
+    stream.push(memory::OpKind::kOperationEnd, 0, static_cast<std::uint32_t>(bytes), memory::kDependent);
     if (unfenced) {
       memory_.sfence();
     }

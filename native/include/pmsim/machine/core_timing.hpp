@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -27,6 +28,7 @@ struct CoreTimes {
         mispredict(params.core.mispredict_latency),
         store_miss_interval(params.core.store_miss_interval),
         store_next_interval(params.core.store_next_interval),
+        store_prefetched_interval(params.core.store_prefetched_interval),
         flush_interval(params.core.flush_interval),
         fence(params.core.fence_latency),
         pages(params.tlb) {}
@@ -44,12 +46,14 @@ struct CoreTimes {
   Picoseconds mispredict;
   Picoseconds store_miss_interval;
   Picoseconds store_next_interval;
+  Picoseconds store_prefetched_interval;
   Picoseconds flush_interval;
   Picoseconds fence;
   PageNumbers pages;
 };
 
-/// What the hardware threads of one core share in time: its fill buffers, writeback slots and prefetch queue.
+/// What the hardware threads of one core share in time: its fill buffers, writeback slots, prefetch queue and
+/// page walks.
 class CoreTiming {
  public:
   explicit CoreTiming(const PlatformParams& params)
@@ -77,12 +81,31 @@ class CoreTiming {
     return arrives == kNever ? 0 : arrives;
   }
 
+  /// Notes when a page walk ends.
+  void note_walk(std::uint64_t page, Picoseconds ends) noexcept {
+    walks_[page % walks_.size()] = Walk{page, ends};
+    walks_end_ = std::max(walks_end_, ends);
+  }
+  /// When the translation of a page is there that the tags hold, and a walk may still be bringing.
+  [[nodiscard]] Picoseconds walk_end(std::uint64_t page) const noexcept {
+    const Walk& walk = walks_[page % walks_.size()];
+    return walk.page == page ? walk.ends : 0;
+  }
+  /// A walk has not ended by `at`.
+  [[nodiscard]] bool walks(Picoseconds at) const noexcept { return walks_end_ > at; }
+
  private:
   struct Fill {
     std::uint64_t line = ~std::uint64_t{0};
     Picoseconds arrives = 0;
   };
+  struct Walk {
+    std::uint64_t page = ~std::uint64_t{0};
+    Picoseconds ends = 0;
+  };
   std::array<Fill, 256> in_flight_{};
+  std::array<Walk, 64> walks_{};
+  Picoseconds walks_end_ = 0;  ///< of the last one
 };
 
 }  // namespace pmsim::machine

@@ -74,7 +74,12 @@ class Hierarchy {
                       std::vector<TimedOp>& out);
   void fill_l1(Core& core, const Cache::Place& in_l1, std::uint64_t word, std::vector<TimedOp>& out);
   void fill_l2(Core& core, const Cache::Place& in_l2, std::uint64_t word, std::vector<TimedOp>& out);
-  bool flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep);
+  /// What a flush has found of a line.
+  struct Copies {
+    bool own = false;  ///< in L1 or L2 of the core
+    bool dirty = false;
+  };
+  Copies flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep);
 
   PlatformParams params_;
   std::uint32_t cores_used_;

@@ -27,7 +27,8 @@ enum TimedFlag : std::uint8_t {
   kTimedInFlight = 8,  ///< hit on a line that a prefetch may still be bringing
   kTimedAfterFlush =
       16,  ///< miss on a line that this core has just flushed: ownership cannot be asked for early
-  kTimedAfterFence = 32  ///< the same, with a fence in between: not before that fence has completed
+  kTimedAfterFence = 32,  ///< the same, with a fence in between: not before that fence has completed
+  kTimedCached = 64       ///< streaming store of a whole line that this core has in its caches
 };
 
 /// Kinds beyond memory::OpKind that only the hierarchy produces.

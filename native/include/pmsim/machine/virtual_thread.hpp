@@ -55,11 +55,14 @@ struct Progress {
 ///
 /// A mispredicted branch stops the front end until the value that decides it is there.
 ///
-/// An sfence completes when all earlier flushes and streaming stores have been accepted by the controllers; it
-/// holds its window slot until then, so later loads run ahead at most as far as the window reaches, and to the
-/// next fence, which is not dispatched before. Streaming stores behind it find no buffer until those it has
-/// drained are free. An mfence also stops the front end. Every action happens in global time order, so shared
-/// queues see requests in order.
+/// An sfence completes when all earlier flushes and streaming stores have been accepted by the controllers. It
+/// retires before, as a store does, but one at a time: the next one holds its window slot until this one has
+/// completed. So later loads run ahead past one fence, and past a second one as far as the window reaches; a
+/// store behind two has not retired and does not ask for its line. Streaming stores behind a fence find no
+/// buffer until those it has drained are free. An mfence also stops the front end. Every action happens in
+/// global time order, so shared queues see requests in order.
+///
+/// An operation ends when everything in it has retired and its fences have completed.
 class VirtualThread {
  public:
   VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core,
@@ -113,6 +116,13 @@ class VirtualThread {
   struct End {
     std::uint64_t slot = kNoSlot;
     Picoseconds begin = 0;
+    std::uint64_t fences = 0;  ///< that the thread had dispatched: they belong to it
+  };
+  /// One that has retired before the last of its fences has completed.
+  struct AwaitingEnd {
+    Picoseconds begin;
+    Picoseconds retired;
+    std::uint64_t fences;
   };
   static constexpr std::uint64_t kNoSlot = ~std::uint64_t{0};
   struct PendingLoad {
@@ -162,7 +172,10 @@ class VirtualThread {
   /// Retires in order until `stop(slot, its index)` says so. False: one that has not finished is in the way.
   template <typename Stop>
   bool retire_until(Stop&& stop);
-  void record_latency(Picoseconds retired);
+  void end_retires(Picoseconds retired);
+  void record_latency(Picoseconds begin, Picoseconds end);
+  /// A fence has completed: operations that waited for it have ended.
+  void end_awaiting();
   /// Of a thread that dispatches nothing more, for now or for ever.
   [[nodiscard]] bool rests() const noexcept { return finished_ || sleeping_; }
   /// Of a thread that rests: operations that end later have to retire all the same.
@@ -190,7 +203,16 @@ class VirtualThread {
                                        std::uint8_t flags) const noexcept;
   bool defer_load(const TimedOp& op, bool dependent, int prefetch);
   bool wait_for_buffer();
-  [[nodiscard]] static bool needs_buffer(std::uint8_t level) noexcept { return level >= kLlc; }
+  /// Lines from beyond L2 come through a fill buffer, and those that a prefetch brings, which may still be on
+  /// their way: otherwise late prefetches would add to the misses that a core has under way. Other hits in L2
+  /// hold theirs for so short a time that it does not matter.
+  [[nodiscard]] static bool needs_buffer(std::uint8_t level, std::uint8_t flags) noexcept {
+    return level >= kLlc || (level == kL2 && (flags & kTimedInFlight) != 0);
+  }
+  /// When the page walk that an older access of the line's page has begun ends; 0: there is none.
+  [[nodiscard]] Picoseconds walk_end(std::uint64_t line, Picoseconds at) const noexcept {
+    return core_->walks(at) ? core_->walk_end(times_->pages.of(line * memory::kLineBytes)) : 0;
+  }
 
   /// The pending prefetch that will bring the line, -1: none.
   [[nodiscard]] int pending_prefetch(std::uint64_t line) const noexcept;
@@ -212,6 +234,8 @@ class VirtualThread {
 
   void process_store_queue(Picoseconds at);
   void update_store_key();
+  /// Lets the first fence that is still in the queue retire.
+  void retire_next_fence(Picoseconds at);
   [[nodiscard]] bool may_ask_early(const QueuedStore& entry) const noexcept;
   /// When the line can be asked for, as far as the store itself is concerned.
   [[nodiscard]] Picoseconds asks_from(const QueuedStore& entry) const noexcept;
@@ -257,6 +281,9 @@ class VirtualThread {
   std::vector<End> ends_;               ///< ring: the ends in the window
   std::uint64_t ends_head_ = 0;
   std::uint64_t ends_tail_ = 0;
+  std::vector<AwaitingEnd> awaiting_;  ///< in order
+  std::vector<Picoseconds>
+      fence_times_;  ///< ring, by number: when those of the operations in the window completed
   Picoseconds retired_ = 0;
   Picoseconds begin_ = -1;
 
@@ -281,8 +308,8 @@ class VirtualThread {
   std::uint64_t queue_capacity_;
   std::uint64_t queue_head_ = 0;
   std::uint64_t queue_tail_ = 0;
-  std::uint64_t ownership_next_ = 0;     ///< first queue entry whose ownership may still have to be asked for
-  std::uint64_t fences_dispatched_ = 0;  ///< at most one more than have completed
+  std::uint64_t ownership_next_ = 0;  ///< first queue entry whose ownership may still have to be asked for
+  std::uint64_t fences_dispatched_ = 0;
   std::uint64_t fences_completed_ = 0;
   std::uint64_t block_flushes_ = 0;
   Picoseconds block_flush_done_ = 0;  ///< of the last one
@@ -321,7 +348,7 @@ bool VirtualThread::retire_until(Stop&& stop) {
     }
     retired = std::max(retired, slot.done);
     if (ends_[ends_head_ & window_mask_].slot == head) {
-      record_latency(retired);
+      end_retires(retired);
     }
   }
   window_head_ = head;

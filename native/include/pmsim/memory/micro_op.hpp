@@ -21,14 +21,16 @@ enum class OpKind : std::uint8_t {
   kBlockWrite = 11,  ///< write `bytes` at `address` of a block device; waits until the device has accepted it
   kBlockFlush = 12,  ///< empty the block device's volatile write cache (FLUSH CACHE); waits for it
   kOperationBegin = 13,  ///< an operation of the workload begins: its latency counts from here
-  kOperationEnd = 14,    ///< it ends when everything before this has retired; `bytes` user bytes are credited
+  kOperationEnd = 14,    ///< it ends when everything before this has retired and, unless it is kDependent, all
+                         ///< fences before have completed; `bytes` user bytes are credited
 };
 inline constexpr int kOpKinds = 15;
 
 /// Bits of MicroOp::flags.
 enum OpFlag : std::uint8_t {
   kDependent = 1,    ///< the address depends on the value of the load before it in program order; kCompute: a
-                     ///< branch on that value is mispredicted, so nothing younger runs before it is there
+                     ///< branch on that value is mispredicted, so nothing younger runs before it is there;
+                     ///< kOperationBegin and kOperationEnd: waits for the loads before alone (rdtscp)
   kSerialising = 2,  ///< kOperationBegin: waits until everything before it has retired (rdtscp; lfence);
                      ///< kCompute: a branch whose operands are at hand is mispredicted
 };
