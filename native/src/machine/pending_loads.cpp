@@ -27,7 +27,8 @@ bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) 
   }
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
-  load = PendingLoad{op, push_slot(kNever), now_, -1};
+  const Picoseconds translated = op.translation == kTlbFirst ? walk_end(op.line, now_) : 0;
+  load = PendingLoad{op, push_slot(kNever), std::max(now_, translated), -1};
   if (dependent) {
     load.ready = last_pending_ >= 0 ? kNever : last_load_done_;
     load.producer = last_pending_;
@@ -98,6 +99,24 @@ void VirtualThread::update_pending_key() noexcept {
   }
 }
 
+void VirtualThread::postpone_to(Picoseconds free, Picoseconds at) {
+  for (std::uint32_t left = timed_; left != 0; left &= left - 1) {
+    const std::uint32_t bit = left & (0 - left);
+    PendingLoad& load = pending_[static_cast<std::size_t>(std::countr_zero(left))];
+    const TimedOp& op = load.op;
+    if (load.ready != at || op.translation != kTlbFirst || walk_end(op.line, at) > at ||
+        !needs_buffer(level_now(op.line, op.level, op.flags), op.flags)) {
+      continue;
+    }
+    load.ready = free;
+    if (free == kNever) {
+      timed_ &= ~bit;
+      want_buffer_ |= bit;
+      waits_for_buffer_ = true;
+    }
+  }
+}
+
 void VirtualThread::issue_pending(Picoseconds at) {
   // The oldest of them: those that waited for one translation go in program order.
   std::size_t index = kPendingLoads;
@@ -124,12 +143,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
   const std::uint8_t level = level_now(load.op.line, load.op.level, load.op.flags);
   if (const Picoseconds free = core_->fill_buffers.earliest();
       needs_buffer(level, load.op.flags) && free > at) {
-    load.ready = free;
-    if (free == kNever) {
-      timed_ &= ~bit;
-      want_buffer_ |= bit;
-      waits_for_buffer_ = true;
-    }
+    postpone_to(free, at);
     update_pending_key();
     return;
   }

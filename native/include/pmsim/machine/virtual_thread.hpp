@@ -228,6 +228,8 @@ class VirtualThread {
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
 
   void issue_pending(Picoseconds at);
+  /// No fill buffer is free at `at`: every pending load that would now ask for one asks again at `free`.
+  void postpone_to(Picoseconds free, Picoseconds at);
   /// A pending load has been served: at `done` its value is there.
   void complete_pending(std::size_t index, Picoseconds at, Picoseconds done);
   void update_pending_key() noexcept;
