@@ -95,6 +95,22 @@ TEST(OperationEnd, WaitsForFencesUnlessItIsDependent) {
   EXPECT_LT(latency(memory::kDependent), params.core.shared_write_latency / 2);
 }
 
+/// However many fences there have been: of those that it does not wait for, none counts.
+TEST(OperationEnd, ThatIsDependentTakesNoOlderFenceForItsOwn) {
+  const auto longest = [](std::uint64_t rounds) {
+    Ops ops;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      memory::MicroOp begins = begin();
+      memory::MicroOp ends = end();
+      begins.flags = ends.flags = memory::kDependent;
+      ops.insert(ops.end(), {stream_store(kPmemBase + round * 64), sfence(), begins, ends});
+    }
+    ops.push_back(begin());
+    return run(plain_machine(), ops).groups[0].latency.maximum();
+  };
+  EXPECT_EQ(longest(2000), longest(200));
+}
+
 TEST(StoreQueue, IsBusyWithAStoreThatMissedUnlessItsNeighbourDidBefore) {
   PlatformParams params = plain_machine();
   const auto slower = [&](const Ops& ops) {

@@ -62,7 +62,8 @@ void VirtualThread::end_retires(Picoseconds retired) {
   if (end.fences > fences_completed_) {
     awaiting_.push_back({end.begin, std::max(retired, end.begin), end.fences});
   } else {
-    record_latency(end.begin, std::max({retired, end.begin, fence_times_[end.fences & window_mask_]}));
+    const Picoseconds fenced = end.fences == 0 ? 0 : fence_times_[end.fences & window_mask_];
+    record_latency(end.begin, std::max({retired, end.begin, fenced}));
   }
   // The next one that is no end yet must not look like one of a former turn of the ring.
   ends_[ends_head_++ & window_mask_].slot = kNoSlot;

@@ -116,7 +116,7 @@ class VirtualThread {
   struct End {
     std::uint64_t slot = kNoSlot;
     Picoseconds begin = 0;
-    std::uint64_t fences = 0;  ///< that the thread had dispatched: they belong to it
+    std::uint64_t fences = 0;  ///< that the thread had dispatched, the last of which it waits for; 0: for none
   };
   /// One that has retired before the last of its fences has completed.
   struct AwaitingEnd {
