@@ -7,7 +7,7 @@ source:
 - Every persisting write ends in a fence. ``cache`` is store + clwb, ``cacheinv`` store + clflushopt (the same
   on these processors, whose clwb invalidates), ``nocache`` streaming stores, ``none`` plain stores without one.
 - Random accesses of all threads fall in one range; each sequential thread has a part of its own.
-- Files lie on ext4 with DAX and are prefaulted by 2 MiB, DRAM is in 2 MiB pages: the platform's default.
+- DRAM is in 2 MiB pages; files lie on ext4 with DAX, page size not stated: both are the platform's defaults.
 - Operation chains of a DRAM run are written with ``rp_`` and ``wp_`` as well; they become ``rd_`` and ``wd_``.
 - Bandwidth is in GiB/s.
 """

@@ -28,7 +28,7 @@ enum TimedFlag : std::uint8_t {
   kTimedAfterFlush =
       16,  ///< miss on a line that this core has just flushed: ownership cannot be asked for early
   kTimedAfterFence = 32,  ///< the same, with a fence in between: not before that fence has completed
-  kTimedCached = 64       ///< streaming store of a whole line that this core has in its caches
+  kTimedCached = 64       ///< streaming store of a whole line that this core has in L1 or L2
 };
 
 /// Kinds beyond memory::OpKind that only the hierarchy produces.
