@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <vector>
 
 #include "machine_harness.hpp"
 #include "pmsim/core/random.hpp"
+#include "pmsim/machine/buffer_line.hpp"
 #include "pmsim/machine/buffer_pool.hpp"
 #include "pmsim/machine/cache.hpp"
 #include "pmsim/machine/divider.hpp"
@@ -41,6 +44,32 @@ TEST(BufferPool, IsASortedListOfTimesAndANumberThatWait) {
       ASSERT_EQ(pool.earliest(), reference.empty() ? kNever : reference.front())
           << buffers << " buffers, step " << step;
       ASSERT_EQ(pool.all_wait(), reference.empty());
+    }
+  }
+}
+
+/// Against a map, whose keys ascend.
+TEST(BufferLine, KeepsProgramOrderWhoeverComesAndGoes) {
+  BufferLine line;
+  std::map<std::uint64_t, std::size_t> reference;
+  Random random(3);
+  for (int step = 0; step < 5'000; ++step) {
+    const std::uint64_t key = random.below(1'000);
+    if (random.below(2) == 0 && reference.size() < BufferLine::kLoads && !reference.contains(key)) {
+      line.join(key % BufferLine::kLoads, key);
+      line.ask_at(step);
+      reference[key] = key % BufferLine::kLoads;
+    } else if (!reference.empty()) {
+      const std::size_t place = random.below(2) == 0 ? 0 : random.below(reference.size());
+      line.leave(place);
+      reference.erase(std::next(reference.begin(), static_cast<std::ptrdiff_t>(place)));
+    }
+    ASSERT_EQ(line.size(), reference.size()) << "step " << step;
+    ASSERT_EQ(line.asks_at() == kNever, reference.empty()) << "step " << step;
+    std::size_t place = 0;
+    for (const auto& [first, load] : reference) {
+      ASSERT_EQ(line[place], load) << "step " << step;
+      ASSERT_TRUE(place++ > 0 || line.front_key() == first) << "step " << step;
     }
   }
 }

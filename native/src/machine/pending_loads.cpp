@@ -41,6 +41,11 @@ bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) 
   } else {
     slot_at(load.slot).done = now_;  // a prefetch retires at once
   }
+  if (op.translation != kTlbFirst && load.ready == now_ && !interrupted_) {
+    // Its walk begins at once: it would be the thread's next action.
+    load.ready += translation_time(op.line, op.translation, now_);
+    load.op.translation = kTlbFirst;
+  }
   const std::uint32_t bit = std::uint32_t{1} << index;
   unresolved_ |= bit;
   timed_ |= load.ready == kNever ? 0 : bit;
@@ -93,40 +98,81 @@ void VirtualThread::issue_prefetches_of(int load, Picoseconds at) {
 }
 
 void VirtualThread::update_pending_key() noexcept {
-  pending_key_ = kNever;
+  pending_key_ = line_.asks_at();
   for (std::uint32_t left = timed_; left != 0; left &= left - 1) {
     pending_key_ = std::min(pending_key_, pending_[static_cast<std::size_t>(std::countr_zero(left))].ready);
   }
 }
 
-void VirtualThread::postpone_to(Picoseconds free, Picoseconds at) {
-  for (std::uint32_t left = timed_; left != 0; left &= left - 1) {
-    const std::uint32_t bit = left & (0 - left);
-    PendingLoad& load = pending_[static_cast<std::size_t>(std::countr_zero(left))];
-    const TimedOp& op = load.op;
-    if (load.ready != at || op.translation != kTlbFirst || walk_end(op.line, at) > at ||
-        !needs_buffer(level_now(op.line, op.level, op.flags), op.flags)) {
-      continue;
+void VirtualThread::postpone_line(Picoseconds free, Picoseconds at) {
+  // Those in line lacked nothing else when they joined it. That can have changed by a walk, which they see
+  // then, or by a prefetch.
+  if (line_checked_ != core_->walks_noted() || line_in_flight_) {
+    for (std::size_t place = line_.size(); place-- > 0;) {
+      const std::size_t index = line_[place];
+      if (!lacks_only_buffer(pending_[index].op, at)) {
+        pending_[index].ready = at;
+        timed_ |= std::uint32_t{1} << index;
+        line_.leave(place);
+      }
     }
-    load.ready = free;
-    if (free == kNever) {
-      timed_ &= ~bit;
-      want_buffer_ |= bit;
-      waits_for_buffer_ = true;
+    line_checked_ = core_->walks_noted();
+  }
+  if (!line_.empty()) {
+    line_.ask_at(free);
+  }
+}
+
+void VirtualThread::join_line(std::size_t index, Picoseconds free) {
+  const std::uint32_t bit = std::uint32_t{1} << index;
+  if (!line_.empty() && line_.asks_at() != free) {
+    if (free != kNever) {
+      pending_[index].ready = free;  // a buffer is free before the one that those in line have been told of
+      return;
+    }
+    for (; !line_.empty(); line_.leave_front()) {
+      pending_[line_.front()].ready = line_.asks_at();
+      timed_ |= std::uint32_t{1} << line_.front();
+    }
+  }
+  const bool in_flight = (pending_[index].op.flags & kTimedInFlight) != 0;
+  line_in_flight_ = in_flight || (line_in_flight_ && !line_.empty());
+  line_checked_ = line_.empty() ? core_->walks_noted() : line_checked_;
+  line_.join(index, pending_[index].slot);
+  line_.ask_at(free);
+  timed_ &= ~bit;
+}
+
+void VirtualThread::postpone_to(Picoseconds free, Picoseconds at) {
+  waits_for_buffer_ = waits_for_buffer_ || free == kNever;
+  if (line_.asks_at() == at) {
+    postpone_line(free, at);
+  }
+  for (std::uint32_t left = timed_; left != 0; left &= left - 1) {
+    const auto index = static_cast<std::size_t>(std::countr_zero(left));
+    if (pending_[index].ready == at && lacks_only_buffer(pending_[index].op, at)) {
+      join_line(index, free);
     }
   }
 }
 
-void VirtualThread::issue_pending(Picoseconds at) {
-  // The oldest of them: those that waited for one translation go in program order.
-  std::size_t index = kPendingLoads;
+std::size_t VirtualThread::oldest_due(Picoseconds at) const noexcept {
+  // Those that waited for one translation go in program order.
+  const bool line_is_due = line_.asks_at() == at;
+  std::size_t oldest = line_is_due ? line_.front() : kPendingLoads;
+  std::uint64_t slot = line_is_due ? line_.front_key() : kNoSlot;
   for (std::uint32_t left = timed_; left != 0; left &= left - 1) {
     const auto candidate = static_cast<std::size_t>(std::countr_zero(left));
-    if (pending_[candidate].ready == at &&
-        (index == kPendingLoads || pending_[candidate].slot < pending_[index].slot)) {
-      index = candidate;
+    if (pending_[candidate].ready == at && pending_[candidate].slot < slot) {
+      oldest = candidate;
+      slot = pending_[candidate].slot;
     }
   }
+  return oldest;
+}
+
+void VirtualThread::issue_pending(Picoseconds at) {
+  const std::size_t index = oldest_due(at);
   const std::uint32_t bit = std::uint32_t{1} << index;
   PendingLoad& load = pending_[index];
   if (load.op.translation != kTlbFirst) {
@@ -135,8 +181,13 @@ void VirtualThread::issue_pending(Picoseconds at) {
     update_pending_key();
     return;
   }
+  const bool in_line = (timed_ & bit) == 0;
   if (const Picoseconds translated = walk_end(load.op.line, at); translated > at) {
     load.ready = translated;
+    timed_ |= bit;
+    if (in_line) {
+      line_.leave_front();
+    }
     update_pending_key();
     return;
   }
@@ -147,10 +198,12 @@ void VirtualThread::issue_pending(Picoseconds at) {
     update_pending_key();
     return;
   }
+  if (in_line) {
+    line_.leave_front();
+  }
   const Picoseconds done = fetch_load(load.op.line, level, at, index);
   if (done == kNever) {
     core_->fill_buffers.take_waiting();
-    load.ready = kNever;
     load.producer = kAtModule;
     timed_ &= ~bit;
     issue_prefetches_of(static_cast<int>(index), at);

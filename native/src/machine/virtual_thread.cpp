@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "pmsim/core/error.hpp"
 
@@ -167,11 +166,9 @@ void VirtualThread::granted(const Grant& grant) {
 
 void VirtualThread::buffers_changed() {
   waits_for_buffer_ = false;
-  if (const Picoseconds free = core_->fill_buffers.earliest(); want_buffer_ != 0 && free != kNever) {
-    for (std::uint32_t left = want_buffer_; left != 0; left &= left - 1) {
-      pending_[static_cast<std::size_t>(std::countr_zero(left))].ready = free;
-    }
-    timed_ |= std::exchange(want_buffer_, 0);
+  if (const Picoseconds free = core_->fill_buffers.earliest();
+      !line_.empty() && line_.asks_at() == kNever && free != kNever) {
+    line_.ask_at(free);
     update_pending_key();
   }
   update_store_key();

@@ -85,7 +85,10 @@ class CoreTiming {
   void note_walk(std::uint64_t page, Picoseconds ends) noexcept {
     walks_[page % walks_.size()] = Walk{page, ends};
     walks_end_ = std::max(walks_end_, ends);
+    ++walks_noted_;
   }
+  /// How many walks have been noted: while it stays, walk_end() answers as before.
+  [[nodiscard]] std::uint64_t walks_noted() const noexcept { return walks_noted_; }
   /// When the translation of a page is there that the tags hold, and a walk may still be bringing.
   [[nodiscard]] Picoseconds walk_end(std::uint64_t page) const noexcept {
     const Walk& walk = walks_[page % walks_.size()];
@@ -106,6 +109,7 @@ class CoreTiming {
   std::array<Fill, 256> in_flight_{};
   std::array<Walk, 64> walks_{};
   Picoseconds walks_end_ = 0;  ///< of the last one
+  std::uint64_t walks_noted_ = 0;
 };
 
 }  // namespace pmsim::machine

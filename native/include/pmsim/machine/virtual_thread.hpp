@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pmsim/core/time.hpp"
+#include "pmsim/machine/buffer_line.hpp"
 #include "pmsim/machine/core_timing.hpp"
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/histogram.hpp"
@@ -128,7 +129,7 @@ class VirtualThread {
   struct PendingLoad {
     TimedOp op;
     std::uint64_t slot;
-    Picoseconds ready;  ///< when it can try to issue; kNever: its producer is pending too, or all buffers wait
+    Picoseconds ready;  ///< where it is timed: when it can try to issue
     int producer;  ///< index of that producer, -1: none, kAtModule: a module will say when it has read the line
   };
   static constexpr int kAtModule = -2;
@@ -147,7 +148,7 @@ class VirtualThread {
     std::uint8_t flags;
     bool neighbour = false;  ///< store: to the line of the store right before, or the next one
   };
-  static constexpr std::size_t kPendingLoads = 16;
+  static constexpr std::size_t kPendingLoads = BufferLine::kLoads;
   static constexpr std::uint32_t kAllPending = (std::uint32_t{1} << kPendingLoads) - 1;
 
   [[nodiscard]] std::size_t queued() const noexcept {
@@ -228,8 +229,17 @@ class VirtualThread {
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
 
   void issue_pending(Picoseconds at);
+  /// The oldest of the pending loads that are due at `at`.
+  [[nodiscard]] std::size_t oldest_due(Picoseconds at) const noexcept;
+  /// Of a pending load whose time has come: all that it waits for is a fill buffer.
+  [[nodiscard]] bool lacks_only_buffer(const TimedOp& op, Picoseconds at) const noexcept {
+    return op.translation == kTlbFirst && walk_end(op.line, at) <= at &&
+           needs_buffer(level_now(op.line, op.level, op.flags), op.flags);
+  }
   /// No fill buffer is free at `at`: every pending load that would now ask for one asks again at `free`.
   void postpone_to(Picoseconds free, Picoseconds at);
+  void postpone_line(Picoseconds free, Picoseconds at);
+  void join_line(std::size_t index, Picoseconds free);
   /// A pending load has been served: at `done` its value is there.
   void complete_pending(std::size_t index, Picoseconds at, Picoseconds done);
   void update_pending_key() noexcept;
@@ -290,10 +300,12 @@ class VirtualThread {
   Picoseconds begin_ = -1;
 
   std::array<PendingLoad, kPendingLoads> pending_{};
-  std::uint32_t unresolved_ = 0;   ///< bit i: pending_[i] is in use
-  std::uint32_t timed_ = 0;        ///< of these, those whose `ready` is known
-  std::uint32_t chained_ = 0;      ///< those that have a producer among them
-  std::uint32_t want_buffer_ = 0;  ///< those that wait for a fill buffer, and nobody knows when one is free
+  std::uint32_t unresolved_ = 0;    ///< bit i: pending_[i] is in use
+  std::uint32_t timed_ = 0;         ///< of these, those that have a time of their own: `ready`
+  std::uint32_t chained_ = 0;       ///< those that have a producer among them
+  BufferLine line_;                 ///< those that lack nothing but a fill buffer, and have the time of all
+  std::uint64_t line_checked_ = 0;  ///< walks noted by the core when nobody in line lacked more than a buffer
+  bool line_in_flight_ = false;     ///< somebody in line asks for a line that a prefetch may be bringing
   int last_pending_ = -1;
   int trigger_ =
       -1;  ///< the pending load that the next hardware prefetches belong to, -1: its access has issued
