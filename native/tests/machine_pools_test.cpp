@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "machine_harness.hpp"
@@ -12,6 +13,7 @@
 #include "pmsim/machine/cache.hpp"
 #include "pmsim/machine/divider.hpp"
 #include "pmsim/machine/read_buffer.hpp"
+#include "pmsim/machine/timed_loads.hpp"
 
 namespace pmsim::machine {
 namespace {
@@ -71,6 +73,28 @@ TEST(BufferLine, KeepsProgramOrderWhoeverComesAndGoes) {
       ASSERT_EQ(line[place], load) << "step " << step;
       ASSERT_TRUE(place++ > 0 || line.front_key() == first) << "step " << step;
     }
+  }
+}
+
+/// Against a map, whose pairs ascend; many loads have the same time.
+TEST(TimedLoads, TheEarliestLeavesAndOfThoseTheOldest) {
+  TimedLoads loads;
+  std::map<std::pair<Picoseconds, std::uint64_t>, std::size_t> reference;
+  Random random(4);
+  for (std::uint64_t step = 0; step < 5'000; ++step) {
+    const bool room = reference.size() < TimedLoads::kLoads;
+    if (reference.empty() || (room && random.below(2) == 0)) {
+      const auto time = static_cast<Picoseconds>(random.below(20));
+      const std::uint64_t key = random.below(1'000) * 5'000 + step;
+      loads.add(step % TimedLoads::kLoads, key, time);
+      reference[{time, key}] = step % TimedLoads::kLoads;
+    } else {
+      ASSERT_EQ(loads.front(), reference.begin()->second) << "step " << step;
+      ASSERT_EQ(loads.front_key(), reference.begin()->first.second) << "step " << step;
+      loads.leave_front();
+      reference.erase(reference.begin());
+    }
+    ASSERT_EQ(loads.next(), reference.empty() ? kNever : reference.begin()->first.first) << "step " << step;
   }
 }
 

@@ -27,31 +27,35 @@ bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) 
   }
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
+  load = PendingLoad{op, push_slot(kNever), -1};
+  const std::uint64_t slot = load.slot;
   const Picoseconds translated = op.translation == kTlbFirst ? walk_end(op.line, now_) : 0;
-  load = PendingLoad{op, push_slot(kNever), std::max(now_, translated), -1};
+  Picoseconds ready = std::max(now_, translated);
   if (dependent) {
-    load.ready = last_pending_ >= 0 ? kNever : last_load_done_;
+    ready = last_pending_ >= 0 ? kNever : last_load_done_;
     load.producer = last_pending_;
   } else if (prefetch >= 0) {
-    load.ready = kNever;  // the line is not even on its way
+    ready = kNever;  // the line is not even on its way
     load.producer = prefetch;
   }
   if (op.kind == code(OpKind::kLoad)) {
     last_pending_ = index;
   } else {
-    slot_at(load.slot).done = now_;  // a prefetch retires at once
+    slot_at(slot).done = now_;  // a prefetch retires at once
   }
-  if (op.translation != kTlbFirst && load.ready == now_ && !interrupted_) {
+  if (op.translation != kTlbFirst && ready == now_ && !interrupted_) {
     // Its walk begins at once: it would be the thread's next action.
-    load.ready += translation_time(op.line, op.translation, now_);
+    ready += translation_time(op.line, op.translation, now_);
     load.op.translation = kTlbFirst;
   }
   const std::uint32_t bit = std::uint32_t{1} << index;
   unresolved_ |= bit;
-  timed_ |= load.ready == kNever ? 0 : bit;
   chained_ |= load.producer >= 0 ? bit : 0;
   trigger_ = index;
-  pending_key_ = std::min(pending_key_, load.ready);
+  if (ready != kNever) {
+    timed_.add(static_cast<std::size_t>(index), slot, ready);
+    pending_key_ = std::min(pending_key_, ready);
+  }
   step(1);
   return true;
 }
@@ -64,7 +68,7 @@ bool VirtualThread::wait_at_module(const TimedOp& op) {
   }
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
-  load = PendingLoad{op, push_slot(kNever), kNever, kAtModule};
+  load = PendingLoad{op, push_slot(kNever), kAtModule};
   if (op.kind == code(OpKind::kLoad)) {
     last_pending_ = index;
   } else {
@@ -97,22 +101,14 @@ void VirtualThread::issue_prefetches_of(int load, Picoseconds at) {
   });
 }
 
-void VirtualThread::update_pending_key() noexcept {
-  pending_key_ = line_.asks_at();
-  for (std::uint32_t left = timed_; left != 0; left &= left - 1) {
-    pending_key_ = std::min(pending_key_, pending_[static_cast<std::size_t>(std::countr_zero(left))].ready);
-  }
-}
-
 void VirtualThread::postpone_line(Picoseconds free, Picoseconds at) {
   // Those in line lacked nothing else when they joined it. That can have changed by a walk, which they see
   // then, or by a prefetch.
   if (line_checked_ != core_->walks_noted() || line_in_flight_) {
     for (std::size_t place = line_.size(); place-- > 0;) {
-      const std::size_t index = line_[place];
-      if (!lacks_only_buffer(pending_[index].op, at)) {
-        pending_[index].ready = at;
-        timed_ |= std::uint32_t{1} << index;
+      const PendingLoad& load = pending_[line_[place]];
+      if (!lacks_only_buffer(load.op, at)) {
+        timed_.add(line_[place], load.slot, at);
         line_.leave(place);
       }
     }
@@ -124,70 +120,65 @@ void VirtualThread::postpone_line(Picoseconds free, Picoseconds at) {
 }
 
 void VirtualThread::join_line(std::size_t index, Picoseconds free) {
-  const std::uint32_t bit = std::uint32_t{1} << index;
+  const PendingLoad& load = pending_[index];
   if (!line_.empty() && line_.asks_at() != free) {
     if (free != kNever) {
-      pending_[index].ready = free;  // a buffer is free before the one that those in line have been told of
+      timed_.add(index, load.slot, free);  // one is free before that which those in line have been told of
       return;
     }
-    for (; !line_.empty(); line_.leave_front()) {
-      pending_[line_.front()].ready = line_.asks_at();
-      timed_ |= std::uint32_t{1} << line_.front();
+    for (const Picoseconds asked = line_.asks_at(); !line_.empty(); line_.leave_front()) {
+      timed_.add(line_.front(), line_.front_key(), asked);
     }
   }
-  const bool in_flight = (pending_[index].op.flags & kTimedInFlight) != 0;
-  line_in_flight_ = in_flight || (line_in_flight_ && !line_.empty());
+  line_in_flight_ = (load.op.flags & kTimedInFlight) != 0 || (line_in_flight_ && !line_.empty());
   line_checked_ = line_.empty() ? core_->walks_noted() : line_checked_;
-  line_.join(index, pending_[index].slot);
+  line_.join(index, load.slot);
   line_.ask_at(free);
-  timed_ &= ~bit;
 }
 
 void VirtualThread::postpone_to(Picoseconds free, Picoseconds at) {
-  waits_for_buffer_ = waits_for_buffer_ || free == kNever;
   if (line_.asks_at() == at) {
     postpone_line(free, at);
   }
-  for (std::uint32_t left = timed_; left != 0; left &= left - 1) {
-    const auto index = static_cast<std::size_t>(std::countr_zero(left));
-    if (pending_[index].ready == at && lacks_only_buffer(pending_[index].op, at)) {
+  std::uint32_t others = 0;
+  while (timed_.next() == at) {
+    const std::size_t index = timed_.front();
+    timed_.leave_front();
+    if (lacks_only_buffer(pending_[index].op, at)) {
       join_line(index, free);
+    } else {
+      others |= std::uint32_t{1} << index;
     }
   }
-}
-
-std::size_t VirtualThread::oldest_due(Picoseconds at) const noexcept {
-  // Those that waited for one translation go in program order.
-  const bool line_is_due = line_.asks_at() == at;
-  std::size_t oldest = line_is_due ? line_.front() : kPendingLoads;
-  std::uint64_t slot = line_is_due ? line_.front_key() : kNoSlot;
-  for (std::uint32_t left = timed_; left != 0; left &= left - 1) {
-    const auto candidate = static_cast<std::size_t>(std::countr_zero(left));
-    if (pending_[candidate].ready == at && pending_[candidate].slot < slot) {
-      oldest = candidate;
-      slot = pending_[candidate].slot;
-    }
+  for (; others != 0; others &= others - 1) {
+    const auto index = static_cast<std::size_t>(std::countr_zero(others));
+    timed_.add(index, pending_[index].slot, at);
   }
-  return oldest;
+  waits_for_buffer_ = waits_for_buffer_ || (free == kNever && !line_.empty());
 }
 
 void VirtualThread::issue_pending(Picoseconds at) {
-  const std::size_t index = oldest_due(at);
-  const std::uint32_t bit = std::uint32_t{1} << index;
+  // The oldest of them: those that waited for one translation go in program order.
+  const bool in_line = line_.asks_at() == at && (timed_.next() != at || line_.front_key() < timed_.front_key());
+  const std::size_t index = in_line ? line_.front() : timed_.front();
   PendingLoad& load = pending_[index];
+  const auto leave = [&] {
+    if (in_line) {
+      line_.leave_front();
+    } else {
+      timed_.leave_front();
+    }
+  };
   if (load.op.translation != kTlbFirst) {
-    load.ready = at + translation_time(load.op.line, load.op.translation, at);
+    leave();
+    timed_.add(index, load.slot, at + translation_time(load.op.line, load.op.translation, at));
     load.op.translation = kTlbFirst;
     update_pending_key();
     return;
   }
-  const bool in_line = (timed_ & bit) == 0;
   if (const Picoseconds translated = walk_end(load.op.line, at); translated > at) {
-    load.ready = translated;
-    timed_ |= bit;
-    if (in_line) {
-      line_.leave_front();
-    }
+    leave();
+    timed_.add(index, load.slot, translated);
     update_pending_key();
     return;
   }
@@ -198,23 +189,26 @@ void VirtualThread::issue_pending(Picoseconds at) {
     update_pending_key();
     return;
   }
-  if (in_line) {
-    line_.leave_front();
-  }
+  leave();
   const Picoseconds done = fetch_load(load.op.line, level, at, index);
   if (done == kNever) {
     core_->fill_buffers.take_waiting();
     load.producer = kAtModule;
-    timed_ &= ~bit;
     issue_prefetches_of(static_cast<int>(index), at);
     interrupted_ = interrupted_ || memory_->has_changed();
-    update_pending_key();
-    return;
+  } else {
+    if (needs_buffer(level, load.op.flags)) {
+      core_->fill_buffers.take(done);
+    }
+    complete_pending(index, at, done);
   }
-  if (needs_buffer(level, load.op.flags)) {
-    core_->fill_buffers.take(done);
+  if (line_.asks_at() == at && !interrupted_) {
+    // The next one in line would be the thread's next action, and put them all off.
+    if (const Picoseconds free = core_->fill_buffers.earliest(); free > at) {
+      postpone_to(free, at);
+    }
   }
-  complete_pending(index, at, done);
+  update_pending_key();
 }
 
 void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseconds done) {
@@ -227,7 +221,6 @@ void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseco
   }
   const std::uint32_t bit = std::uint32_t{1} << index;
   unresolved_ &= ~bit;
-  timed_ &= ~bit;
   issue_prefetches_of(static_cast<int>(index), at);
   if (last_pending_ == static_cast<int>(index)) {
     last_pending_ = -1;
@@ -239,12 +232,12 @@ void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseco
       other.producer = -1;
       // A load of the line that a prefetch brings waits in the same fill buffer; a dependent one needs the
       // value.
-      other.ready = load.op.kind == code(OpKind::kPrefetch) ? at : done;
+      const Picoseconds ready = load.op.kind == code(OpKind::kPrefetch) ? at : done;
       chained_ &= ~(left & (0 - left));
-      timed_ |= left & (0 - left);
+      timed_.add(static_cast<std::size_t>(std::countr_zero(left)), other.slot, ready);
+      pending_key_ = std::min(pending_key_, ready);
     }
   }
-  update_pending_key();
   if (unresolved_ == 0) {
     for (std::uint64_t entry = queue_head_; entry != queue_tail_; ++entry) {
       QueuedStore& store = queue_at(entry);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "pmsim/machine/histogram.hpp"
 #include "pmsim/machine/memory_system.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/machine/timed_loads.hpp"
 #include "pmsim/machine/timed_op.hpp"
 
 namespace pmsim::machine {
@@ -129,7 +131,6 @@ class VirtualThread {
   struct PendingLoad {
     TimedOp op;
     std::uint64_t slot;
-    Picoseconds ready;  ///< where it is timed: when it can try to issue
     int producer;  ///< index of that producer, -1: none, kAtModule: a module will say when it has read the line
   };
   static constexpr int kAtModule = -2;
@@ -229,8 +230,6 @@ class VirtualThread {
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
 
   void issue_pending(Picoseconds at);
-  /// The oldest of the pending loads that are due at `at`.
-  [[nodiscard]] std::size_t oldest_due(Picoseconds at) const noexcept;
   /// Of a pending load whose time has come: all that it waits for is a fill buffer.
   [[nodiscard]] bool lacks_only_buffer(const TimedOp& op, Picoseconds at) const noexcept {
     return op.translation == kTlbFirst && walk_end(op.line, at) <= at &&
@@ -242,7 +241,7 @@ class VirtualThread {
   void join_line(std::size_t index, Picoseconds free);
   /// A pending load has been served: at `done` its value is there.
   void complete_pending(std::size_t index, Picoseconds at, Picoseconds done);
-  void update_pending_key() noexcept;
+  void update_pending_key() noexcept { pending_key_ = std::min(line_.asks_at(), timed_.next()); }
 
   void process_store_queue(Picoseconds at);
   void update_store_key();
@@ -301,8 +300,8 @@ class VirtualThread {
 
   std::array<PendingLoad, kPendingLoads> pending_{};
   std::uint32_t unresolved_ = 0;    ///< bit i: pending_[i] is in use
-  std::uint32_t timed_ = 0;         ///< of these, those that have a time of their own: `ready`
   std::uint32_t chained_ = 0;       ///< those that have a producer among them
+  TimedLoads timed_;                ///< those of which is known when they can try to issue
   BufferLine line_;                 ///< those that lack nothing but a fill buffer, and have the time of all
   std::uint64_t line_checked_ = 0;  ///< walks noted by the core when nobody in line lacked more than a buffer
   bool line_in_flight_ = false;     ///< somebody in line asks for a line that a prefetch may be bringing
