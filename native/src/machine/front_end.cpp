@@ -30,8 +30,11 @@ void VirtualThread::step(std::uint32_t instructions) {
 bool VirtualThread::retire_for_room(std::uint32_t instructions, Picoseconds limit) {
   const std::uint64_t before = window_head_;
   const std::uint64_t wanted = position_ + instructions;
-  const bool finished = retire_until([&](const Slot& slot, std::uint64_t index) {
-    return wanted <= slot.position + window_limit_ && window_tail_ - index < window_mask_;
+  const bool finished = retire_until([&](const Slot& slot, std::uint64_t index, Picoseconds retired) {
+    const bool room = wanted <= slot.position + window_limit_ && window_tail_ - index < window_mask_;
+    // What has finished by then costs no time and is not looked for again; ends retire when somebody needs
+    // room.
+    return room && (slot.done > std::max(now_, retired) || ends_[ends_head_ & window_mask_].slot == index);
   });
   now_ = window_head_ == before ? now_ : std::max(now_, retired_);
   front_key_ = finished ? now_ : kNever;
@@ -40,8 +43,8 @@ bool VirtualThread::retire_for_room(std::uint32_t instructions, Picoseconds limi
 
 bool VirtualThread::drain_window(Picoseconds limit) {
   const std::uint64_t before = window_head_;
-  const bool finished =
-      retire_until([](const Slot&, std::uint64_t) { return false; }) && fences_completed_ == fences_dispatched_;
+  const bool finished = retire_until([](const Slot&, std::uint64_t, Picoseconds) { return false; }) &&
+                        fences_completed_ == fences_dispatched_;
   now_ = window_head_ == before ? now_ : std::max(now_, retired_);
   if (finished) {
     now_ = std::max({now_, loads_done_, streams_again_, fence_done_});

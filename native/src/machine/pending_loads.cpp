@@ -88,11 +88,7 @@ void VirtualThread::admitted(const Admission& admission) {
   complete_pending(admission.token.load, admission.entered, done);
 }
 
-void VirtualThread::issue_prefetches_of(int load, Picoseconds at) {
-  trigger_ = trigger_ == load ? -1 : trigger_;
-  if (waiting_prefetches_.empty()) {
-    return;
-  }
+void VirtualThread::issue_waiting_prefetches_of(int load, Picoseconds at) {
   std::erase_if(waiting_prefetches_, [&](const WaitingPrefetch& waiting) {
     if (waiting.load == load && core_->arrival(waiting.line) == kNever) {
       issue_hardware_prefetch(waiting.line, at);

@@ -85,7 +85,7 @@ void VirtualThread::record_latency(Picoseconds begin, Picoseconds end) {
 }
 
 void VirtualThread::retire_finished() {
-  static_cast<void>(retire_until([](const Slot&, std::uint64_t) { return false; }));
+  static_cast<void>(retire_until([](const Slot&, std::uint64_t, Picoseconds) { return false; }));
 }
 
 void VirtualThread::wake(Picoseconds at) {

@@ -171,7 +171,8 @@ class VirtualThread {
   }
   bool retire_for_room(std::uint32_t instructions, Picoseconds limit);
   bool drain_window(Picoseconds limit);
-  /// Retires in order until `stop(slot, its index)` says so. False: one that has not finished is in the way.
+  /// Retires in order until `stop(slot, its index, when those before have retired)` says so. False: one that
+  /// has not finished is in the way.
   template <typename Stop>
   bool retire_until(Stop&& stop);
   void end_retires(Picoseconds retired);
@@ -226,7 +227,13 @@ class VirtualThread {
   /// The prefetcher sees an access when it issues: behind a load that still waits, its prefetches wait too.
   void dispatch_hardware_prefetch(std::uint64_t line);
   void issue_hardware_prefetch(std::uint64_t line, Picoseconds at);
-  void issue_prefetches_of(int load, Picoseconds at);
+  void issue_prefetches_of(int load, Picoseconds at) {
+    trigger_ = trigger_ == load ? -1 : trigger_;
+    if (!waiting_prefetches_.empty()) {
+      issue_waiting_prefetches_of(load, at);
+    }
+  }
+  void issue_waiting_prefetches_of(int load, Picoseconds at);
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
 
   void issue_pending(Picoseconds at);
@@ -352,7 +359,7 @@ bool VirtualThread::retire_until(Stop&& stop) {
   Picoseconds retired = retired_;
   for (; head != window_tail_; ++head) {
     const Slot& slot = window_[head & window_mask_];
-    if (stop(slot, head)) {
+    if (stop(slot, head, retired)) {
       break;
     }
     if (slot.done == kNever) {
