@@ -190,6 +190,11 @@ SCENARIOS = {
     "stride without the strided pattern": Case(
         parameters("stride = 512"), "parameters.stride: has no meaning for pattern = 'random'", "remove it"
     ),
+    "alignment without the random pattern": Case(
+        parameters('pattern = "sequential"\nalignment = 512'),
+        "parameters.alignment: has no meaning for pattern = 'sequential'",
+        "remove it",
+    ),
     "strided without a stride": Case(
         parameters('pattern = "strided"'),
         "parameters.stride: missing for pattern = 'strided'",

@@ -48,6 +48,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
             "pattern",
             "access_size",
             "stride",
+            "alignment",
             "threads",
             "dimms",
             "prefetcher",

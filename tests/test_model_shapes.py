@@ -83,6 +83,7 @@ def test_same_seed_same_dictionary_and_another_seed_another() -> None:
         "pattern": "random",
         "access_size": 256,
         "stride": 0,
+        "alignment": 0,
         "threads": 6,
         "shared_region": 1,
         "region_size": 1 << 24,

@@ -77,6 +77,7 @@ def bandwidth(
         "pattern": pattern,
         "access_size": access_size,
         "stride": 0,
+        "alignment": 0,
         "threads": threads,
         "shared_region": 1,
         "region_size": region_size,

@@ -30,6 +30,7 @@ from pmsim.shipped import find_scenario, scenario_names
         ("rate", "arrivals [1/s]"),
         ("platform.pmem.read_latency_ns", "PMem read latency [ns]"),
         ("group_size", "group size"),
+        ("update_size", "update size [B]"),
     ],
 )
 def test_an_axis_names_its_unit(column: str, title: str) -> None:
@@ -40,6 +41,7 @@ def test_a_legend_keeps_the_unit() -> None:
     assert value_label("timeout_us", 0.1) == "timeout 0.1 us"
     assert value_label("access_size", 65536) == "access size 64 KiB"
     assert value_label("threads", 4) == "threads 4"
+    assert value_label("group_size", 16) == "group size 16"
     assert value_label("prefetcher", False) == "prefetcher off"
 
 

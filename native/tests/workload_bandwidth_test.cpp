@@ -9,15 +9,11 @@ using Values = std::map<std::string, workloads::Parameters::Value>;
 
 Values bandwidth(const std::string& operation, const std::string& pattern, std::int64_t access_size,
                  std::int64_t threads, std::int64_t region_size = 64 << 20) {
-  return {{"memory", "pmem"},
-          {"operation", operation},
-          {"pattern", pattern},
-          {"access_size", access_size},
-          {"stride", std::int64_t{0}},
-          {"threads", threads},
-          {"shared_region", std::int64_t{1}},
-          {"region_size", region_size},
-          {"fence_every", std::int64_t{0}}};
+  return {{"memory", "pmem"},           {"operation", operation},
+          {"pattern", pattern},         {"access_size", access_size},
+          {"stride", std::int64_t{0}},  {"alignment", std::int64_t{0}},
+          {"threads", threads},         {"shared_region", std::int64_t{1}},
+          {"region_size", region_size}, {"fence_every", std::int64_t{0}}};
 }
 
 LaneResult run_bandwidth(const PlatformParams& params, const Values& values) {
@@ -60,6 +56,21 @@ TEST(BandwidthWorkload, RandomLinesReachAQuarterOfTheBandwidthOfBlocks) {
   const LaneResult lines = run_bandwidth(params, bandwidth("ntstore", "random", 64, 2));
   const LaneResult blocks = run_bandwidth(params, bandwidth("ntstore", "random", 256, 2));
   EXPECT_NEAR(bytes_per_ps(lines) / bytes_per_ps(blocks), 0.25, 0.01);
+}
+
+/// Of four places in a block for a chunk of its size, three lie across two blocks.
+TEST(BandwidthWorkload, ChunksThatAreNotAlignedTouchFurtherBlocks) {
+  const PlatformParams params = plain_machine();
+  const auto blocks_per_chunk = [&](std::int64_t alignment) {
+    Values values = bandwidth("load", "random", 256, 1, std::int64_t{1} << 30);
+    values["alignment"] = alignment;
+    const LaneResult result = run_bandwidth(params, values);
+    return 256.0 * static_cast<double>(result.counters.pmem_media_read_blocks) /
+           static_cast<double>(result.groups[0].user_bytes);
+  };
+  EXPECT_NEAR(blocks_per_chunk(0), 1.0, 0.01);
+  EXPECT_NEAR(blocks_per_chunk(64), 1.75, 0.02);
+  EXPECT_NEAR(blocks_per_chunk(512), 1.0, 0.01);
 }
 
 /// Late lines of a block enter the combining buffer again.

@@ -26,15 +26,18 @@ class BandwidthParameters(KindParameters):
     """Parameters of kind "bandwidth"."""
 
     memory: Memory = Field("pmem", description="where the region is")
-    operation: Literal["load", "store", "store+clwb", "ntstore"] = Field(
+    operation: Literal["load", "store", "store+clwb", "load+store", "load+store+clwb", "ntstore"] = Field(
         "load", description="what is done to each 64-byte line of a chunk"
     )
     pattern: Literal["random", "sequential", "strided"] = Field(
-        "random", description="where the next chunk begins; random chunks are aligned to their size"
+        "random", description="where the next chunk begins; random chunks are aligned, see alignment"
     )
     access_size: LineSize = Field(256, description="bytes of a chunk [B]")
     stride: LineSizeOrZero = Field(
         0, description="bytes from the start of a chunk to the next one, strided only [B]"
+    )
+    alignment: LineSizeOrZero = Field(
+        0, description="random chunks begin at multiples of it; 0: of access_size [B]"
     )
     threads: Threads = Field(1, description="threads, each on its own core while there are cores")
     dimms: Dimms = Field("all", description="PMem modules in use; 1: not interleaved")
@@ -62,6 +65,10 @@ class BandwidthParameters(KindParameters):
         elif self.stride:
             raise ConfigError(
                 f"stride: has no meaning for pattern = '{self.pattern}'; remove it or use 'strided'"
+            )
+        if self.alignment and self.pattern != "random":
+            raise ConfigError(
+                f"alignment: has no meaning for pattern = '{self.pattern}'; remove it or use 'random'"
             )
         if self.fence_every and self.operation == "load":
             raise ConfigError("fence_every: has no meaning for operation = 'load'; remove it or choose a store")
@@ -113,6 +120,7 @@ class Bandwidth(Kind[BandwidthParameters]):
                 "pattern": parameters.pattern,
                 "access_size": parameters.access_size,
                 "stride": parameters.stride,
+                "alignment": parameters.alignment,
                 "threads": parameters.threads,
                 "shared_region": int(parameters.shared_region),
                 "region_size": parameters.region_size,

@@ -12,24 +12,35 @@ from pmsim.kinds.measurement import COMMON_METRICS, Measurement, measure
 from pmsim.kinds.types import KindParameters, LineSize, Memory, PageSize, Prefetcher, TaskSize, Threads
 from pmsim.platforms import Platform
 
-#: A page of the building-blocks paper (section 3.2), the lines of a log, a block of the medium.
-_TASK_BYTES = {"scan": 256, "lookup": 64, "log": 64, "page": 16384, "read": 256, "write": 256}
+#: A log entry and a page of the building-blocks paper (sections 2.4 and 3.2), a line, a block of the medium.
+_TASK_BYTES = {
+    "scan": 256,
+    "lookup": 64,
+    "log": 128,
+    "page": 16384,
+    "read": 256,
+    "write": 256,
+    "append": 64,
+    "overwrite": 256,
+}
 _FIXED_SIZE = ("scan", "lookup")
 
 
 class MixedGroup(KindParameters):
     """A group of threads that run one task."""
 
-    task: Literal["scan", "lookup", "log", "page", "read", "write"] = Field(
+    task: Literal["scan", "lookup", "log", "page", "read", "write", "append", "overwrite"] = Field(
         ...,
-        description="scan: sequential reads; lookup: random reads; log: small sequential persistent writes; "
-        "page: large random persistent writes; read, write: random chunks, writes streaming",
+        description="scan: sequential reads; lookup: random reads of a line; log: entries of a padded PopLog; "
+        "page: copy on write of pages, both from DRAM; read, write: random chunks, writes streaming; append, "
+        "overwrite: streaming writes with a fence after each access, in sequence or at random",
     )
     memory: Memory = Field("pmem", description="where the task's data are")
     threads: Threads = Field(1, description="threads of the group")
     access_size: TaskSize = Field(
         "task",
-        description="bytes per access; by default 64 B for log, 16 KiB for page, 256 B for read and write [B]",
+        description="bytes per access; by default 128 B for log, 16 KiB for page, 64 B for append, 256 B for "
+        "read, write and overwrite [B]",
     )
 
     @model_validator(mode="after")

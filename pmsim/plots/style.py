@@ -18,6 +18,7 @@ _PARAMETER_TITLES = {
     "region_size": "region size [B]",
     "fence_every": "data between fences [B]",
     "stride": "stride [B]",
+    "alignment": "alignment [B]",
     "dimms": "PMem modules",
     "page_size": "page size [B]",
     "operation": "operation",
@@ -89,7 +90,12 @@ def parameter_title(column: str) -> str:
     for suffix, unit in _UNITS.items():
         if column.endswith(suffix):
             return f"{_words(column.removesuffix(suffix))} [{unit}]"
-    return _words(column)
+    return f"{_words(column)} [B]" if _is_size(column) else _words(column)
+
+
+def _is_size(column: str) -> bool:
+    """Tell parameters in bytes from numbers of coroutines."""
+    return column.endswith("_size") and not column.endswith("group_size")
 
 
 def _words(column: str) -> str:
@@ -118,7 +124,7 @@ def value_label(column: str, value: object) -> str:
         return f"{name} {'on' if value else 'off'}"
     separator = ": " if column.startswith("groups.") else " "
     if isinstance(value, int | float):
-        size = column.endswith("_size") or column in ("fence_every", "stride")
+        size = _is_size(column) or column in ("fence_every", "stride", "alignment")
         shown = _bytes(int(value)) if size or unit == "B" else f"{value:g} {unit}".rstrip()
         return f"{name}{separator}{shown}"
     text = _VALUE_NAMES.get(str(value), str(value))

@@ -26,11 +26,10 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
     return false;
   }
   const bool fence = op.kind == code(OpKind::kSfence) || op.kind == code(OpKind::kMfence);
-  // An sfence retires and waits in the queue, as a store does; the next one retires when it has completed.
-  const bool retires = op.kind == code(OpKind::kSfence) && fences_dispatched_ == fences_completed_;
+  const bool first = queued() == 0;
   QueuedStore& entry = queue_at(queue_tail_++);
   entry = QueuedStore{.line = op.line,
-                      .slot = fence ? push_slot(retires ? now_ : kNever) : 0,
+                      .slot = fence ? push_slot(kNever) : 0,
                       .dispatched = now_,
                       .senior = unresolved_ == 0 ? std::max(now_, loads_done_) : kNever,
                       .owned = kNever,
@@ -44,6 +43,9 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
   entry.neighbour = store && op.line - dispatched_line_ <= 1;
   dispatched_line_ = store ? op.line : ~std::uint64_t{0};
   fences_dispatched_ += fence ? 1 : 0;
+  if (first) {
+    retire_fence_at_head(now_);
+  }
   // Only stores own their lines.
   ownership_next_ += op.kind != code(OpKind::kStore) && ownership_next_ == queue_tail_ - 1 ? 1 : 0;
   if (entry.translation != kTlbFirst &&
@@ -67,24 +69,16 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
   return true;
 }
 
-void VirtualThread::retire_next_fence(Picoseconds at) {
-  if (fences_completed_ == fences_dispatched_) {
-    return;
-  }
-  for (std::uint64_t index = queue_head_ + 1; index != queue_tail_; ++index) {
-    const QueuedStore& entry = queue_at(index);
-    if (entry.kind == code(OpKind::kSfence)) {
-      slot_at(entry.slot).done = at;
-      return;
-    }
-    if (entry.kind == code(OpKind::kMfence)) {
-      return;
+void VirtualThread::retire_fence_at_head(Picoseconds at) {
+  if (queued() > 0 && queue_at(queue_head_).kind == code(OpKind::kSfence)) {
+    slot_at(queue_at(queue_head_).slot).done = at;
+    if (rests()) {
+      retire_finished();
     }
   }
 }
 
 bool VirtualThread::may_ask_early(const QueuedStore& entry) const noexcept {
-  // Behind two fences that have not completed it has not retired.
   const std::uint64_t fences_ahead = (entry.flags & kTimedAfterFence) != 0 ? 0 : 1;
   return (entry.flags & kTimedAfterFlush) == 0 && entry.fences_before <= fences_completed_ + fences_ahead;
 }
@@ -289,15 +283,9 @@ void VirtualThread::process_store_queue(Picoseconds at) {
         fence_done_ = complete;
         ordered_flush_ = false;
         fence_times_[++fences_completed_ & window_mask_] = complete;
+        end_awaiting();
         if (head.kind == code(OpKind::kMfence)) {
           slot_at(head.slot).done = complete;
-        }
-        retire_next_fence(complete);
-        end_awaiting();
-        if (rests()) {
-          retire_finished();
-        }
-        if (head.kind == code(OpKind::kMfence)) {
           mfence_blocks_ = false;
           now_ = std::max(now_, complete);
         }
@@ -306,6 +294,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
     }
     if (leaves) {
       ++queue_head_;
+      retire_fence_at_head(std::max(at, last_commit_));
       if (front_key_ == kNever) {
         now_ = std::max(now_, rests() ? now_ : std::min(at, last_commit_));
         wake_front();

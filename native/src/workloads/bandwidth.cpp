@@ -28,14 +28,16 @@ class Bandwidth final : public Workload {
   Bandwidth(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
       : memory_(capacities_of(platform)) {
     const std::string medium = parameters.choice("memory", {"dram", "pmem"});
-    access_ = access_named(parameters.choice("operation", {"load", "store", "store+clwb", "ntstore"}));
+    access_ = access_named(parameters.choice(
+        "operation", {"load", "store", "store+clwb", "load+store", "load+store+clwb", "ntstore"}));
     const std::string pattern = parameters.choice("pattern", {"random", "sequential", "strided"});
     pattern_ = pattern == "random"       ? Pattern::kRandom
                : pattern == "sequential" ? Pattern::kSequential
                                          : Pattern::kStrided;
     const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
     chunk_bytes_ = static_cast<std::uint64_t>(parameters.number("access_size", kLineBytes, kMaxBytes));
-    stride_ = static_cast<std::uint64_t>(parameters.number("stride", 0, kMaxBytes));
+    const auto stride = static_cast<std::uint64_t>(parameters.number("stride", 0, kMaxBytes));
+    const auto alignment = static_cast<std::uint64_t>(parameters.number("alignment", 0, kMaxBytes));
     const bool shared = parameters.number("shared_region", 0, 1) != 0;
     const auto region_bytes =
         static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
@@ -43,12 +45,17 @@ class Bandwidth final : public Workload {
     if (chunk_bytes_ % kLineBytes != 0) {
       parameters.refuse("access_size", "must be a multiple of 64 bytes");
     }
-    if (pattern_ == Pattern::kStrided && (stride_ < chunk_bytes_ || stride_ % kLineBytes != 0)) {
+    if (pattern_ == Pattern::kStrided && (stride < chunk_bytes_ || stride % kLineBytes != 0)) {
       parameters.refuse("stride", "must be a multiple of 64 bytes and at least access_size");
     }
-    const std::uint64_t step = pattern_ == Pattern::kStrided ? stride_ : chunk_bytes_;
+    const std::uint64_t step = pattern_ == Pattern::kStrided ? stride : chunk_bytes_;
+    if (alignment % kLineBytes != 0) {
+      parameters.refuse("alignment", "must be a multiple of 64 bytes");
+    }
     const bool partitioned = !shared || pattern_ != Pattern::kRandom;
-    slots_ = region_bytes / step / (partitioned ? threads : 1);
+    const std::uint64_t part_bytes = region_bytes / step / (partitioned ? threads : 1) * step;
+    slot_bytes_ = pattern_ == Pattern::kRandom && alignment != 0 ? alignment : step;
+    slots_ = part_bytes < chunk_bytes_ ? 0 : (part_bytes - chunk_bytes_) / slot_bytes_ + 1;
     if (slots_ == 0) {
       parameters.refuse("region_size", partitioned && threads > 1
                                            ? "too small: each thread needs room for one access of its own"
@@ -60,14 +67,14 @@ class Bandwidth final : public Workload {
     footprint_ = on == memory::Medium::kPmem ? region_bytes : 0;
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       Thread state{.random = Random(mix64(seed) + thread), .base = base};
-      state.base += partitioned ? thread * slots_ * step : 0;
+      state.base += partitioned ? thread * part_bytes : 0;
       // Threads of a real run drift apart: sequential ones begin at different places of their part.
       state.slot = pattern_ == Pattern::kRandom ? 0 : state.random.below(slots_);
       threads_.push_back(state);
     }
     const auto lines_in_piece = static_cast<std::int64_t>(std::min(kLinesPerPiece, chunk_bytes_ / kLineBytes));
     const auto lines_in_chunk = static_cast<std::int64_t>(chunk_bytes_ / kLineBytes);
-    const bool cached_writes = access_ == Access::kStore;
+    const bool cached_writes = access_ == Access::kStore || access_ == Access::kUpdate;
     // Plain stores reach memory only when the caches are full of dirty lines; everything else is steady soon.
     std::int64_t warmup_lines = cached_writes ? cached_lines(platform, threads) * 3 / 2 : 24'000;
     if (pattern_ == Pattern::kRandom && chunk_bytes_ < 4096) {
@@ -136,9 +143,9 @@ class Bandwidth final : public Workload {
   void start_chunk(Thread& state) {
     if (pattern_ == Pattern::kRandom) {
       memory_.compute(0, kChunkInstructions);
-      state.address = state.base + state.random.below(slots_) * chunk_bytes_;
+      state.address = state.base + state.random.below(slots_) * slot_bytes_;
     } else {
-      state.address = state.base + state.slot * (pattern_ == Pattern::kStrided ? stride_ : chunk_bytes_);
+      state.address = state.base + state.slot * slot_bytes_;
       state.slot = state.slot + 1 == slots_ ? 0 : state.slot + 1;
     }
     state.remaining = chunk_bytes_;
@@ -148,7 +155,7 @@ class Bandwidth final : public Workload {
   Access access_{};
   Pattern pattern_{};
   std::uint64_t chunk_bytes_ = 0;
-  std::uint64_t stride_ = 0;
+  std::uint64_t slot_bytes_ = 0;  ///< from one place for a chunk to the next
   std::uint64_t fence_every_ = 0;
   std::uint64_t slots_ = 0;  ///< places for a chunk in a thread's part of the region
   std::uint64_t footprint_ = 0;

@@ -15,17 +15,28 @@ using memory::kLineBytes;
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 constexpr std::uint64_t kPageBytes = 16'384;  ///< pages of the building-blocks paper, section 3.2
-constexpr std::uint32_t kLookupInstructions = 30;
+constexpr std::uint64_t kHeaderBytes = 256;   ///< a page's header has a block of its own, as in blocks/page
+/// DRAM that each log writer and page writer reads from, in a circle: more than its share of any cache.
+constexpr std::uint64_t kSourceBytes = 64 << 20;
+/// A random number (xorshift) and a remainder by division, 36 of them (Agner Fog's instruction tables,
+/// Skylake-X).
+constexpr std::uint32_t kLookupInstructions = 48;
+constexpr std::uint32_t kCountInstructions = 4 * kLineBytes / 8;  ///< counting a line's bits, as in blocks/log
 
-/// What a group's threads do (building-blocks paper, section 2.4): table scans, index lookups, log writing and
-/// page propagation; and plain random reads and writes for read/write mixes.
-enum class Task : std::uint8_t { kScan, kLookup, kLog, kPage, kRead, kWrite };
+/// What a group's threads do. The tasks of the building-blocks paper, section 2.4, as its authors' published
+/// program runs them (github.com/alexandervanrenen/pmembench, interference/): table scans, index lookups that
+/// do not depend on each other, log writing (PopLog, padded, stored and flushed) and page propagation (copy on
+/// write, streamed), the last two from DRAM. And plain reads and streaming writes: at random without fences
+/// (read, write), and with a fence after each access in sequence (append) or at random (overwrite).
+enum class Task : std::uint8_t { kScan, kLookup, kLog, kPage, kRead, kWrite, kAppend, kOverwrite };
 
 struct Group {
   Task task{};
   memory::Address base = 0;
+  memory::Address sources = 0;
   std::uint64_t part_bytes = 0;  ///< of each thread
   std::uint64_t access_bytes = 0;
+  std::uint64_t slot_bytes = 0;  ///< from one place for an access to the next
 };
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -73,16 +84,21 @@ class Mixed final : public Workload {
         break;
       case Task::kLookup:
         memory_.compute(0, kLookupInstructions);
-        static_cast<void>(memory_.load_dependent<Line>(random_place(state, group)));
+        touch_line(memory_, random_place(state, group), Access::kLoad);
         end(stream, kLineBytes);
         break;
       case Task::kLog:
+        append_entry(state, group);
+        end(stream, group.access_bytes);
+        break;
+      case Task::kAppend:
         piece(state, group, stream, Access::kStream, group.access_bytes);
         memory_.sfence();
         break;
       case Task::kPage:
       case Task::kRead:
       case Task::kWrite:
+      case Task::kOverwrite:
         chunk(state, group, stream);
         break;
     }
@@ -93,8 +109,10 @@ class Mixed final : public Workload {
     std::uint32_t group;
     Random random;
     memory::Address base;
+    memory::Address source_base;
     std::uint64_t position = 0;
     std::uint64_t remaining = 0;
+    std::uint64_t source = 0;
   };
 
   static void end(memory::Stream& stream, std::uint64_t bytes) {
@@ -111,23 +129,58 @@ class Mixed final : public Workload {
   }
 
   [[nodiscard]] static memory::Address random_place(Thread& state, const Group& group) {
-    return state.base + state.random.below(group.part_bytes / group.access_bytes) * group.access_bytes;
+    return state.base + state.random.below(group.part_bytes / group.slot_bytes) * group.slot_bytes;
   }
 
-  /// The next part of a chunk at a random place; a page ends with a fence.
+  /// Loads the next line of what is to be written.
+  void load_source(Thread& state) {
+    touch_line(memory_, state.source_base + state.source, Access::kLoad);
+    state.source = (state.source + kLineBytes) % kSourceBytes;
+  }
+
+  /// One entry of a padded PopLog: the first line has the number of set bits, so it is flushed last.
+  void append_entry(Thread& state, const Group& group) {
+    const memory::Address entry = state.base + state.position;
+    for (std::uint64_t done = 0; done < group.access_bytes; done += kLineBytes) {
+      load_source(state);
+      memory_.compute(0, kCountInstructions);
+      touch_line(memory_, entry + done, done == 0 ? Access::kStore : Access::kStoreClwb);
+    }
+    touch_line(memory_, entry, Access::kStoreClwb);
+    memory_.sfence();
+    const std::uint64_t next = state.position + group.access_bytes;
+    state.position = next + group.access_bytes > group.part_bytes ? 0 : next;
+  }
+
+  /// Pages in two barriers with page version numbers: the contents, then the header.
+  void complete_page(const Thread& state, const Group& group) {
+    memory_.sfence();
+    const memory::Address header = state.base + state.position - group.slot_bytes;
+    touch_line(memory_, header, Access::kStore);
+    memory_.sfence();  // orders page id and version
+    touch_line(memory_, header, Access::kStoreClwb);
+    memory_.sfence();
+  }
+
+  /// The next part of a chunk at a random place.
   void chunk(Thread& state, const Group& group, memory::Stream& stream) {
     if (state.remaining == 0) {
-      state.position = random_place(state, group) - state.base;
+      state.position = random_place(state, group) - state.base + (group.slot_bytes - group.access_bytes);
       state.remaining = group.access_bytes;
     }
     const std::uint64_t bytes = std::min<std::uint64_t>(state.remaining, 16 * kLineBytes);
     for (std::uint64_t done = 0; done < bytes; done += kLineBytes) {
+      if (group.task == Task::kPage) {
+        load_source(state);
+      }
       touch_line(memory_, state.base + state.position + done,
                  group.task == Task::kRead ? Access::kLoad : Access::kStream);
     }
     state.position += bytes;
     state.remaining -= bytes;
     if (state.remaining == 0 && group.task == Task::kPage) {
+      complete_page(state, group);
+    } else if (state.remaining == 0 && group.task == Task::kOverwrite) {
       memory_.sfence();
     }
     end(stream, bytes);
@@ -146,6 +199,7 @@ class Mixed final : public Workload {
       group.task = Task::kLookup;
     } else if (parts[0] == "log") {
       group.task = Task::kLog;
+      default_bytes = 2 * kLineBytes;  // entries of 104 bytes and their header
     } else if (parts[0] == "page") {
       group.task = Task::kPage;
       default_bytes = kPageBytes;
@@ -155,9 +209,15 @@ class Mixed final : public Workload {
     } else if (parts[0] == "write") {
       group.task = Task::kWrite;
       default_bytes = 256;
+    } else if (parts[0] == "append") {
+      group.task = Task::kAppend;
+    } else if (parts[0] == "overwrite") {
+      group.task = Task::kOverwrite;
+      default_bytes = 256;
     } else {
-      parameters.refuse(
-          "groups", "task \"" + parts[0] + "\" is unknown; choose one of scan, lookup, log, page, read, write");
+      parameters.refuse("groups", "task \"" + parts[0] +
+                                      "\" is unknown; choose one of scan, lookup, log, page, read, write, "
+                                      "append, overwrite");
     }
     if (parts[1] != "dram" && parts[1] != "pmem") {
       parameters.refuse("groups", "memory \"" + parts[1] + "\" is unknown; choose one of dram, pmem");
@@ -173,13 +233,21 @@ class Mixed final : public Workload {
                                   {.name = parts[0], .alignment = 1 << 21, .backing = memory::Backing::kNone});
     footprint_ += pmem ? region_bytes : 0;
     group.part_bytes = region_bytes / threads / kLineBytes * kLineBytes;
-    if (group.part_bytes < group.access_bytes) {
+    group.slot_bytes = group.access_bytes + (group.task == Task::kPage ? kHeaderBytes : 0);
+    if (group.task == Task::kLog || group.task == Task::kPage) {
+      group.sources =
+          memory_.allocate(memory::Medium::kDram, threads * kSourceBytes,
+                           {.name = "sources", .alignment = 1 << 21, .backing = memory::Backing::kNone});
+    }
+    if (group.part_bytes < group.slot_bytes) {
       parameters.refuse("region_size", "too small: each thread needs room for one access of its own");
     }
     for (std::uint64_t thread = 0; thread < threads; ++thread) {
-      Thread state{static_cast<std::uint32_t>(groups_.size()), Random(mix64(seed) + threads_.size()),
-                   group.base + thread * group.part_bytes};
-      state.position = state.random.below(group.part_bytes / kLineBytes) * kLineBytes;
+      Thread state{.group = static_cast<std::uint32_t>(groups_.size()),
+                   .random = Random(mix64(seed) + threads_.size()),
+                   .base = group.base + thread * group.part_bytes,
+                   .source_base = group.sources + thread * kSourceBytes};
+      state.position = state.random.below(group.part_bytes / group.slot_bytes) * group.slot_bytes;
       threads_.push_back(state);
     }
     groups_.push_back(group);

@@ -6,8 +6,9 @@ the raw random sweep, made for calibration), and the raw sweeps ``data/bandwidth
 
 - graph 02: best case, so sequential writes; 1 GiB is touched.
 - graph 04: sequential 256-byte accesses, each thread in its own 2 GiB.
-- graph 05: random accesses, all threads in 16 GiB; 24/24/24 threads for DRAM (loads/ntstore/store+clwb),
-  16/4/12 for six modules, 4/1/2 for one.
+- graph 05: random accesses, all threads in 16 GiB, chunks of more than 4 KiB at multiples of 4 KiB (the sizes
+  are those of the generator's 41_sizebw_unalign.sh, which says so); 24/24/24 threads for DRAM
+  (loads/ntstore/store+clwb), 16/4/12 for six modules, 4/1/2 for one.
 - graph 12: bandwidth with six threads, latency with one. Graph 13: one thread, one module, sequential.
 - A flush after each line and the flushes of a window collected behind it are the same run: pmsim flushes each
   line at once. They differ where a window outgrows the caches.
@@ -62,6 +63,7 @@ _RAW = ("bandwidth.csv", "flush.csv", "alignment.csv", "allocation.csv")
 _SHARED_REGION = 16 * GIB  # random accesses of all threads
 _THREAD_REGION = 2 * GIB  # strided accesses of each thread
 _LATENCY_REGION = GIB
+_PAGE = 4096  # what the chunks of graph 05 are aligned to, where they are larger
 
 
 def recognises(folder: Path) -> bool:
@@ -215,6 +217,8 @@ class _Reader:
                     _BEST_THREADS[part][operation],
                     interleaved=part != "optane_ni",
                 )
+                if parameters["access_size"] > _PAGE:
+                    parameters["alignment"] = _PAGE
                 value = number(path, line, row, column) * self._gb
                 self._add(path.stem, "bandwidth", parameters, "bandwidth_gb_s", value)
 
@@ -291,7 +295,7 @@ def _use_of(parameters: dict[str, Any]) -> Use:
         and parameters["access_size"] in _SUBSET_SIZES
         and parameters["threads"] in _SUBSET_THREADS
         and parameters["shared_region"]
-        and "fence_every" not in parameters
+        and not {"fence_every", "alignment"} & parameters.keys()
         and not parameters["prefetcher"]
     )
     return "calibration" if in_subset else "prediction"
@@ -370,11 +374,11 @@ class _RawRows:
             if parameters["pattern"] == "strided":
                 parameters["stride"] = stride
             return parameters
-        align = int(float(row.get("align_size") or size))
+        parameters = self._common(line, row, operation, "random")
+        align = int(float(row.get("align_size") or 0))
         if align not in (0, size):
-            self._why = "chunks not aligned to their size"
-            return {}
-        return self._common(line, row, operation, "random")
+            parameters["alignment"] = align
+        return parameters
 
     def _fences(self, line: int, row: dict[str, str]) -> dict[str, Any]:
         # The column `op` says whether addresses are random; what is done is always store and clwb.

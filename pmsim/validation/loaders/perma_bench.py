@@ -248,8 +248,8 @@ def _group(place: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:
     task = {
         ("sequential", "read"): "scan",
         ("random", "read"): "read",
-        ("sequential", "write"): "log",
-        ("random", "write"): "page",
+        ("sequential", "write"): "append",
+        ("random", "write"): "overwrite",
     }.get((str(config.get("exec_mode")), str(config.get("operation"))))
     streaming = config.get("operation") == "read" or config.get("persist_instruction") == "nocache"
     if task is None or not streaming or _not_expressible(config):

@@ -59,11 +59,12 @@ struct Progress {
 /// A mispredicted branch stops the front end until the value that decides it is there.
 ///
 /// An sfence completes when all earlier flushes and streaming stores have been accepted by the controllers. It
-/// retires before, as a store does, but one at a time: the next one holds its window slot until this one has
-/// completed. So later loads run ahead past one fence, and past a second one as far as the window reaches; a
-/// store behind two has not retired and does not ask for its line. Streaming stores behind a fence find no
-/// buffer until those it has drained are free. An mfence also stops the front end. Every action happens in
-/// global time order, so shared queues see requests in order.
+/// retires before, when everything older has left the store queue, and holds its window slot until then. So the
+/// loads behind it run ahead as far as the window reaches while the stores before it wait for their lines or an
+/// older fence for its writes, and freely while its own flushes are on their way. A store behind two fences
+/// that have not completed does not ask for its line. Streaming stores behind a fence find no buffer until
+/// those it has drained are free. An mfence also stops the front end. Every action happens in global time
+/// order, so shared queues see requests in order.
 ///
 /// An operation ends when everything in it has retired and its fences have completed.
 class VirtualThread {
@@ -252,8 +253,8 @@ class VirtualThread {
 
   void process_store_queue(Picoseconds at);
   void update_store_key();
-  /// Lets the first fence that is still in the queue retire.
-  void retire_next_fence(Picoseconds at);
+  /// Lets an sfence retire that has become the oldest of the queue.
+  void retire_fence_at_head(Picoseconds at);
   [[nodiscard]] bool may_ask_early(const QueuedStore& entry) const noexcept;
   /// When the line can be asked for, as far as the store itself is concerned.
   [[nodiscard]] Picoseconds asks_from(const QueuedStore& entry) const noexcept;

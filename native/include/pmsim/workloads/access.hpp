@@ -14,7 +14,16 @@ namespace pmsim::workloads {
 using Line = std::array<std::byte, memory::kLineBytes>;
 
 /// How a microbenchmark touches memory.
-enum class Access : std::uint8_t { kLoad, kStore, kStoreClwb, kStoreClflushOpt, kStoreClflush, kStream };
+enum class Access : std::uint8_t {
+  kLoad,
+  kStore,
+  kStoreClwb,
+  kStoreClflushOpt,
+  kStoreClflush,
+  kStream,
+  kUpdate,  ///< reads a line and stores to it, as an increment does
+  kUpdateClwb
+};
 
 [[nodiscard]] constexpr Access access_named(std::string_view name) {
   if (name == "load")
@@ -27,6 +36,10 @@ enum class Access : std::uint8_t { kLoad, kStore, kStoreClwb, kStoreClflushOpt, 
     return Access::kStoreClflushOpt;
   if (name == "store+clflush")
     return Access::kStoreClflush;
+  if (name == "load+store")
+    return Access::kUpdate;
+  if (name == "load+store+clwb")
+    return Access::kUpdateClwb;
   return Access::kStream;
 }
 
@@ -45,20 +58,23 @@ void touch_line(M& memory, memory::Address address, Access access) {
     line.fill(std::byte{0x5a});
     return line;
   }();
+  if (access == Access::kLoad || access == Access::kUpdate || access == Access::kUpdateClwb) {
+    Line line;
+    memory.read(address, line);
+    consume(line);
+  }
   switch (access) {
-    case Access::kLoad: {
-      Line line;
-      memory.read(address, line);
-      consume(line);
+    case Access::kLoad:
       break;
-    }
     case Access::kStream:
       memory.stream(address, kLine);
       break;
     case Access::kStore:
+    case Access::kUpdate:
       memory.write(address, kLine);
       break;
     case Access::kStoreClwb:
+    case Access::kUpdateClwb:
       memory.write(address, kLine);
       memory.flush(address, sizeof(Line), memory::FlushKind::kClwb, memory::kNoSite);
       break;
