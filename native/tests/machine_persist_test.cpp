@@ -165,7 +165,7 @@ TEST(StoreQueue, IsBusyForAShorterTimeWithALineThatThePrefetcherBrings) {
   const Ops before = {load(kDramBase + (1 << 20))};
   params.core.store_next_interval = 500 * kNs;  // of the second line alone: it starts the stream
   const Picoseconds without = time_of(params, before, lines);
-  params.core.store_prefetched_interval = 100 * kNs;
+  params.core.line_interval = 100 * kNs;
   EXPECT_NEAR(static_cast<double>(time_of(params, before, lines) - without), 400.0 * kNs, 20.0 * kNs);
 }
 
@@ -179,6 +179,20 @@ TEST(StoreStreams, TranslateWhileEarlierOnesWait) {
   }
   pages.push_back(sfence());
   EXPECT_LT(time_of(params, {load(kDramBase)}, pages), 2000 * kNs);
+}
+
+TEST(StoreQueue, SendsStreamedLinesOneAfterTheOther) {
+  PlatformParams params = plain_machine();
+  params.core.line_interval = 100 * kNs;
+  const auto time = [&](std::uint64_t lines) {
+    Ops ops;
+    for (std::uint64_t line = 1; line <= lines; ++line) {
+      ops.push_back(stream_store(kPmemBase + line * 64));
+    }
+    ops.push_back(sfence());
+    return time_of(params, {load(kPmemBase)}, ops);
+  };
+  EXPECT_EQ(time(4) - time(1), 3 * params.core.line_interval);
 }
 
 TEST(StoreQueue, IsBusyWithAFlush) {

@@ -38,8 +38,9 @@ constexpr std::array kFields{
                 "time that the way below L1 is busy when a store asks for a line from beyond L2"),
     PMSIM_FIELD(core, store_next_interval, kTime, 0, 1000 * kNs,
                 "the same where the store before was to the line before, with nothing in between"),
-    PMSIM_FIELD(core, store_prefetched_interval, kTime, 0, 1000 * kNs,
-                "the same for a line that a prefetch has brought, or is bringing, to L2"),
+    PMSIM_FIELD(
+        core, line_interval, kTime, 0, 1000 * kNs,
+        "the same for a line that a prefetch has brought, or is bringing, to L2, and for a streamed line"),
     PMSIM_FIELD(core, flush_interval, kTime, 0, 1000 * kNs, "time that it is busy with a flush"),
     PMSIM_FIELD(core, fence_latency, kTime, 0, 1000 * kNs,
                 "time of a fence beyond the completion of what it waits for"),

@@ -104,7 +104,7 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
     return false;
   }
   if (buffered) {
-    miss_free_ = at + (entry.level == kL2 ? times_->store_prefetched_interval
+    miss_free_ = at + (entry.level == kL2 ? times_->line_interval
                        : entry.neighbour  ? times_->store_next_interval
                                           : times_->store_miss_interval);
   }
@@ -117,6 +117,9 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
 }
 
 void VirtualThread::send(std::uint64_t line, Picoseconds at, bool streaming, bool combined) {
+  if (streaming) {
+    miss_free_ = std::max(miss_free_, at + times_->line_interval);
+  }
   const Picoseconds hold = streaming ? times_->stream_hold : 0;
   const Picoseconds delay = streaming ? times_->stream_delay : 0;
   const WriteToken token{.thread = id_, .issued = at, .hold = hold};
@@ -172,7 +175,7 @@ void VirtualThread::close_write_combining(Picoseconds at) {
       }
       return combining_bytes_ > 0 && combining_line_ == head.line
                  ? at
-                 : std::max({at, head.dispatched, streams_again_, core_->fill_buffers.earliest()});
+                 : std::max({at, head.dispatched, miss_free_, streams_again_, core_->fill_buffers.earliest()});
     case code(OpKind::kClwb):
     case code(OpKind::kClflushOpt):
     case code(OpKind::kClflush):

@@ -28,7 +28,7 @@ struct CoreTimes {
         mispredict(params.core.mispredict_latency),
         store_miss_interval(params.core.store_miss_interval),
         store_next_interval(params.core.store_next_interval),
-        store_prefetched_interval(params.core.store_prefetched_interval),
+        line_interval(params.core.line_interval),
         flush_interval(params.core.flush_interval),
         fence(params.core.fence_latency),
         pages(params.tlb) {}
@@ -46,7 +46,7 @@ struct CoreTimes {
   Picoseconds mispredict;
   Picoseconds store_miss_interval;
   Picoseconds store_next_interval;
-  Picoseconds store_prefetched_interval;
+  Picoseconds line_interval;
   Picoseconds flush_interval;
   Picoseconds fence;
   PageNumbers pages;

@@ -30,7 +30,7 @@ struct CoreParams {
   int64_t mispredict_latency = 0;
   int64_t store_miss_interval = 0;
   int64_t store_next_interval = 0;
-  int64_t store_prefetched_interval = 0;
+  int64_t line_interval = 0;
   int64_t flush_interval = 0;
   int64_t fence_latency = 0;
   int64_t flush_keeps_line = 0;
