@@ -233,6 +233,12 @@ SCENARIOS = {
         "parameters.groups.1.thread: unknown key",
         "'threads'",
     ),
+    "groups without room for what is written": Case(
+        'kind = "mixed"\nplatform = {base = "tum-6212u", dram = {capacity = "10 GiB"}}\n[parameters]\n'
+        'groups = [{task = "scan", memory = "dram"}, {task = "page", threads = 2}]\n',
+        "parameters.region_size: 10368 MiB do not fit the 10 GiB of dram",
+        "what log and page writers read from",
+    ),
     "groups with too many threads together": Case(
         'kind = "mixed"\nplatform = "tum-6212u"\n[parameters]\n'
         'groups = [{task = "scan", threads = 40}, {task = "log", threads = 9}]\n',

@@ -24,6 +24,8 @@ _TASK_BYTES = {
     "overwrite": 256,
 }
 _FIXED_SIZE = ("scan", "lookup")
+#: DRAM that each thread of these tasks reads its entries and pages from (native/src/workloads/mixed.cpp).
+_SOURCE_BYTES = {"log": 64 * 2**20, "page": 64 * 2**20}
 
 
 class MixedGroup(KindParameters):
@@ -104,17 +106,22 @@ class Mixed(Kind[MixedParameters]):
     def check(self, machine: Platform, parameters: MixedParameters) -> None:
         """Refuse more threads than hardware threads, and regions that do not fit together."""
         check_threads(machine, sum(group.threads for group in parameters.groups), "groups")
-        for memory in ("dram", "pmem"):
+        sources = sum(_SOURCE_BYTES.get(group.task, 0) * group.threads for group in parameters.groups)
+        for memory, beside in (("dram", sources), ("pmem", 0)):
             users = [
                 number for number, group in enumerate(parameters.groups, start=1) if group.memory == memory
             ]
-            if not users:
+            if not users and not beside:
                 continue
-            check_memory(machine, memory, f"groups.{users[0]}.memory")
+            if users:
+                check_memory(machine, memory, f"groups.{users[0]}.memory")
             try:
-                check_region(machine, memory, parameters.region_size * len(users))
+                check_region(machine, memory, parameters.region_size * len(users) + beside)
             except ConfigError as error:
-                raise ConfigError(f"{error} (for the regions of {len(users)} groups)") from None
+                what = f"the regions of {len(users)} group{'' if len(users) == 1 else 's'}" + (
+                    " and what log and page writers read from" if beside else ""
+                )
+                raise ConfigError(f"{error} (for {what})") from None
         for number, group in enumerate(parameters.groups, start=1):
             check_access(
                 group.access_bytes, parameters.region_size // group.threads, f"groups.{number}.access_size"
