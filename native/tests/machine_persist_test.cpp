@@ -50,8 +50,8 @@ TEST(Fence, OfACleanLineHasNothingToWaitFor) {
 }
 
 /// The line of the second persist is fetched while the first fence waits; that of the third is not asked for,
-/// since its store is behind a fence that cannot retire.
-TEST(Fence, DoesNotRetireWhileAnotherOneWaits) {
+/// since its store is behind two fences that have not completed.
+TEST(Fence, BehindAnotherOneKeepsStoresFromAskingForTheirLines) {
   PlatformParams params = plain_machine();
   const auto persists = [](int count) {
     Ops ops;

@@ -18,8 +18,8 @@ constexpr std::uint64_t kPageBytes = 16'384;  ///< pages of the building-blocks 
 constexpr std::uint64_t kHeaderBytes = 256;   ///< a page's header has a block of its own, as in blocks/page
 /// DRAM that each log writer and page writer reads from, in a circle: more than its share of any cache.
 constexpr std::uint64_t kSourceBytes = 64 << 20;
-/// A random number (xorshift) and a remainder by division, 36 of them (Agner Fog's instruction tables,
-/// Skylake-X).
+/// An estimate: a random number (xorshift), and a remainder by a 64-bit division, which is microcode of some 35
+/// micro-operations on these cores.
 constexpr std::uint32_t kLookupInstructions = 48;
 constexpr std::uint32_t kCountInstructions = 4 * kLineBytes / 8;  ///< counting a line's bits, as in blocks/log
 
