@@ -1,25 +1,24 @@
 """The command ``pmsim validate``."""
 
-import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from pmsim.api import POINTS_FOLDER
 from pmsim.errors import ConfigError
 from pmsim.runner import RunInterrupted
+from pmsim.terminal import complaints, output
 from pmsim.validation.claims import load_suite
 from pmsim.validation.loaders import DataSet, load
 from pmsim.validation.measures import Runs, simulator
-from pmsim.validation.report import percent, with_range, write_report
-from pmsim.validation.summary import Accuracy, Validation
+from pmsim.validation.printed import print_validation
+from pmsim.validation.report import write_report
+from pmsim.validation.summary import Validation
 from pmsim.validation.summary import validate as run_validation
 
 _INTERRUPTED = 130
-_COLOURS = {"pass": "green", "fail": "red", "error": "red", "not simulated": "dim"}
 
 
 def validate(
@@ -44,7 +43,7 @@ def validate(
     ] = "labelled",
 ) -> None:
     """Hold predictions against published measurements; exits with 1 if a claim fails."""
-    console = Console()
+    console = output()
     tested = load_suite(suite)
     data_sets = _data_sets(data or [], optane_units)
     if out is not None:
@@ -67,15 +66,17 @@ def validate(
         raise typer.Exit(_INTERRUPTED) from None
     if out is not None:
         _save(result, out)
-    _show(console, result)
+    print_validation(console, result)
     if out is not None:
         console.print(f"Report: {(out / 'report.html').resolve()}", soft_wrap=True)
+    else:
+        console.print("With --out DIR a report has every set-up, ordering and what is known of it.")
     if not result.passed:
         raise typer.Exit(1)
 
 
 def _tell_interrupted(what: str) -> None:
-    Console(stderr=True).print(f"pmsim: interrupted; {what}", markup=False, highlight=False, soft_wrap=True)
+    complaints().print(f"pmsim: interrupted; {what}")
 
 
 def _data_sets(folders: list[Path], units: str) -> list[DataSet]:
@@ -106,62 +107,3 @@ def _save(result: Validation, folder: Path) -> None:
         write_report(result, folder / "report.html")
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be written: {error.strerror or error}") from error
-
-
-def _show(console: Console, result: Validation) -> None:
-    table = Table(title=result.suite.title, title_justify="left")
-    for column in ("claim", "setup", "measured", "predicted", "error", "verdict", "use"):
-        table.add_column(column, justify="right" if column == "error" else "left", overflow="fold")
-    for outcome, share in zip(result.outcomes, result.shares(), strict=True):
-        claim = outcome.claim
-        verdict = f"[{_COLOURS[outcome.verdict]}]{outcome.verdict}[/]"
-        use = ("calibrated" if claim.use == "calibration" else "predicted") if claim.checks else ""
-        cells = [
-            claim.id,
-            _short(claim.setup),
-            claim.expected_text(),
-            outcome.predicted,
-            percent(outcome.error, True),
-        ]
-        if share is not None:
-            # In the columns that are there anyway: a terminal has no room for two more.
-            verdict += f" {share}"
-            cells[3] += f" ({share.spread})" if share.spread else ""
-        table.add_row(*(cell.replace("[", r"\[") for cell in cells), verdict, use)
-    console.print(table)
-    console.print(_accuracy_table("Accuracy: relative error of predictions", result.accuracy()))
-    if result.compared:
-        console.print(_accuracy_table("By experiment", result.by_experiment()))
-    verdicts = [outcome.verdict for outcome in result.outcomes]
-    counts = ", ".join(f"{verdicts.count(name)} {name}" for name in _COLOURS if name in verdicts)
-    console.print(f"{len(verdicts)} claims: {counts}; {result.runs} runs.")
-    if result.each:
-        found = ", ".join(f"{share.claim} {share}" for share in result.by_chance())
-        console.print(
-            f"Decided by chance, passing with some of the {len(result.each)} seeds only: {found or 'none'}."
-        )
-    failed = next((row for row in result.compared if row.message), None)
-    if failed is not None:
-        number = sum(1 for row in result.compared if row.message)
-        console.print(
-            f"{number} measurements could not be simulated; first: {failed.measurement.setup}: ", end=""
-        )
-        console.print(failed.message, style="red", markup=False)
-
-
-def _short(setup: str, limit: int = 72) -> str:
-    return setup if len(setup) <= limit else setup[: limit - 3].rsplit(" ", 1)[0] + " ..."
-
-
-def _accuracy_table(title: str, rows: list[Accuracy]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in ("group", "medium", "use"):
-        table.add_column(column)
-    for column in ("points", "median", "90th percentile", "rank correlation", "failed"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        correlation = "" if math.isnan(row.rank_correlation) else f"{row.rank_correlation:.3f}"
-        errors = (with_range(row.median, row.median_range), with_range(row.p90, row.p90_range))
-        shown = (str(row.rows), *errors, correlation, str(row.failed or ""))
-        table.add_row(row.group, row.medium, row.use, *shown)
-    return table
