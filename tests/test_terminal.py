@@ -46,7 +46,7 @@ def test_a_column_that_may_be_left_out_goes_where_it_does_not_fit_and_is_named()
 
 def test_a_name_that_hangs_over_costs_its_own_row_only() -> None:
     columns: list[Column | str] = [Column("name", narrow="hang"), Column("text", narrow="cut"), "last"]
-    # The name gives six characters, so the text has 40 - 20 - 4 and two gaps; where the name hangs over, six less.
+    # The name gives six characters, so the text has 40 - 20 - 4 and two gaps; beside a long name six less.
     first, second = printed(40, columns, ["n" * 26, "t" * 20, "1"], ["n" * 5, "t" * 12, "2"])[1:]
     assert first == "n" * 26 + "  " + "t" * 5 + "…  1"
     assert second == "n" * 5 + " " * 17 + "t" * 12 + "  2"
