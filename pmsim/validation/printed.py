@@ -23,7 +23,7 @@ _LEAST = 11
 
 def print_validation(console: Console, result: Validation) -> None:
     """Print everything but where the report is."""
-    columns = [
+    columns: list[Column | str] = [
         Column("claim", narrow="hang"),
         Column("measured", narrow="cut", most=_MOST, least=_LEAST),
         Column("predicted", narrow="cut", most=_MOST),
@@ -31,9 +31,10 @@ def print_validation(console: Console, result: Validation) -> None:
         "verdict",
         "use",
     ]
-    rows = []
+    rows: list[list[str | Text]] = []
     for outcome, share in zip(result.outcomes, result.shares(), strict=True):
-        predicted, verdict = _predicted(outcome), "-" if not outcome.claim.checks else outcome.verdict
+        predicted = _predicted(outcome)
+        verdict: str = outcome.verdict if outcome.claim.checks else "-"
         if share is not None:
             # In the columns that are there anyway: a terminal has no room for two more.
             verdict += f" {share}"
