@@ -128,7 +128,7 @@ def _misused(error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()  # type: ignore[attr-defined]
         return _BAD_INPUT
-    message = str(error.format_message())  # type: ignore[attr-defined]
+    message = str(error.format_message()).replace("Value error, ", "")  # type: ignore[attr-defined]
     return _complain(f"{message.rstrip('.')}; see pmsim --help", _BAD_INPUT)
 
 

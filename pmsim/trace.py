@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from pmsim import _native
 from pmsim.api import load_scenario, origin_of
@@ -20,6 +18,7 @@ from pmsim.points import Point, points_of
 from pmsim.profiles import load_platform
 from pmsim.runner import evaluate
 from pmsim.scenario import Scenario
+from pmsim.terminal import Column, output, print_table
 from pmsim.versions import native_version, package_version
 
 
@@ -235,20 +234,23 @@ def _replay_command(
 ) -> None:
     """Time a trace on one or several platforms."""
     machines = [load_platform(name) for name in platform] if platform else [recorded_platform(info(file))]
-    table = Table("platform", "time [ms]", "operations", "GB/s", "latency [ns]", "p99 [ns]")
+    rows = []
     for machine in machines:
         measured = replay(file, machine)
         total = measured.total
         latencies = [total.latency.mean_ps, total.latency.p99_ps]
         shown = [f"{value / 1e3:.1f}" if total.latency.max_ps else "not measured" for value in latencies]
-        table.add_row(
-            machine.name,
-            f"{total.elapsed_ps / 1e9:.6f}",
-            f"{total.operations:,}",
-            f"{total.bandwidth_gb_s:.2f}",
-            *shown,
+        rows.append(
+            [
+                machine.name,
+                f"{total.elapsed_ps / 1e9:.6f}",
+                f"{total.operations:,}",
+                f"{total.bandwidth_gb_s:.2f}",
+                *shown,
+            ]
         )
-    Console().print(table)
+    numbers = ("time [ms]", "operations", "GB/s", "latency [ns]", "p99 [ns]")
+    print_table(output(), ["platform", *(Column(name, right=True) for name in numbers)], rows)
 
 
 @trace_app.command("info")
@@ -261,10 +263,10 @@ def _info_command(
 
 
 def _print_info(trace: TraceInfo) -> None:
-    table = Table(show_header=False, box=None)
-    for key, value in _info_rows(trace):
-        table.add_row(key, value)
-    Console().print(table)
+    rows = _info_rows(trace)
+    width = max(len(key) for key, _ in rows)
+    for key, value in rows:
+        output().print(f"{key:{width}}  {value}", soft_wrap=True)
 
 
 def _info_rows(trace: TraceInfo) -> list[tuple[str, str]]:

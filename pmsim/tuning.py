@@ -14,6 +14,7 @@ from typing import Any
 
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of
 from pmsim.errors import ConfigError
+from pmsim.hints import nearest
 from pmsim.kinds import find_kind
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import Metrics, PointCache
@@ -155,8 +156,11 @@ def tune(
     resolved = with_overrides(load_scenario(scenario), set or [])
     kind = find_kind(resolved.kind)
     wanted = metric or kind.default_metric
-    if wanted not in {known.name for known in kind.metrics}:
-        raise ConfigError(f"metric: kind '{kind.name}' has no metric '{wanted}'; `pmsim list kinds` names them")
+    if wanted not in (metrics := [known.name for known in kind.metrics]):
+        raise ConfigError(
+            f"metric: kind '{kind.name}' has no metric '{wanted}' (pmsim list kinds {kind.name}); "
+            f"{nearest(wanted, metrics)}"
+        )
     if steps < 1:
         raise ConfigError(f"steps: {steps} is not a number of moves; give at least 1")
     try:

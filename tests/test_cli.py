@@ -14,8 +14,10 @@ import pytest
 
 from pmsim import Scenario, SimulationError, platform_names, runner, scenario_names
 from pmsim.cli import main
+from pmsim.kinds import KINDS
 from pmsim.kinds.engine_options import EngineName
 from pmsim.points import Point
+from pmsim.profiles import load_platform
 
 COMMAND = [sys.executable, "-m", "pmsim.cli"]
 SMALL = """
@@ -245,21 +247,85 @@ def test_list_and_show_name_what_exists(capsys: pytest.CaptureFixture[str]) -> N
     listed = capsys.readouterr().out
     assert all(name in listed for name in scenario_names())
     assert main(["list", "kinds"]) == 0
-    assert "bandwidth" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert all(f"{kind.name} " in listed for kind in KINDS.values())
     assert main(["list", "engines"]) == 0
     listed = capsys.readouterr().out
     assert all(name in listed for name in get_args(EngineName))
 
 
+@pytest.mark.parametrize("what", ["platforms", "scenarios", "kinds", "engines", "blocks", "kinds oltp"])
+def test_a_list_has_one_line_per_name_behind_a_pipe_and_fits_a_narrow_terminal(
+    what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["list", *what.split()]) == 0
+    whole = capsys.readouterr().out.splitlines()
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["list", *what.split()]) == 0
+    narrow = capsys.readouterr().out.splitlines()
+    assert max(map(len, narrow)) <= 80
+    assert not any(line.startswith(" ") for line in whole), "a row goes on in the next line"
+    names = [line.split()[0] for line in whole if line]
+    assert [line.split()[0] for line in narrow if line and not line.startswith(" ")] == names
+    assert len(names) > 5
+
+
+def test_list_kinds_tells_parameters_with_what_may_be_written_and_metrics(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    for kind in KINDS.values():
+        assert main(["list", "kinds", kind.name]) == 0
+        names = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line]
+        assert set(kind.parameter_model.model_fields) <= set(names)
+        assert {metric.name for metric in kind.metrics} <= set(names)
+    assert main(["list", "kinds", "mixed"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    assert " ".join(lines["region_size"].split()).startswith("region_size 10 GiB size bytes of")
+    assert "dram, pmem" in lines["groups.N.memory"]
+    assert "group_1_bandwidth_gb_s" in lines
+    assert main(["list", "platforms", "mixed"]) == 2
+    assert "pmsim list kinds KIND" in capsys.readouterr().err
+
+
+def test_the_table_of_a_run_writes_sizes_as_scenarios_do_and_leaves_out_metrics_that_do_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = SMALL.replace('pattern = ["sequential", "random"]', 'region_size = ["4 KiB", "1 MiB"]')
+    (tmp_path / "small.toml").write_text(text.replace('region_size = "64 MiB"', ""))
+    run = ["run", str(tmp_path / "small.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(run) == 0
+    title, head, *rows = capsys.readouterr().out.splitlines()[:4]
+    assert title == "Small latencies"
+    assert head.split() == ["region_size", "latency_ns", "latency_p50_ns", "latency_p95_ns"]
+    assert [row.split("  ")[0] for row in rows] == ["4 KiB", "1 MiB"]
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(run) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1].split() == ["region_size", "latency_ns", "latency_p50_ns"]
+    assert "latency_p95_ns" in " ".join(shown[4:6])
+    assert max(map(len, shown[:6])) <= 40
+
+
 def test_platform_show_gives_every_value_its_source(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "250")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    rows = load_platform("tum-6212u").rows()
+    assert main(["platform", "show", "tum-6212u"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    for row in rows:
+        line = " ".join(lines[f"{row.section}.{row.name}"].split())
+        assert line == f"{row.section}.{row.name} {row.value} {row.origin} {row.meaning} {row.source}"
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["platform", "show", "tum-6212u"]) == 0
     shown = capsys.readouterr().out
-    assert "core.line_fill_buffers" in shown
-    assert "fitted" in shown
-    assert "Table 2" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    for row in rows:
+        head = f"{row.section}.{row.name} = {row.value} ({row.origin}): {row.meaning}. {row.source}"
+        assert head in " ".join(shown.split())
 
 
 def test_a_script_without_a_main_guard_can_run_in_parallel(tmp_path: Path, small: Path) -> None:

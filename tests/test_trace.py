@@ -1,5 +1,6 @@
 """Traces: a replay is the run again, a damaged file is refused, and the commands say what they did."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -149,7 +150,10 @@ def test_the_commands_record_describe_and_replay(tmp_path: Path) -> None:
         trace.trace_app, ["replay", str(path), "--platform", "tum-6212u", "--platform", "ucsd-8260"]
     )
     assert result.exit_code == 0, result.output
-    assert "ucsd-8260" in result.output
+    head, *rows = result.output.splitlines()
+    numbers = ["time [ms]", "operations", "GB/s", "latency [ns]", "p99 [ns]"]
+    assert re.split(" {2,}", head) == ["platform", *numbers]
+    assert [row.split()[0] for row in rows] == ["tum-6212u", "ucsd-8260"]
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,13 @@
 """``pmsim calibrate``."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
 
 from pmsim.calibrate import Calibration, Row, calibrate, check_out, write_profile
 from pmsim.progress import step_display
+from pmsim.terminal import Column, output, print_item, print_table
 
 
 def calibrate_command(
@@ -30,35 +27,25 @@ def calibrate_command(
 
 
 def _report(found: Calibration, out: Path) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 110)
-    console.print(fit_table(found.rows, found.platform.title))
+    console = output()
+    right = [Column(name, right=True) for name in ("measured", "spread", "simulated")]
+    columns: list[Column | str] = [Column("microbenchmark", narrow="wrap"), *right, "unit"]
+    columns += [Column("ratio", right=True), "use"]
+    print_table(console, columns, [_cells(row) for row in found.rows], found.platform.title)
     for warning in found.warnings:
-        console.print(f"Note: {warning}.", markup=False, highlight=False)
-    console.print(
-        f'{out}: use it as platform = "{out}", see it with: pmsim platform show {out}',
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+        print_item(console, "Note", f"{warning}.")
+    use = f'{out}: use it as platform = "{out}", see it with: pmsim platform show {out}'
+    console.print(use, soft_wrap=True)
 
 
-def fit_table(rows: tuple[Row, ...], title: str) -> Table:
-    """Tabulate measured beside predicted; rows that no search saw are predictions."""
-    table = Table(title=title, title_justify="left", box=SIMPLE)
-    table.add_column("microbenchmark")
-    for column in ("measured", "spread", "simulated"):
-        table.add_column(column, justify="right")
-    table.add_column("unit")
-    table.add_column("ratio", justify="right")
-    table.add_column("use")
-    for row in rows:
-        table.add_row(
-            row.subject.name + (", file" if row.subject.host["memory"] == "pmem" else ""),
-            f"{row.measured:.4g}",
-            f"{100 * row.timing.spread:.0f} %",
-            f"{row.predicted:.4g}",
-            row.subject.unit,
-            f"{row.ratio:.2f}",
-            "fitted" if row.fitted else "prediction",
-        )
-    return table
+def _cells(row: Row) -> list[str]:
+    """Write measured beside predicted; rows that no search saw are predictions."""
+    return [
+        row.subject.name + (", file" if row.subject.host["memory"] == "pmem" else ""),
+        f"{row.measured:.4g}",
+        f"{100 * row.timing.spread:.0f} %",
+        f"{row.predicted:.4g}",
+        row.subject.unit,
+        f"{row.ratio:.2f}",
+        "fitted" if row.fitted else "prediction",
+    ]

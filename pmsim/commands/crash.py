@@ -1,15 +1,14 @@
 """``pmsim crash``."""
 
-import textwrap
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from pmsim.crash import CrashResult, blocks, check_block, find_block
 from pmsim.errors import ConfigError
 from pmsim.progress import progress_bar
+from pmsim.terminal import Column, output, print_item, print_table
 
 #: Messages of removed points in the table; --verbose shows them whole.
 _MESSAGE_WIDTH = 60
@@ -55,35 +54,37 @@ def crash_command(
 
 
 def _report(result: CrashResult, verbose: bool) -> None:
-    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console = output()
     check = result.check
     recoveries = check.states + check.recovery_crashes + check.resumed_crashes + check.second_recoveries
     rate = recoveries / max(check.seconds, 1e-9)
-    console.print(
-        f"{result.block.name}{' (eADR)' if result.eadr else ''}: {check.states:,} crash states "
+    print_item(
+        console,
+        f"{result.block.name}{' (eADR)' if result.eadr else ''}",
+        f"{check.states:,} crash states "
         f"({check.distinct:,} distinct) at {check.steps:,} steps ({check.exhaustive_steps:,} exhaustively), "
         f"{check.recovery_crashes:,} crashes of recovery, {check.resumed_crashes:,} after it, "
         f"{check.second_recoveries:,} second recoveries "
         f"({check.rewrites:,} of them wrote); seeds {result.seed} to "
         f"{result.seed + max(check.small_programs, check.large_programs) - 1}; {check.seconds:.1f} s, "
-        f"{rate:,.0f} recoveries per second"
+        f"{rate:,.0f} recoveries per second",
     )
     if check.violation:
-        console.print(f"VIOLATION\n{check.violation.counterexample}")
+        console.print(f"VIOLATION\n{check.violation.counterexample}", soft_wrap=True)
     else:
         console.print("no violation")
     if result.mutants:
         _report_mutants(result, console, verbose)
     for problem in result.problems if not check.violation else []:
-        console.print(f"PROBLEM: {problem}")
+        console.print(f"PROBLEM: {problem}", soft_wrap=True)
 
 
 def _report_mutants(result: CrashResult, console: Console, verbose: bool) -> None:
-    table = Table("point", "name", "without it")
+    rows = []
     for mutant in result.mutants:
         violation = mutant.check.violation
         if violation:
-            said = textwrap.shorten(violation.message, _MESSAGE_WIDTH, placeholder=" ...")
+            said = " ".join(violation.message.split())
         elif not mutant.reached:
             said = "never executed"
         elif mutant.point.redundant:
@@ -92,8 +93,10 @@ def _report_mutants(result: CrashResult, console: Console, verbose: bool) -> Non
             said = "unnecessary with eADR"
         else:
             said = f"NOT NOTICED in {mutant.check.states:,} states"
-        table.add_row(str(mutant.point.id), mutant.point.name, said)
-    Console().print(table)
+        rows.append([str(mutant.point.id), mutant.point.name, said])
+    without = Column("without it", narrow="cut", most=_MESSAGE_WIDTH)
+    columns: list[Column | str] = ["point", Column("name", narrow="wrap"), without]
+    print_table(console, columns, rows)
     if result.eadr:
         unnecessary = [m.point for m in result.needed if not m.caught]
         console.print(f"unnecessary with eADR: {len(unnecessary)} of {len(result.needed)} points")
@@ -106,4 +109,4 @@ def _report_mutants(result: CrashResult, console: Console, verbose: bool) -> Non
     if verbose:
         for mutant in result.mutants:
             if mutant.check.violation:
-                console.print(mutant.check.violation.counterexample)
+                console.print(mutant.check.violation.counterexample, soft_wrap=True)

@@ -1,18 +1,27 @@
 """``pmsim list``."""
 
+import typing
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 from rich.console import Console
-from rich.table import Table
 
 from pmsim import _native
 from pmsim.crash import blocks
-from pmsim.kinds import KINDS
+from pmsim.errors import ConfigError
+from pmsim.kinds import KINDS, find_kind
+from pmsim.kinds.base import Kind
+from pmsim.kinds.types import quantity_of
 from pmsim.profiles import load_platform, platform_names
 from pmsim.scenario import Scenario
 from pmsim.shipped import find_scenario, scenario_names
+from pmsim.terminal import Column, output, print_table
+from pmsim.units import Quantity, format_value
 
 
 class What(StrEnum):
@@ -25,58 +34,94 @@ class What(StrEnum):
     BLOCKS = "blocks"
 
 
-def list_command(what: Annotated[What, typer.Argument(help="What to list.")]) -> None:
+_TITLE = Column("title", narrow="wrap")
+
+
+def list_command(
+    what: Annotated[
+        What,
+        typer.Argument(
+            metavar="WHAT", help=f"One of {', '.join(What)}.", show_choices=False, show_default=False
+        ),
+    ],
+    name: Annotated[
+        str | None, typer.Argument(metavar="KIND", help="With kinds: its parameters and metrics.")
+    ] = None,
+) -> None:
     """List what pmsim has."""
-    console = Console()
+    console = output()
+    if name is not None and what is not What.KINDS:
+        raise ConfigError(f"list {what}: takes no name; write pmsim list {what}, or pmsim list kinds KIND")
     if what is What.PLATFORMS:
-        console.print(_platforms())
+        rows = [(name, load_platform(name).title) for name in platform_names()]
+        print_table(console, ["platform", _TITLE], rows)
     elif what is What.SCENARIOS:
-        console.print(_scenarios())
-    elif what is What.KINDS:
-        console.print(_kinds())
+        scenarios = [Scenario.from_file(find_scenario(name)) for name in scenario_names()]
+        named = zip(scenario_names(), scenarios, strict=True)
+        print_table(
+            console,
+            ["scenario", "kind", _TITLE],
+            [(name, scenario.kind, scenario.title) for name, scenario in named],
+        )
     elif what is What.BLOCKS:
-        console.print(_blocks())
+        columns: list[Column | str] = ["block", Column("points", right=True), _TITLE]
+        print_table(
+            console, columns, [(block.name, str(len(block.points)), block.title) for block in blocks().values()]
+        )
+        console.print("points: persistence points, each of which pmsim crash removes in turn", style="dim")
+    elif what is What.ENGINES:
+        print_table(console, ["engine", _TITLE], list(_native.engines().items()))
+    elif name is None:
+        print_table(console, ["kind", _TITLE], [(kind.name, kind.title) for kind in KINDS.values()])
+        console.print("pmsim list kinds KIND: its parameters and metrics", style="dim")
     else:
-        console.print(_engines())
+        _describe(console, find_kind(name))
 
 
-def _platforms() -> Table:
-    table = Table("platform", "title")
-    for name in platform_names():
-        table.add_row(name, load_platform(name).title)
-    return table
+def _describe(console: Console, kind: Kind[Any]) -> None:
+    meaning = Column("meaning", narrow="wrap")
+    print_table(
+        console,
+        ["parameter", "default", Column("values", narrow="wrap"), meaning],
+        _parameters(kind.parameter_model),
+        f"{kind.name}: {kind.title}",
+    )
+    console.print()
+    metrics = {metric.name: metric for metric in [*kind.metric_list(kind.parameters({})), *kind.metrics]}
+    print_table(
+        console,
+        ["metric", "unit", meaning],
+        [(metric.name, metric.unit, metric.meaning) for metric in metrics.values()],
+    )
 
 
-def _scenarios() -> Table:
-    table = Table("scenario", "kind", "title")
-    for name in scenario_names():
-        scenario = Scenario.from_file(find_scenario(name))
-        table.add_row(name, scenario.kind, scenario.title)
-    return table
+def _parameters(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
+    """Yield name, default, possible values and meaning; of a list also those of its members."""
+    for name, field in model.model_fields.items():
+        quantity = quantity_of(model, name)
+        default = field.get_default(call_default_factory=True)
+        about = field.description or ""
+        if isinstance(default, list):
+            yield prefix + name, f"{len(default)} {name}", "list", about
+            yield from _parameters(type(default[0]), f"{name}.N.")
+        else:
+            yield prefix + name, _shown(default, quantity), ", ".join(_values(field, quantity)), about
 
 
-def _blocks() -> Table:
-    table = Table("block", "persistence points", "title")
-    for block in blocks().values():
-        table.add_row(block.name, str(len(block.points)), block.title)
-    return table
+def _shown(default: object, quantity: Quantity | None) -> str:
+    if default is PydanticUndefined:
+        return ""
+    if isinstance(default, bool):
+        return str(default).lower()
+    return format_value(default, quantity) if quantity and isinstance(default, int) else str(default)
 
 
-def _engines() -> Table:
-    table = Table("engine", "title")
-    for name, title in _native.engines().items():
-        table.add_row(name, title)
-    return table
-
-
-def _kinds() -> Table:
-    table = Table("kind", "title", "parameter", "default", "meaning")
-    for kind in KINDS.values():
-        label, title = kind.name, kind.title
-        for name, field in kind.parameter_model.model_fields.items():
-            default = field.get_default(call_default_factory=True)
-            shown = f"{len(default)} groups" if isinstance(default, list) else str(default)
-            table.add_row(label, title, name, shown, field.description or "")
-            label = title = ""
-        table.add_section()
-    return table
+def _values(field: FieldInfo, quantity: Quantity | None) -> list[str]:
+    """List what may be written: the words of a choice, and what a number measures."""
+    known = [str(quantity)] if quantity else []
+    for part in [field.annotation, *typing.get_args(field.annotation)]:
+        if typing.get_origin(part) is typing.Literal:
+            known += [str(word) for word in typing.get_args(part)]
+        elif part in (bool, float):
+            known += ["true", "false"] if part is bool else ["number"]
+    return list(dict.fromkeys(known))

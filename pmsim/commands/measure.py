@@ -1,19 +1,17 @@
 """``pmsim measure``."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 
 from pmsim.errors import ConfigError
 from pmsim.host_blocks import chosen_blocks
 from pmsim.measure import MeasureResult, check_out, measure
 from pmsim.profiles import load_platform
 from pmsim.progress import step_display
+from pmsim.terminal import Column, output, print_item, print_table
 
 _DEFAULT_PROFILE = "this-machine.toml"
 
@@ -57,39 +55,33 @@ def _profile(given: str | None) -> str:
 
 
 def _report(result: MeasureResult, out: Path) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 110)
-    console.print(_table(result))
+    console = output()
+    _print_rows(console, result)
     near, of = result.near()
-    console.print(f"{near} of {of} predictions are within a factor of two.", highlight=False)
+    console.print(f"{near} of {of} predictions are within a factor of two.")
     for order in result.orders():
-        console.print(order.told(), markup=False, highlight=False)
+        console.print(order.told())
     for warning in result.warnings:
-        console.print(f"Note: {warning}.", markup=False, highlight=False)
-    console.print(str(out / "report.html"), soft_wrap=True, highlight=False)
+        print_item(console, "Note", f"{warning}.")
+    console.print(str(out / "report.html"), soft_wrap=True)
 
 
-def _table(result: MeasureResult) -> Table:
+def _print_rows(console: Console, result: MeasureResult) -> None:
     from pmsim.measure_report import shown
 
-    table = Table(title=result.platform.title, title_justify="left", box=SIMPLE)
-    table.add_column("block")
-    table.add_column("set-up")
-    for column in ("real", "spread", "simulated"):
-        table.add_column(column, justify="right")
-    table.add_column("unit")
-    table.add_column("ratio", justify="right")
-    last = None
-    for row in result.rows:
-        if last not in (None, row.subject.block):
-            table.add_section()
-        table.add_row(
-            "" if row.subject.block == last else row.subject.block,
+    right = [Column(name, right=True) for name in ("real", "spread", "simulated")]
+    rows = [
+        [
+            row.subject.block,
             row.subject.name,
             shown(row.measured),
             f"{100 * row.timing.spread:.0f} %",
             shown(row.simulated),
             row.subject.unit,
             "failed" if row.message else f"{row.ratio:.2f}",
-        )
-        last = row.subject.block
-    return table
+        ]
+        for row in result.rows
+    ]
+    columns: list[Column | str] = ["block", Column("set-up", narrow="wrap"), *right, "unit"]
+    columns.append(Column("ratio", right=True))
+    print_table(console, columns, rows, result.platform.title)

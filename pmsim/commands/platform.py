@@ -3,10 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from pmsim.profiles import load_platform
+from pmsim.terminal import Column, output, print_item, print_table
+
+#: Below it sources would stand in columns of a word each.
+_WIDE = 120
 
 platform_app = typer.Typer(no_args_is_help=True, help="Look at platform profiles.")
 
@@ -20,17 +22,24 @@ def _platform() -> None:
 def show_command(name: Annotated[str, typer.Argument(help="A profile, or a TOML file of your own.")]) -> None:
     """Show every parameter of a platform with its value, source and origin."""
     platform = load_platform(name)
-    console = Console()
-    console.print(f"[bold]{platform.name}[/bold]: {platform.title}", highlight=False)
-    console.print(f"latencies: {platform.latency_definition}", highlight=False)
+    console = output()
+    console.print(f"{platform.name}: {platform.title}", style="bold")
+    console.print(f"latencies: {platform.latency_definition}")
     if platform.notes:
-        console.print(platform.notes, markup=False, highlight=False)
-    table = Table("parameter", "value", "meaning", "origin", "source")
-    section = ""
-    for row in platform.rows():
-        if section and row.section != section:
-            table.add_section()
-        section = row.section
-        table.add_row(f"{row.section}.{row.name}", row.value, row.meaning, row.origin, row.source)
-    console.print(table)
-    console.print(f"hash {platform.hash}", highlight=False)
+        console.print(platform.notes)
+    console.print()
+    if console.width < _WIDE:
+        for row in platform.rows():
+            head = f"{row.section}.{row.name} = {row.value} ({row.origin})"
+            print_item(console, head, f"{row.meaning}. {row.source}")
+    else:
+        wrapped = [Column(name, narrow="wrap") for name in ("meaning", "source")]
+        print_table(
+            console,
+            ["parameter", "value", "origin", *wrapped],
+            [
+                (f"{row.section}.{row.name}", row.value, row.origin, row.meaning, row.source)
+                for row in platform.rows()
+            ],
+        )
+    console.print(f"hash {platform.hash}")

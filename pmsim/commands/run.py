@@ -1,23 +1,27 @@
 """``pmsim run``."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
+import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
+from pmsim.kinds.types import quantity_of
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import PointCache
 from pmsim.points import points_of
 from pmsim.results import Result
 from pmsim.runner import RunInterrupted
 from pmsim.scenario import Scenario
+from pmsim.terminal import Column, complaints, number, output, print_table
+from pmsim.units import Quantity, format_value
 
 _ROWS_SHOWN = 30
 _METRICS_SHOWN = 3
@@ -47,12 +51,9 @@ def run_command(
         result = run(scenario, set=set_, out=folder, jobs=jobs, seed=seed)
     except RunInterrupted as interruption:
         begun = f", and what {interruption.begun} more had done" if interruption.begun else ""
-        Console(stderr=True).print(
+        complaints().print(
             f"pmsim: interrupted; {interruption.finished} of {interruption.total} points are kept in {folder}"
-            f"{begun}; run the same command again to resume",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            f"{begun}; run the same command again to resume"
         )
         raise typer.Exit(_INTERRUPTED) from None
     _report(result, folder)
@@ -65,13 +66,19 @@ def _describe(scenario: Scenario, origin: str, folder: Path) -> None:
         points = points_of(scenario)
     except ConfigError as error:
         raise error.prefixed(origin_of(origin)) from None
-    console = Console()
-    table = Table(
-        "point", *(points[0].axes if points else []), "platform", title=scenario.title or scenario.name
-    )
-    for number, point in enumerate(points[:_ROWS_SHOWN], start=1):
-        table.add_row(str(number), *point.axes.values(), point.platform.name)
-    console.print(table)
+    console = output()
+    machines = dict.fromkeys(point.platform.name for point in points)
+    title = scenario.title or scenario.name
+    rows = [[str(index), *point.axes.values()] for index, point in enumerate(points[:_ROWS_SHOWN], start=1)]
+    if len(machines) == 1:
+        title += f", on {next(iter(machines))}"
+    else:
+        for row, point in zip(rows, points, strict=False):
+            row.append(point.platform.name)
+    columns = ["point", *(points[0].axes if points else []), *(["platform"] if len(machines) > 1 else [])]
+    print_table(console, columns, rows, title)
+    if len(points) > _ROWS_SHOWN:
+        console.print(f"the first {_ROWS_SHOWN} of {len(points)} points", style="dim")
     kept = 0
     if (folder / POINTS_FOLDER).is_dir():
         cache = PointCache(folder / POINTS_FOLDER)
@@ -80,22 +87,20 @@ def _describe(scenario: Scenario, origin: str, folder: Path) -> None:
 
 
 def _report(result: Result, folder: Path) -> None:
-    console = Console()
+    console = output()
     if not result.frame.empty:
-        console.print(_table(result))
+        _print_frame(console, result)
     if len(front := result.front()):
         x, y = front.columns[-2:]
-        console.print(_rows(front, f"Pareto front: least {x}, most {y}"))
-    errors = Console(stderr=True)
+        console.print()
+        _print_rows(console, front, list(front.columns), f"Pareto front: least {x}, most {y}")
+    errors = complaints()
     for failure in result.failures:
-        errors.print(f"pmsim: {failure}", markup=False, highlight=False, soft_wrap=True)
+        errors.print(f"pmsim: {failure}")
     if refused := int((result.frame.get("fits", pd.Series(dtype=int)) == 0).sum()):
         errors.print(
             f"pmsim: in {refused} of {len(result.frame)} rows `fits` is 0: the engine cannot hold the data in "
-            "the capacities it was given; raise them, or make the data smaller",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            "the capacities it was given; raise them, or make the data smaller"
         )
     told = result.provenance
     done = told["points"] - len(result.failures)
@@ -106,21 +111,33 @@ def _report(result: Result, folder: Path) -> None:
     )
 
 
-def _table(result: Result) -> Table:
+def _print_frame(console: Console, result: Result) -> None:
     plot = result.scenario.plot
-    shown = plot.y if plot and plot.y else find_kind(result.scenario.kind).default_metric
+    kind = find_kind(result.scenario.kind)
+    shown = plot.y if plot and plot.y else kind.default_metric
     metrics = [metric.name for metric in result.metrics() if metric.name != shown]
     chosen = [name for name in (shown, *metrics) if name in result.frame][:_METRICS_SHOWN]
-    return _rows(result.frame[[*result.axis_columns(), *chosen]], result.title, right=chosen)
+    axes = result.axis_columns()
+    frame = result.frame[[*axes, *chosen]]
+    for name in axes:
+        # As the scenario writes it: 1 MiB, not 1048576.
+        known = name in kind.parameter_model.model_fields
+        if known and (quantity := quantity_of(kind.parameter_model, name)):
+            frame = frame.assign(**{name: frame[name].map(partial(_written, quantity))})
+    _print_rows(console, frame, chosen, result.title)
 
 
-def _rows(rows: pd.DataFrame, title: str, right: Sequence[str] | None = None) -> Table:
-    table = Table(title=title)
-    for column in rows.columns:
-        justify: Literal["left", "right"] = "right" if right is None or column in right else "left"
-        table.add_column(str(column), overflow="fold", justify=justify)
-    for row in rows.head(_ROWS_SHOWN).itertuples(index=False):
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row))
+def _written(quantity: Quantity, value: object) -> object:
+    return format_value(int(value), quantity) if isinstance(value, int | np.integer) else value
+
+
+def _print_rows(console: Console, rows: pd.DataFrame, numbers: Sequence[str], title: str) -> None:
+    columns = [
+        Column(str(name), right=name in numbers, narrow="left out" if name in numbers[1:] else "whole")
+        for name in rows.columns
+    ]
+    shown = rows.head(_ROWS_SHOWN).itertuples(index=False)
+    cells = [[number(value) if isinstance(value, float) else str(value) for value in row] for row in shown]
+    print_table(console, columns, cells, title)
     if len(rows) > _ROWS_SHOWN:
-        table.caption = f"the first {_ROWS_SHOWN} of {len(rows)} rows; all are in results.parquet"
-    return table
+        console.print(f"the first {_ROWS_SHOWN} of {len(rows)} rows; all are in results.parquet", style="dim")

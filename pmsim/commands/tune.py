@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from pmsim.terminal import number, output
 from pmsim.tuning import Step, tune
 
 
@@ -22,23 +22,19 @@ def tune_command(
     out: Annotated[Path | None, typer.Option(help="Keep finished points here, to resume.")] = None,
 ) -> None:
     """Search a sweep for its best point by simulated annealing, without running all of it."""
-    console = Console()
+    console = output()
 
     def show(step: Step) -> None:
         where = ", ".join(f"{name} = {text}" for name, text in step.settings.items())
         verdict = "taken" if step.accepted else "left"
-        console.print(
-            f"{step.value:14.6g}  {verdict:5s}  {where}", markup=False, highlight=False, soft_wrap=True
-        )
+        console.print(f"{number(step.value):>14}  {verdict:5s}  {where}", soft_wrap=True)
 
     found = tune(
         scenario, metric=metric, minimize=minimize, steps=steps, seed=seed, set=set_, out=out, progress=show
     )
     best = ", ".join(f"{name} = {text}" for name, text in found.best.items())
     console.print(
-        f"best {found.metric}: {found.value:.6g} at {best}; "
+        f"best {found.metric}: {number(found.value)} at {best}; "
         f"{found.simulated} of {found.points} points were visited",
-        markup=False,
-        highlight=False,
         soft_wrap=True,
     )
