@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -34,11 +35,13 @@ class LocalPool(ProcessPoolExecutor):
 
     def __init__(self, jobs: int) -> None:
         self._others = set(multiprocessing.active_children())
+        # It unblocks what `_deaf_to_interrupts` blocks, when it starts.
+        resource_tracker.ensure_running()
         super().__init__(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts)
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Submit ``fn``; this is also where the pool starts its processes."""
-        with _without_main_module():
+        with _without_main_module(), _deaf_to_interrupts():
             return super().submit(fn, *args, **kwargs)
 
     def __exit__(
@@ -63,6 +66,18 @@ def _without_main_module() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    # A process that is still importing what it needs cannot ignore Ctrl-C yet and would die with a traceback.
+    # It inherits what is blocked here; this process gets a Ctrl-C that comes meanwhile when the block ends.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _ignore_interrupts() -> None:
     # The terminal sends Ctrl-C to every process of the group; the parent decides what happens.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])

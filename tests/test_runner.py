@@ -1,5 +1,7 @@
 """Running: the same bytes whatever the processes, resumable, and no point is lost to another one's failure."""
 
+import multiprocessing
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +13,7 @@ import pytest
 
 import pmsim
 from pmsim import ConfigError, RunInterrupted, Scenario, SimulationError, runner
+from pmsim.executors import LocalPool
 from pmsim.points import Point
 
 SMALL = Scenario(
@@ -146,3 +149,21 @@ def test_metrics_choose_the_columns_and_counters_are_metrics() -> None:
 def test_simulate_point_takes_the_defaults_of_the_kind() -> None:
     metrics = pmsim.simulate_point("latency", "tum-6212u", {"memory": "dram"})
     assert metrics == pmsim.simulate_point("latency", "tum-6212u", {"memory": "dram", "region_size": "8 GiB"})
+
+
+def test_a_worker_is_deaf_to_ctrl_c_from_its_first_instruction_on() -> None:
+    def heeds_ctrl_c(process: int) -> bool:
+        status = dict(line.split(":\t") for line in Path(f"/proc/{process}/status").read_text().splitlines())
+        refused = int(status["SigBlk"], 16) | int(status["SigIgn"], 16)
+        return not refused & 1 << signal.SIGINT - 1
+
+    with LocalPool(2) as pool:
+        before = set(multiprocessing.active_children())
+        futures = [pool.submit(abs, -1) for _ in range(2)]
+        workers = set(multiprocessing.active_children()) - before
+        assert workers
+        # At once, while they still import what they need, and when they have worked.
+        assert not any(heeds_ctrl_c(worker.pid) for worker in workers if worker.pid)
+        assert [future.result() for future in futures] == [1, 1]
+        assert not any(heeds_ctrl_c(worker.pid) for worker in workers if worker.pid)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
