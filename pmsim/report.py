@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import plotly.io
 
+from pmsim.units import number
+
 if TYPE_CHECKING:
     from pmsim.results import Result
 
@@ -17,7 +19,8 @@ body { font: 15px/1.5 Helvetica, Arial, sans-serif; color: #222;
 h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
 table { border-collapse: collapse; font-size: 13px; } .scroll { overflow: auto; max-height: 30em; }
 th, td { border-bottom: 1px solid #ddd; padding: .25em .7em; text-align: right; white-space: nowrap; }
-th { position: sticky; top: 0; background: #fff; } pre { background: #f6f6f6; padding: 1em; overflow: auto; }
+th { position: sticky; top: 0; background: #fff; } pre { background: #f6f6f6; padding: 1em;
+  overflow: auto; max-height: 30em; white-space: pre-wrap; }
 .warning { border-left: 4px solid #D55E00; padding: .5em 1em; background: #fdf3ec; }
 """
 
@@ -32,7 +35,8 @@ def report_html(result: "Result") -> str:
         _citations(result),
         _front(result),
         "<h2>Values</h2>",
-        _table(result.frame),
+        _table(result.shown()),
+        "<p>Parameters that are the same in all rows are below; results.parquet has all columns.</p>",
         "<h2>Scenario, resolved</h2>",
         f"<pre>{_text(result.resolved().to_toml())}</pre>",
         "<h2>Provenance</h2>",
@@ -77,13 +81,11 @@ def _front(result: "Result") -> str:
 
 
 def _table(frame: pd.DataFrame) -> str:
-    shown = frame.drop(columns=["seed", "configuration"], errors="ignore").head(_ROWS_SHOWN)
+    shown = frame.head(_ROWS_SHOWN)
     more = ""
     if len(frame) > _ROWS_SHOWN:
         more = f"<p>The first {_ROWS_SHOWN} of {len(frame)} rows; all are in results.parquet.</p>"
-    return (
-        f'<div class="scroll">{shown.to_html(index=False, border=0, float_format="{:.6g}".format)}</div>{more}'
-    )
+    return f'<div class="scroll">{shown.to_html(index=False, border=0, float_format=number)}</div>{more}'
 
 
 def _text(text: str) -> str:

@@ -5,14 +5,17 @@ import os
 import platform as host
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from pmsim.errors import ConfigError
 from pmsim.kinds import COUNTER_PREFIX, Metric, find_kind
+from pmsim.kinds.types import quantity_of
 from pmsim.plot_spec import Plot
 from pmsim.plots import figure_of, front_rows, plot_layout
 from pmsim.point_cache import Metrics
@@ -21,6 +24,7 @@ from pmsim.report import report_html
 from pmsim.resolve import resolved_scenario
 from pmsim.runner import Failure
 from pmsim.scenario import Scenario
+from pmsim.units import Quantity, format_value
 from pmsim.versions import native_build, native_version, package_version
 
 
@@ -178,6 +182,20 @@ class Result:
                 rows.append({**point.columns, **chosen, **own})
         return pd.DataFrame(rows)
 
+    def shown(self) -> pd.DataFrame:
+        """Return what a reader wants: parameters that vary, as scenarios write them (1 MiB), then metrics."""
+        metrics = [metric.name for metric in self._metrics if metric.name in self.frame]
+        axes = self.axis_columns()
+        own = {*metrics, "seed", "configuration"}
+        parameters = [name for name in map(str, self.frame) if name not in own]
+        varying = [name for name in parameters if name in axes or len(set(map(str, self.frame[name]))) > 1]
+        model = find_kind(self.scenario.kind).parameter_model
+        frame = self.frame[[*varying, *metrics]]
+        for name in varying:
+            if name in model.model_fields and (quantity := quantity_of(model, name)):
+                frame = frame.assign(**{name: frame[name].map(partial(_written, quantity))})
+        return frame
+
     def axis_columns(self) -> list[str]:
         """Return the columns that the sweep varies, in its order."""
         axes, _ = self.scenario.axes()
@@ -225,6 +243,10 @@ def _one_type_each(frame: pd.DataFrame) -> pd.DataFrame:
     objects = [str(name) for name in frame if frame[name].dtype == object]
     mixed = [name for name in objects if len({type(value) for value in frame[name].dropna()}) > 1]
     return frame.assign(**{name: frame[name].map(str, na_action="ignore") for name in mixed})
+
+
+def _written(quantity: Quantity, value: object) -> object:
+    return format_value(int(value), quantity) if isinstance(value, int | np.integer) else value
 
 
 def _replace(path: Path, content: bytes) -> None:

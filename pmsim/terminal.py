@@ -106,11 +106,6 @@ def print_item(console: Console, head: str, text: str) -> None:
     console.print(line, soft_wrap=True)
 
 
-def number(value: float) -> str:
-    """Write a number with four digits; a large one whole, as an exponent is hard to read."""
-    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
-
-
 def _cell(content: str | Text, head: Column) -> Text:
     cell = content.copy() if isinstance(content, Text) else Text(content)
     if head.most is not None:

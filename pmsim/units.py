@@ -170,6 +170,11 @@ def format_value(value: int, quantity: Quantity) -> str:
     return min(candidates, key=lambda text: (len(text), "µ" in text))
 
 
+def number(value: float) -> str:
+    """Write a number with four digits; a large one whole, as an exponent is hard to read."""
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
 def _terminates(number: Fraction) -> bool:
     return 10**3 * number == int(10**3 * number) or number.denominator == 1
 

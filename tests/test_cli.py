@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -72,6 +73,17 @@ def test_the_report_needs_no_network(small: Path, tmp_path: Path) -> None:
     assert "A paper, Table 1" in report
     assert '<script src="http' not in report
     assert '<link rel="stylesheet" href="http' not in report
+
+
+def test_the_report_shows_the_parameters_that_vary_and_every_metric(small: Path, tmp_path: Path) -> None:
+    arguments = ["--set", 'sweep.region_size=["4 KiB", "1 MiB"]', "--out", str(tmp_path / "out"), "--jobs", "1"]
+    main(["run", str(small), *arguments])
+    table = re.search("<table.*?</table>", (tmp_path / "out" / "report.html").read_text(), re.DOTALL)
+    assert table is not None
+    head = re.findall("<th>(.*?)</th>", table[0])
+    assert head[:3] == ["pattern", "region_size", "latency_ns"]
+    assert {metric.name for metric in KINDS["latency"].metrics} == set(head[2:])
+    assert re.findall("<td>(.*? .iB)</td>", table[0]) == ["4 KiB", "1 MiB"] * 2
 
 
 def test_the_default_output_directory_has_the_scenarios_name(

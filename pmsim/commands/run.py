@@ -1,11 +1,9 @@
 """``pmsim run``."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
@@ -13,15 +11,14 @@ from rich.console import Console
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
-from pmsim.kinds.types import quantity_of
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import PointCache
 from pmsim.points import points_of
 from pmsim.results import Result
 from pmsim.runner import RunInterrupted
 from pmsim.scenario import Scenario
-from pmsim.terminal import Column, complaints, number, output, print_table
-from pmsim.units import Quantity, format_value
+from pmsim.terminal import Column, complaints, output, print_table
+from pmsim.units import number
 
 _ROWS_SHOWN = 30
 _METRICS_SHOWN = 3
@@ -117,18 +114,8 @@ def _print_frame(console: Console, result: Result) -> None:
     shown = plot.y if plot and plot.y else kind.default_metric
     metrics = [metric.name for metric in result.metrics() if metric.name != shown]
     chosen = [name for name in (shown, *metrics) if name in result.frame][:_METRICS_SHOWN]
-    axes = result.axis_columns()
-    frame = result.frame[[*axes, *chosen]]
-    for name in axes:
-        # As the scenario writes it: 1 MiB, not 1048576.
-        known = name in kind.parameter_model.model_fields
-        if known and (quantity := quantity_of(kind.parameter_model, name)):
-            frame = frame.assign(**{name: frame[name].map(partial(_written, quantity))})
+    frame = result.shown()[[*result.axis_columns(), *chosen]]
     _print_rows(console, frame, chosen, result.title)
-
-
-def _written(quantity: Quantity, value: object) -> object:
-    return format_value(int(value), quantity) if isinstance(value, int | np.integer) else value
 
 
 def _print_rows(console: Console, rows: pd.DataFrame, numbers: Sequence[str], title: str) -> None:

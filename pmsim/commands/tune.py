@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from pmsim.terminal import number, output
+from pmsim.terminal import output
 from pmsim.tuning import Step, tune
+from pmsim.units import number
 
 
 def tune_command(

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from pmsim.validation.claims import Claim
 from pmsim.validation.summary import Accuracy, Compared, Validation
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 80rem; margin: 2rem auto; padding: 0 1rem;
-color: #222; }
-table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .25rem .6rem; text-align: left;
-vertical-align: top; border-bottom: 1px solid #ddd; } td.number { text-align: right; white-space: nowrap; }
+body { font: 15px/1.5 Helvetica, Arial, sans-serif; color: #222;
+  max-width: 1100px; margin: 2em auto; padding: 0 1em; }
+h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
+table { border-collapse: collapse; margin: 1em 0; font-size: 13px; }
+td, th { padding: .25em .7em; text-align: left; vertical-align: top; }
+tr.end td, thead th { border-bottom: 1px solid #ddd; }
+td.number, th.number { text-align: right; white-space: nowrap; }
+thead th { position: sticky; top: 0; background: #fff; vertical-align: bottom; }
+td.name { font-weight: 600; } td.name, td.verdict { white-space: nowrap; }
+td.about { color: #555; padding: 0 .7em .5em 2em; }
 tr.fail, tr.error { background: #fdecea; } .note { color: #666; }
 """
 _SYMBOLS = {"calibration": "circle-open", "prediction": "circle"}
@@ -41,6 +48,7 @@ def write_report(validation: Validation, path: Path) -> None:
         "<p>Errors are relative to the published value. <b>Calibration</b>: the value was used to set a "
         "parameter of the platform; <b>prediction</b>: it was not. A claim is judged by the tolerance that its "
         "rule gives.</p>",
+        _counts(validation),
         *_about_seeds(validation),
         "<h2>Accuracy</h2>",
         _accuracy_table(validation.accuracy()),
@@ -65,10 +73,19 @@ def write_report(validation: Validation, path: Path) -> None:
     else:
         parts.append('<p class="note">Without measurement data: claims of the publications alone.</p>')
     parts += ["<h2>Claims</h2>", _claims_table(validation), "<h2>Sources</h2>"]
-    parts += [f"<p>{escape(source.citation)}</p>" for source in validation.suite.sources.values()]
+    for name, source in validation.suite.sources.items():
+        parts.append(f"<p>[{escape(name)}] {escape(source.citation)}</p>")
     head = f"<meta charset='utf-8'><title>pmsim validation</title><style>{_STYLE}</style>"
     page = f"<!doctype html><html lang='en'><head>{head}</head><body>{''.join(parts)}</body></html>\n"
     path.write_text(page, encoding="utf-8")
+
+
+def _counts(validation: Validation) -> str:
+    verdicts = [outcome.verdict for outcome in validation.outcomes]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
+    failed = [outcome.claim.id for outcome in validation.outcomes if outcome.verdict in ("fail", "error")]
+    links = ", ".join(f"<a href='#{escape(name)}'>{escape(name)}</a>" for name in failed)
+    return f"<p>{len(verdicts)} claims: {counts}.{f' Not held: {links}.' if links else ''}</p>"
 
 
 def _about_seeds(validation: Validation) -> list[str]:
@@ -125,59 +142,65 @@ def scatter(rows: Sequence[Compared], title: str) -> go.Figure:
 
 
 def _accuracy_table(rows: Iterable[Accuracy]) -> str:
-    head = ("group", "medium", "use", "points", "median error", "90th percentile", "rank correlation", "failed")
-    body = [
-        _row(
-            "",
-            [row.group, row.medium, row.use],
-            [
-                str(row.rows),
-                with_range(row.median, row.median_range),
-                with_range(row.p90, row.p90_range),
-                "" if math.isnan(row.rank_correlation) else f"{row.rank_correlation:.3f}",
-                str(row.failed or ""),
-            ],
-        )
+    texts = ["group", "medium", "use"]
+    numbers = ["points", "median error", "90th percentile", "rank correlation", "failed"]
+    cells = [
+        [
+            *(row.group, row.medium, row.use, str(row.rows)),
+            *(with_range(row.median, row.median_range), with_range(row.p90, row.p90_range)),
+            "" if math.isnan(row.rank_correlation) else f"{row.rank_correlation:.3f}",
+            str(row.failed or ""),
+        ]
         for row in rows
     ]
-    return _table(head, body)
+    # Columns that no row fills are none of a reader's business.
+    names = [*texts, *numbers]
+    filled = [place for place in range(len(names)) if any(row[place] for row in cells)]
+    styles = ["number" if name in numbers else "" for name in names]
+    rows_shown = [[(row[place], styles[place]) for place in filled] for row in [names, *cells]]
+    return _table(_row("", rows_shown[0]), [_row("end", row) for row in rows_shown[1:]])
 
 
 def _claims_table(validation: Validation) -> str:
-    head = ["claim", "quantity and set-up", "measured", "predicted", "error", "tolerance", "verdict", "use"]
-    if validation.each:
-        head[4:4] = ["spread"]
-        head += ["seeds"]
+    """Give each claim a line with its numbers and, over the whole width, one with what it is about."""
+    seeds = bool(validation.each)
+    head = [("claim", ""), ("measured", ""), ("predicted", ""), *([("spread", "")] if seeds else [])]
+    head += [("error", "number"), ("tolerance", "number"), ("verdict", ""), ("use", "")]
+    head += [("seeds", "number")] if seeds else []
     body = []
     for outcome, share in zip(validation.outcomes, validation.shares(), strict=True):
         claim = outcome.claim
-        setup = f"{claim.quantity}. {claim.setup}. {claim.interpretation}".replace(".. ", ". ").strip()
-        cells = [
-            claim.id,
-            f"{setup} [{validation.suite.citation(claim)}]",
-            claim.expected_text(),
-            outcome.predicted,
+        predicted = outcome.predicted if claim.checks else ""
+        cells = [(claim.id, "name"), (claim.expected_text(), ""), (predicted, "")]
+        cells += [("" if share is None else share.spread or "none", "")] if seeds else []
+        cells += [
+            (percent(outcome.error, signed=True), "number"),
+            (claim.tolerance.describe() if claim.checks else "", "number"),
+            (outcome.verdict, "verdict"),
+            (claim.use if claim.checks else "", ""),
         ]
-        tolerance = claim.tolerance.describe() if claim.checks else ""
-        tail = [
-            percent(outcome.error, signed=True),
-            tolerance,
-            outcome.verdict,
-            claim.use if claim.checks else "",
-        ]
-        if validation.each:
-            cells.append("" if share is None else share.spread or "none")
-            tail.append("" if share is None else str(share))
-        body.append(_row(outcome.verdict, cells, tail))
-    return _table(head, body)
+        cells += [("" if share is None else str(share), "number")] if seeds else []
+        body.append(_row(outcome.verdict, cells, claim.id))
+        about = f'<td class="about" colspan="{len(head)}">{escape(_about(claim))}</td>'
+        body.append(f'<tr class="end {outcome.verdict}">{about}</tr>')
+    return _table(_row("", head), body)
 
 
-def _row(kind: str, cells: Sequence[str], numbers: Sequence[str]) -> str:
-    texts = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    rest = "".join(f'<td class="number">{escape(cell)}</td>' for cell in numbers)
-    return f'<tr class="{kind}">{texts}{rest}</tr>'
+def _about(claim: Claim) -> str:
+    why = claim.not_simulated and f"Not simulated: {claim.not_simulated}"
+    parts = [claim.quantity, claim.setup, claim.interpretation, why]
+    text = ". ".join(part.rstrip(" .") for part in parts if part)
+    return f"{text}. [{'; '.join(f'{cited.ref}, {cited.where}' for cited in claim.source)}]"
 
 
-def _table(head: Sequence[str], body: Sequence[str]) -> str:
-    header = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    return f"<table><thead><tr>{header}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+def _row(kind: str, cells: Sequence[tuple[str, str]], name: str = "") -> str:
+    """Write a row of cells, each with its class."""
+    texts = "".join(f'<td class="{style}">{escape(text)}</td>' for text, style in cells)
+    texts = texts.replace(' class=""', "")
+    attributes = (f' id="{escape(name)}"' if name else "") + (f' class="{kind}"' if kind else "")
+    return f"<tr{attributes}>{texts}</tr>"
+
+
+def _table(head: str, body: Sequence[str]) -> str:
+    header = head.replace("<td", "<th").replace("</td>", "</th>")
+    return f"<table><thead>{header}</thead><tbody>{''.join(body)}</tbody></table>"

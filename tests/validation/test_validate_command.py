@@ -198,7 +198,12 @@ def test_the_report_works_alone_and_the_table_has_every_row(validate: Validate, 
     status, output = validate("--data", str(DATA), "--out", str(out))
     assert status == 0, output
     page = (out / "report.html").read_text()
-    assert "device-latency" in page
+    # A line with the numbers, and one over the whole width with set-up and source.
+    assert '<tr id="device-latency" class="pass"><td class="name">device-latency</td><td>100 ns</td>' in page
+    assert '<td class="about" colspan="7">latency. one thread. [paper, Table 1]</td>' in page
+    assert "atomic unit. Not simulated: tested elsewhere. [paper, sec. 2]" in page
+    assert "<p>[paper] Somebody: Something, 2020</p>" in page
+    assert "1 pass, 1 not simulated." in page
     assert not re.search(r"<(script|link)[^>]+(src|href)=", page)
     frame = pd.read_parquet(out / "results.parquet")
     assert (frame["table"] == "claim").sum() == 2
