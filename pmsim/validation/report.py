@@ -7,6 +7,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from pmsim.plots.style import AXIS, LAYOUT, log_ticks, metric_title, parameter_title
 from pmsim.validation.claims import Claim
 from pmsim.validation.summary import Accuracy, Compared, Validation
 
@@ -62,10 +63,11 @@ def write_report(validation: Validation, path: Path) -> None:
         counts = [
             (reason, number) for data_set in data_sets for reason, number in data_set.skipped.counts.items()
         ]
-        notes += [f"{number} measurements left out: {reason}" for reason, number in counts]
+        notes += [f"left out, {number}: {reason}" for reason, number in counts]
         parts.append("".join(f'<p class="note">{escape(note)}</p>' for note in notes))
         for metric in dict.fromkeys(row.measurement.metric for row in rows):
-            figure = scatter([row for row in rows if row.measurement.metric == metric], f"{name}: {metric}")
+            shown = [row for row in rows if row.measurement.metric == metric]
+            figure = scatter(shown, f"{name}: {metric_title(metric, parameter_title(metric))}")
             parts.append(figure.to_html(full_html=False, include_plotlyjs=library))
             library = False
     if validation.compared:
@@ -135,9 +137,13 @@ def scatter(rows: Sequence[Compared], title: str) -> go.Figure:
                 hoverinfo="skip",
             )
     unit = rows[0].measurement.unit
-    figure.update_layout(title=title, template="plotly_white", height=560)
-    figure.update_xaxes(type="log", title=f"predicted [{unit}]")
-    figure.update_yaxes(type="log", title=f"measured [{unit}]")
+    # Ticks of our own: Plotly writes the digits between two powers of ten over each other.
+    ticks = log_ticks(values)
+    axis = {**AXIS, "type": "log", "tickvals": ticks, "ticktext": [f"{tick:,.12g}" for tick in ticks]}
+    figure.update_layout(**LAYOUT, title=title, height=560)
+    figure.update_layout(legend={"y": -0.16})
+    figure.update_xaxes(title=f"predicted [{unit}]", **axis)
+    figure.update_yaxes(title=f"measured [{unit}]", **axis)
     return figure
 
 

@@ -204,6 +204,8 @@ def test_the_report_works_alone_and_the_table_has_every_row(validate: Validate, 
     assert "atomic unit. Not simulated: tested elsewhere. [paper, sec. 2]" in page
     assert "<p>[paper] Somebody: Something, 2020</p>" in page
     assert "1 pass, 1 not simulated." in page
+    assert "optane-study: bandwidth [GB" in page
+    assert '"ticktext":["0.1","0.2","0.5","1","2","5","10",' in page
     assert not re.search(r"<(script|link)[^>]+(src|href)=", page)
     frame = pd.read_parquet(out / "results.parquet")
     assert (frame["table"] == "claim").sum() == 2
