@@ -53,6 +53,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Simulate storage engines on machines with DRAM, persistent memory and SSDs.",
     add_completion=False,
+    no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 app.command("run")(run_command)
@@ -95,7 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         with _terminated_like_ctrl_c():
-            status = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+            given = None if arguments is None else list(arguments)
+            status = app(args=given, prog_name="pmsim", standalone_mode=False)
     except ConfigError as error:
         return _complain(str(error), _BAD_INPUT)
     except PmsimError as error:
@@ -129,7 +131,9 @@ def _misused(error: Exception) -> int:
         error.show()  # type: ignore[attr-defined]
         return _BAD_INPUT
     message = str(error.format_message()).replace("Value error, ", "")  # type: ignore[attr-defined]
-    return _complain(f"{message.rstrip('.')}; see pmsim --help", _BAD_INPUT)
+    context = getattr(error, "ctx", None)
+    command = "pmsim" if context is None else context.command_path
+    return _complain(f"{message.rstrip('.')}; see {command} --help", _BAD_INPUT)
 
 
 def _complain(message: str, status: int) -> int:

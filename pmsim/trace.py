@@ -218,7 +218,10 @@ def _record_command(
     scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a shipped scenario.")],
     out: Annotated[Path, typer.Option(help="The file to write.")],
     point: Annotated[int, typer.Option(help="Number of the point, from 1.")] = 1,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, as for run; repeatable.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="As for pmsim run; may be repeated."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Replaces the scenario's seed.")] = None,
 ) -> None:
     """Run one point of a scenario and write its micro-operations to a file."""
@@ -229,7 +232,10 @@ def _record_command(
 def _replay_command(
     file: Annotated[Path, typer.Argument(help="The trace.")],
     platform: Annotated[
-        list[str] | None, typer.Option(help="Where to time it; repeatable. Default: where it was recorded.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Where to time it; by default where it was recorded. May be repeated."
+        ),
     ] = None,
 ) -> None:
     """Time a trace on one or several platforms."""

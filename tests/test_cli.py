@@ -251,6 +251,12 @@ def test_ctrl_c_ends_the_loading_and_the_warm_up_of_an_engine(
     assert pd.read_parquet(tmp_path / "out" / "results.parquet")["configuration"].nunique() == 2
 
 
+def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    told = capsys.readouterr()
+    assert all(f" {name} " in told.out + told.err for name in ("run", "list", "validate", "crash", "trace"))
+
+
 def test_list_and_show_name_what_exists(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "platforms"]) == 0
     listed = capsys.readouterr().out

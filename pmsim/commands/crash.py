@@ -15,9 +15,7 @@ _MESSAGE_WIDTH = 60
 
 
 def crash_command(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="BLOCK...", help="See `pmsim list blocks`.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="BLOCK", help="See `pmsim list blocks`.")] = None,
     states: Annotated[int, typer.Option(help="Crash states drawn per block.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Of programs and samples.")] = 1,
     all_: Annotated[bool, typer.Option("--all", help="Every block.")] = False,

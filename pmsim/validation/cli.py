@@ -25,7 +25,7 @@ def validate(
     suite: Annotated[str, typer.Option(help="Claims to test: a name, or a TOML file.")] = "device",
     data: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of a published data set, or of several; may be repeated."),
+        typer.Option(metavar="DIR", help="Folder of a published data set, or of several; may be repeated."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html and results.parquet.")] = None,
     jobs: Annotated[
