@@ -23,6 +23,7 @@ BASE: dict[str, int | str] = {
     "pattern": "random",
     "access_size": 256,
     "stride": 0,
+    "alignment": 0,
     "threads": 1,
     "shared_region": 1,
     "region_size": 8 << 30,
