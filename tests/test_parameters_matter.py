@@ -82,6 +82,7 @@ def bandwidth(
         "shared_region": 1,
         "region_size": region_size,
         "fence_every": 0,
+        "flush_every": 64,
     }
 
 

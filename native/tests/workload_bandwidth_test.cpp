@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "machine_harness.hpp"
 
 namespace pmsim::machine {
@@ -9,11 +12,17 @@ using Values = std::map<std::string, workloads::Parameters::Value>;
 
 Values bandwidth(const std::string& operation, const std::string& pattern, std::int64_t access_size,
                  std::int64_t threads, std::int64_t region_size = 64 << 20) {
-  return {{"memory", "pmem"},           {"operation", operation},
-          {"pattern", pattern},         {"access_size", access_size},
-          {"stride", std::int64_t{0}},  {"alignment", std::int64_t{0}},
-          {"threads", threads},         {"shared_region", std::int64_t{1}},
-          {"region_size", region_size}, {"fence_every", std::int64_t{0}}};
+  return {{"memory", "pmem"},
+          {"operation", operation},
+          {"pattern", pattern},
+          {"access_size", access_size},
+          {"stride", std::int64_t{0}},
+          {"alignment", std::int64_t{0}},
+          {"threads", threads},
+          {"shared_region", std::int64_t{1}},
+          {"region_size", region_size},
+          {"fence_every", std::int64_t{0}},
+          {"flush_every", std::int64_t{64}}};
 }
 
 LaneResult run_bandwidth(const PlatformParams& params, const Values& values) {
@@ -56,6 +65,61 @@ TEST(BandwidthWorkload, RandomLinesReachAQuarterOfTheBandwidthOfBlocks) {
   const LaneResult lines = run_bandwidth(params, bandwidth("ntstore", "random", 64, 2));
   const LaneResult blocks = run_bandwidth(params, bandwidth("ntstore", "random", 256, 2));
   EXPECT_NEAR(bytes_per_ps(lines) / bytes_per_ps(blocks), 0.25, 0.01);
+}
+
+/// The letters of what a thread does: S store, C clwb, F sfence; a clwb of a line that is not stored to fails.
+std::string order_of(const std::string& kind, const Values& values, std::size_t letters) {
+  const PlatformParams params = plain_machine();
+  const auto workload = workloads::make_workload(kind, workloads::Parameters(kind, values), params, 1);
+  std::string order;
+  std::set<std::uint64_t> dirty;
+  while (order.size() < letters) {
+    memory::Stream stream;
+    workload->refill(0, stream);
+    for (std::size_t index = 0; index < stream.size(); ++index) {
+      const memory::MicroOp& op = stream[index];
+      if (op.kind == memory::OpKind::kStore) {
+        order += 'S';
+        dirty.insert(op.address);
+      } else if (op.kind == memory::OpKind::kClwb) {
+        order += 'C';
+        EXPECT_EQ(dirty.erase(op.address), 1U);
+      } else if (op.kind == memory::OpKind::kSfence) {
+        order += 'F';
+        EXPECT_TRUE(dirty.empty());
+      }
+    }
+  }
+  return order.substr(0, letters);
+}
+
+TEST(BandwidthWorkload, FlushesFollowTheStoresOfTheirWindow) {
+  const auto order = [](const std::string& pattern, std::int64_t size, std::int64_t flush, std::int64_t fence) {
+    Values values = bandwidth("store+clwb", pattern, size, 1, 1 << 20);
+    values["flush_every"] = flush;
+    values["fence_every"] = fence;
+    return order_of("bandwidth", values, 12);
+  };
+  EXPECT_EQ(order("random", 256, 64, 256), "SCSCSCSCFSCS");
+  EXPECT_EQ(order("random", 256, 128, 256), "SSCCSSCCFSSC");
+  EXPECT_EQ(order("random", 256, 256, 256), "SSSSCCCCFSSS");
+  EXPECT_EQ(order("random", 256, 256, 0), "SSSSCCCCSSSS");
+  EXPECT_EQ(order("random", 256, 512, 128), "SSCCFSSCCFSS");  // nothing stays dirty behind a fence
+  EXPECT_EQ(order("random", 128, 512, 0), "SSCCSSCCSSCC");    // a window ends where the lines in a row end
+  EXPECT_EQ(order("sequential", 64, 192, 0).find("SSSCCCSSSCCC"), 0U);
+}
+
+/// As PerMA-Bench does it: all stores of an access, then its flushes, then the fence.
+TEST(OperationsWorkload, FlushesFollowTheStoresOfTheirAccess) {
+  const auto order = [](const std::string& chain) {
+    const Values values = {{"operations", chain},
+                           {"threads", std::int64_t{1}},
+                           {"region_size", std::int64_t{1} << 20},
+                           {"timed", std::int64_t{0}}};
+    return order_of("operations", values, 9);
+  };
+  EXPECT_EQ(order("rp_256,wp_256_cache"), "SSSSCCCCF");
+  EXPECT_EQ(order("rp_64,wp_64_cache,wp_64_cache_64"), "SCFSCFSCF");
 }
 
 /// Of four places in a block for a chunk of its size, three lie across two blocks.

@@ -53,6 +53,13 @@ class BandwidthParameters(KindParameters):
         0, description="bytes that a thread writes between two fences; 0: no fences [B]"
     )
 
+    flush_every: LineSize = Field(
+        64,
+        description="bytes in a row that are stored before all of them are flushed; 64: each line at once; "
+        "store+clwb and load+store+clwb only [B]",
+        le=2**26,
+    )
+
     @model_validator(mode="after")
     def _combinations(self) -> "BandwidthParameters":
         if self.pattern == "strided":
@@ -72,6 +79,10 @@ class BandwidthParameters(KindParameters):
             )
         if self.fence_every and self.operation == "load":
             raise ConfigError("fence_every: has no meaning for operation = 'load'; remove it or choose a store")
+        if self.flush_every != 64 and not self.operation.endswith("clwb"):
+            raise ConfigError(
+                f"flush_every: has no meaning for operation = '{self.operation}'; remove it or use 'store+clwb'"
+            )
         return self
 
 
@@ -125,6 +136,7 @@ class Bandwidth(Kind[BandwidthParameters]):
                 "shared_region": int(parameters.shared_region),
                 "region_size": parameters.region_size,
                 "fence_every": parameters.fence_every,
+                "flush_every": parameters.flush_every,
             },
             seed,
         )

@@ -17,6 +17,7 @@ _PARAMETER_TITLES = {
     "access_size": "access size [B]",
     "region_size": "region size [B]",
     "fence_every": "data between fences [B]",
+    "flush_every": "data between flushes [B]",
     "stride": "stride [B]",
     "alignment": "alignment [B]",
     "dimms": "PMem modules",
@@ -124,7 +125,7 @@ def value_label(column: str, value: object) -> str:
         return f"{name} {'on' if value else 'off'}"
     separator = ": " if column.startswith("groups.") else " "
     if isinstance(value, int | float):
-        size = _is_size(column) or column in ("fence_every", "stride", "alignment")
+        size = _is_size(column) or column in ("fence_every", "flush_every", "stride", "alignment")
         shown = _bytes(int(value)) if size or unit == "B" else f"{value:g} {unit}".rstrip()
         return f"{name}{separator}{shown}"
     text = _VALUE_NAMES.get(str(value), str(value))

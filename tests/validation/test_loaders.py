@@ -90,6 +90,9 @@ def test_one_persist_and_fence_intervals(optane: DataSet) -> None:
     assert (row.metric, row.value, row.parameters["threads"]) == ("bandwidth_gb_s", 2.25, 6)
     row = pick(optane, "13-sfence_interval ntstore", fence_every=1024)
     assert (row.value, row.parameters["threads"], row.parameters["pattern"]) == (2.25, 1, "sequential")
+    row = pick(optane, "13-sfence_interval clwb(write size)", fence_every=1024)
+    assert (row.value, row.parameters["flush_every"]) == (1.5, 1024)
+    assert "flush_every" not in pick(optane, "13-sfence_interval clwb(every 64B)", fence_every=1024).parameters
 
 
 def test_the_random_subset_is_in_decimal_megabytes(optane: DataSet) -> None:
@@ -148,7 +151,9 @@ def test_what_cannot_be_expressed_is_counted_with_its_reason(optane: DataSet) ->
 def test_fences_and_allocations_of_the_raw_sweep(optane: DataSet) -> None:
     row = pick(optane, "data/flush.csv", pattern="sequential")
     assert (row.parameters["operation"], row.parameters["fence_every"], row.value) == ("store+clwb", 256, 1.0)
-    assert pick(optane, "data/flush.csv", pattern="random").parameters["fence_every"] == 4096
+    assert "flush_every" not in row.parameters
+    row = pick(optane, "data/flush.csv", pattern="random")
+    assert (row.parameters["fence_every"], row.parameters["flush_every"]) == (4096, 1024)
     assert pick(optane, "data/alignment.csv", shared_region=True, threads=6).value == 9.0
     assert pick(optane, "data/alignment.csv", shared_region=False).value == 8.0
     assert pick(optane, "data/alignment.csv", threads=1).parameters["dimms"] == 1
@@ -163,7 +168,7 @@ def test_gibibytes_become_gigabytes(perma: DataSet) -> None:
 
 def test_every_persisting_write_ends_in_a_fence(perma: DataSet) -> None:
     row = pick(perma, "random_writes", operation="store+clwb")
-    assert row.parameters["fence_every"] == 64
+    assert (row.parameters["fence_every"], row.parameters["flush_every"]) == (64, 64)
     row = pick(perma, "sequential_writes", operation="store")
     assert "fence_every" not in row.parameters
     assert (row.medium, row.parameters["shared_region"]) == ("dram", False)

@@ -20,6 +20,7 @@ constexpr std::uint32_t kChunkInstructions =
 constexpr std::int64_t kLongestWarmupLines = 1'400'000;
 constexpr std::uint64_t kLinesPerPiece =
     16;  ///< a long chunk is executed in pieces, so that streams stay short
+constexpr std::int64_t kMaxWindow = std::int64_t{1} << 26;  ///< its flushes are one piece
 
 /// Chunks of `access_size` bytes, line by line, back to back: the bandwidth microbenchmark of all published
 /// studies.
@@ -42,6 +43,11 @@ class Bandwidth final : public Workload {
     const auto region_bytes =
         static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
     fence_every_ = static_cast<std::uint64_t>(parameters.number("fence_every", 0, kMaxBytes));
+    const auto flush_every =
+        static_cast<std::uint64_t>(parameters.number("flush_every", kLineBytes, kMaxWindow));
+    if (access_ == Access::kStoreClwb || access_ == Access::kUpdateClwb) {
+      window_bytes_ = flush_every;
+    }
     if (chunk_bytes_ % kLineBytes != 0) {
       parameters.refuse("access_size", "must be a multiple of 64 bytes");
     }
@@ -89,8 +95,14 @@ class Bandwidth final : public Workload {
     constexpr std::int64_t kChunks = 4;
     constexpr std::int64_t kMostForChunks = 1'500'000;
     const std::int64_t several_chunks = std::min(kChunks * threads * lines_in_chunk, kMostForChunks);
-    const std::int64_t measured_lines =
+    std::int64_t measured_lines =
         std::max<std::int64_t>({80'000, 2'500 * std::int64_t{threads}, several_chunks});
+    if (window_bytes_ > kLineBytes) {
+      // Whole windows: some would be measured without their flushes, or the flushes without their stores.
+      const std::int64_t windows = static_cast<std::int64_t>(window_bytes_ / kLineBytes) * threads;
+      warmup_lines = (warmup_lines + windows - 1) / windows * windows;
+      measured_lines = (measured_lines + windows - 1) / windows * windows;
+    }
     length_.warmup_operations = warmup_lines / lines_in_piece;
     length_.measured_operations = measured_lines / lines_in_piece;
   }
@@ -123,21 +135,46 @@ class Bandwidth final : public Workload {
     std::uint64_t remaining = 0;
     std::uint64_t slot = 0;
     std::uint64_t unfenced = 0;
+    memory::Address window_begin = 0;  ///< stored to and not flushed
+    memory::Address window_end = 0;
   };
 
   void touch(Thread& state, std::uint64_t bytes) {
-    if (fence_every_ == 0) {
+    if (fence_every_ == 0 && window_bytes_ <= kLineBytes) {
       touch_lines(memory_, state.address, bytes, access_);
       return;
     }
     for (std::uint64_t done = 0; done < bytes; done += kLineBytes) {
-      touch_line(memory_, state.address + done, access_);
+      if (window_bytes_ <= kLineBytes) {
+        touch_line(memory_, state.address + done, access_);
+      } else {
+        store_in_window(state, state.address + done);
+      }
       state.unfenced += kLineBytes;
-      if (state.unfenced >= fence_every_) {
+      if (fence_every_ > 0 && state.unfenced >= fence_every_) {
+        flush_window(state);
         memory_.sfence();
         state.unfenced = 0;
       }
     }
+  }
+
+  /// A window is as many lines in a row as `flush_every` says, fewer where the next chunk lies elsewhere.
+  void store_in_window(Thread& state, memory::Address line) {
+    if (line != state.window_end) {
+      flush_window(state);
+      state.window_begin = line;
+    }
+    touch_line(memory_, line, access_ == Access::kUpdateClwb ? Access::kUpdate : Access::kStore);
+    state.window_end = line + kLineBytes;
+    if (state.window_end - state.window_begin >= window_bytes_) {
+      flush_window(state);
+    }
+  }
+
+  void flush_window(Thread& state) {
+    memory_.flush(state.window_begin, state.window_end - state.window_begin);
+    state.window_begin = state.window_end;
   }
 
   void start_chunk(Thread& state) {
@@ -157,7 +194,8 @@ class Bandwidth final : public Workload {
   std::uint64_t chunk_bytes_ = 0;
   std::uint64_t slot_bytes_ = 0;  ///< from one place for a chunk to the next
   std::uint64_t fence_every_ = 0;
-  std::uint64_t slots_ = 0;  ///< places for a chunk in a thread's part of the region
+  std::uint64_t window_bytes_ = 0;  ///< stored before they are flushed; 0: nothing is flushed
+  std::uint64_t slots_ = 0;         ///< places for a chunk in a thread's part of the region
   std::uint64_t footprint_ = 0;
   machine::RunLength length_;
   std::vector<Thread> threads_;

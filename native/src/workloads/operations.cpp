@@ -32,8 +32,9 @@ struct Step {
   memory::Medium medium = memory::Medium::kPmem;
   std::uint64_t bytes = 0;
   Access access = Access::kLoad;
-  bool persist = false;     ///< ends with an sfence
-  std::int64_t offset = 0;  ///< writes: from the last address
+  std::optional<memory::FlushKind> flush;  ///< of all lines, when all have been stored
+  bool persist = false;                    ///< ends with an sfence
+  std::int64_t offset = 0;                 ///< writes: from the last address
 };
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -93,18 +94,15 @@ Step parse_step(std::string_view text, const Parameters& parameters) {
   if (step.read) {
     return step;
   }
+  step.access = parts[2] == "nocache" ? Access::kStream : Access::kStore;
   if (parts[2] == "cache") {
-    step.access = Access::kStoreClwb;
+    step.flush = memory::FlushKind::kClwb;
   } else if (parts[2] == "cacheinv") {
-    step.access = Access::kStoreClflushOpt;
-  } else if (parts[2] == "nocache") {
-    step.access = Access::kStream;
-  } else if (parts[2] == "none") {
-    step.access = Access::kStore;
-  } else {
+    step.flush = memory::FlushKind::kClflushOpt;
+  } else if (parts[2] != "nocache" && parts[2] != "none") {
     refuse("unknown persist instruction");
   }
-  step.persist = step.access != Access::kStore;
+  step.persist = parts[2] != "none";
   if (parts.size() == 4) {
     const std::optional<std::int64_t> offset = whole_number(parts[3]);
     if (!offset || *offset % static_cast<std::int64_t>(kLineBytes) != 0) {
@@ -213,9 +211,7 @@ class Operations final : public Workload {
       } else {
         memory_.compute(0, kWriteInstructions + further_lines(step) * kLineInstructions);
         offset = wrap(offset, step);
-        for (std::uint64_t done = 0; done < step.bytes; done += kLineBytes) {
-          touch_line(memory_, base + offset + done, step.access);
-        }
+        write(base + offset, step);
         unfenced = step.persist;
       }
     }
@@ -240,6 +236,16 @@ class Operations final : public Workload {
     }
     for (std::uint64_t done = kLineBytes; done < bytes; done += kLineBytes) {
       touch_line(memory_, address + done, Access::kLoad);
+    }
+  }
+
+  /// All stores of an access, then all its flushes, as in the program (perma-bench, src/read_write_ops.hpp).
+  void write(memory::Address address, const Step& step) {
+    for (std::uint64_t done = 0; done < step.bytes; done += kLineBytes) {
+      touch_line(memory_, address + done, step.access);
+    }
+    if (step.flush) {
+      memory_.flush(address, step.bytes, *step.flush);
     }
   }
 

@@ -63,6 +63,7 @@ _RAW = ("bandwidth.csv", "flush.csv", "alignment.csv", "allocation.csv")
 _SHARED_REGION = 16 * GIB  # random accesses of all threads
 _THREAD_REGION = 2 * GIB  # strided accesses of each thread
 _LATENCY_REGION = GIB
+_LINE = 64
 _PAGE = 4096  # what the chunks of graph 05 are aligned to, where they are larger
 
 
@@ -249,6 +250,8 @@ class _Reader:
             for column, operation in columns.items():
                 parameters = bandwidth_parameters("pmem", operation, "sequential", 64, 1, interleaved=False)
                 parameters["fence_every"] = interval
+                if column == "clwb(write size)" and interval > _LINE:
+                    parameters["flush_every"] = interval
                 value = number(path, line, row, column) * self._gb
                 self._add(f"{path.stem} {column}", "bandwidth", parameters, "bandwidth_gb_s", value)
 
@@ -388,6 +391,9 @@ class _RawRows:
         parameters = self._common(line, row, operation, "random" if random else "sequential")
         parameters |= {"shared_region": False, "region_size": _THREAD_REGION * parameters["threads"]}
         parameters["fence_every"] = int(float(row.get("fence_size") or 0)) or parameters["access_size"]
+        window = int(float(row.get("clwb_size") or 0))
+        if window > _LINE and operation == "store+clwb":
+            parameters["flush_every"] = window
         return parameters
 
     def _allocation(self, line: int, row: dict[str, str]) -> dict[str, Any]:

@@ -297,6 +297,8 @@ def _bandwidth(place: Mapping[str, str], config: Mapping[str, Any], medium: str)
         parameters["operation"] = _PERSIST[_known(place, "persist_instruction", instruction, tuple(_PERSIST))]
         if instruction != "none":
             parameters["fence_every"] = access_size
+        if parameters["operation"] == "store+clwb":
+            parameters["flush_every"] = access_size
     return parameters
 
 

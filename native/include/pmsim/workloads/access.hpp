@@ -49,7 +49,7 @@ inline void consume(const T& value) noexcept {
   asm volatile("" ::"m"(value));
 }
 
-/// Touches one whole line; a flush follows its store at once, as in LATTester and PerMA-Bench.
+/// Touches one whole line; a flush follows its store at once, as in LATTester (memaccess.h, SIZEBTSTFLUSH).
 template <memory::Memory M>
 void touch_line(M& memory, memory::Address address, Access access) {
   // Not zeros: there are processors that do not write back a line of zeros over zeros.
