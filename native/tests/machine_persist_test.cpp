@@ -83,6 +83,39 @@ TEST(Fence, LeavesNoBufferToStreamingStoresUntilThoseItDrainedAreFree) {
   EXPECT_LT(time_of(params, before, flush), params.core.stream_hold);
 }
 
+/// One buffer for everybody and one more for streaming stores: two lines are streamed side by side, and the
+/// load waits until the second of the two is free.
+TEST(StreamStore, MayTakeBuffersThatAreKeptBackFromLoads) {
+  const auto times = [](std::int64_t kept_back) {
+    PlatformParams params = plain_machine();
+    params.core.line_fill_buffers = 1;
+    params.core.stream_fill_buffers = kept_back;
+    params.core.stream_hold = 500 * kNs;
+    const Ops before = {load(kPmemBase), mfence()};
+    const auto streamed = [](int lines) {
+      Ops ops;
+      for (int i = 1; i <= lines; ++i) {
+        ops.push_back(stream_store(kPmemBase + static_cast<std::uint64_t>(i) * 64));
+      }
+      return ops;
+    };
+    Ops drained = streamed(2);
+    drained.push_back(sfence());
+    Ops loaded = streamed(1);
+    loaded.push_back(mfence());
+    loaded.push_back(load(kPmemBase + 1024));
+    return std::pair(time_of(params, before, drained), time_of(params, before, loaded));
+  };
+  const PlatformParams params = plain_machine();
+  const auto [alone, load_alone] = times(0);
+  const auto [beside, load_beside] = times(1);
+  EXPECT_GE(alone, 500 * kNs + params.core.shared_write_latency);
+  EXPECT_LT(beside, 100 * kNs);
+  // A single streamed line leaves one of two buffers to the load only while both are free.
+  EXPECT_GE(load_alone, 500 * kNs);
+  EXPECT_EQ(load_beside, load_alone);
+}
+
 TEST(OperationEnd, WaitsForFencesUnlessItIsDependent) {
   const PlatformParams params = plain_machine();
   const auto latency = [&](std::uint8_t flags) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -20,8 +21,11 @@ namespace {
 
 /// Against a sorted list; times come in any order and often twice.
 TEST(BufferPool, IsASortedListOfTimesAndANumberThatWait) {
-  for (const std::size_t buffers : {1U, 2U, 7U, 10U, 16U}) {
-    BufferPool pool(buffers);
+  constexpr std::array<std::pair<std::size_t, std::size_t>, 7> kSizes{
+      {{1, 0}, {2, 0}, {7, 0}, {10, 0}, {16, 0}, {10, 2}, {1, 3}}};
+  for (const auto& [common, kept_back] : kSizes) {
+    const std::size_t buffers = common + kept_back;
+    BufferPool pool(common, kept_back);
     std::vector<Picoseconds> reference(buffers, 0);
     std::size_t waiting = 0;
     Random random(buffers);
@@ -43,7 +47,9 @@ TEST(BufferPool, IsASortedListOfTimesAndANumberThatWait) {
         }
       }
       std::sort(reference.begin(), reference.end());
-      ASSERT_EQ(pool.earliest(), reference.empty() ? kNever : reference.front())
+      ASSERT_EQ(pool.earliest_of_all(), reference.empty() ? kNever : reference.front())
+          << buffers << " buffers, step " << step;
+      ASSERT_EQ(pool.earliest(), reference.size() <= kept_back ? kNever : reference[kept_back])
           << buffers << " buffers, step " << step;
       ASSERT_EQ(pool.all_wait(), reference.empty());
     }

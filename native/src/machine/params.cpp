@@ -31,6 +31,7 @@ constexpr std::array kFields{
                 "instructions in flight between dispatch and in-order retirement"),
     PMSIM_FIELD(core, line_fill_buffers, kCount, 1, 64,
                 "outstanding line transfers of a core beyond its L1: misses, flushes, streaming stores"),
+    PMSIM_FIELD(core, stream_fill_buffers, kCount, 0, 64, "further ones, which only streaming stores may take"),
     PMSIM_FIELD(core, store_buffer, kCount, 1, 256, "stores between dispatch and commit to L1"),
     PMSIM_FIELD(core, mispredict_latency, kTime, 0, 1000 * kNs,
                 "from the resolution of a mispredicted branch to the next dispatch"),

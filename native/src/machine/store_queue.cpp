@@ -175,7 +175,8 @@ void VirtualThread::close_write_combining(Picoseconds at) {
       }
       return combining_bytes_ > 0 && combining_line_ == head.line
                  ? at
-                 : std::max({at, head.dispatched, miss_free_, streams_again_, core_->fill_buffers.earliest()});
+                 : std::max({at, head.dispatched, miss_free_, streams_again_,
+                             core_->fill_buffers.earliest_of_all()});
     case code(OpKind::kClwb):
     case code(OpKind::kClflushOpt):
     case code(OpKind::kClflush):
@@ -191,7 +192,7 @@ void VirtualThread::close_write_combining(Picoseconds at) {
 void VirtualThread::update_store_key() {
   store_key_ = queued() == 0 ? kNever : head_time();
   waits_for_buffer_ =
-      waits_for_buffer_ || (store_key_ == kNever && queued() > 0 && core_->fill_buffers.all_wait());
+      waits_for_buffer_ || (store_key_ == kNever && queued() > 0 && core_->fill_buffers.earliest() == kNever);
   while (ownership_next_ != queue_tail_ &&
          (ownership_next_ < queue_head_ || queue_at(ownership_next_).kind != code(OpKind::kStore) ||
           queue_at(ownership_next_).owned != kNever)) {

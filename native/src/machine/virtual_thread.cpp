@@ -165,9 +165,13 @@ void VirtualThread::granted(const Grant& grant) {
 }
 
 void VirtualThread::buffers_changed() {
+  const Picoseconds free = core_->fill_buffers.earliest();
+  if (free == kNever) {
+    update_store_key();  // one of those that are kept back for its streaming stores
+    return;
+  }
   waits_for_buffer_ = false;
-  if (const Picoseconds free = core_->fill_buffers.earliest();
-      !line_.empty() && line_.asks_at() == kNever && free != kNever) {
+  if (!line_.empty() && line_.asks_at() == kNever) {
     line_.ask_at(free);
     update_pending_key();
   }

@@ -63,13 +63,14 @@ CostModel page_costs(const machine::PlatformParams& platform) {
   const std::int64_t read = core.shared_read_latency + platform.dram.row_hit_latency +
                             platform.dram.row_miss_penalty + platform.dram.read_burst;
   const std::int64_t write = core.stream_delay + core.shared_write_latency;
-  return {.stream_line = std::max(core.stream_hold, write) / core.line_fill_buffers,
-          .read_line = read / core.line_fill_buffers,
-          .persist = write + core.fence_latency,
-          .repeat = platform.pmem.reread_delay + platform.pmem.buffer_latency + core.shared_read_latency,
-          .block_write = platform.pmem.media_write_service / std::max<std::int64_t>(1, platform.pmem.dimms),
-          .lines_per_block = static_cast<std::uint32_t>(
-              std::max<std::int64_t>(1, platform.pmem.block_size / memory::kLineBytes))};
+  return {
+      .stream_line = std::max(core.stream_hold, write) / (core.line_fill_buffers + core.stream_fill_buffers),
+      .read_line = read / core.line_fill_buffers,
+      .persist = write + core.fence_latency,
+      .repeat = platform.pmem.reread_delay + platform.pmem.buffer_latency + core.shared_read_latency,
+      .block_write = platform.pmem.media_write_service / std::max<std::int64_t>(1, platform.pmem.dimms),
+      .lines_per_block =
+          static_cast<std::uint32_t>(std::max<std::int64_t>(1, platform.pmem.block_size / memory::kLineBytes))};
 }
 
 std::unique_ptr<Workload> make_page_flush(Parameters& parameters, const machine::PlatformParams& platform,

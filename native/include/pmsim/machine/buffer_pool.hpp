@@ -10,17 +10,27 @@
 namespace pmsim::machine {
 
 /// Buffers that are alike: when the next one is free, and nothing about which one it is. A buffer is free at a
-/// time that is known when it is taken, or waits for somebody to release it.
+/// time that is known when it is taken, or waits for somebody to release it. Some may be kept back: whoever
+/// asks for no more than the common ones finds one free only while more than those are.
 ///
 /// Invariant: the times in the ring ascend from `head_`; `known_` + waiting buffers = all of them.
 class BufferPool {
  public:
-  explicit BufferPool(std::size_t buffers)
-      : times_(std::bit_ceil(buffers), 0), mask_(times_.size() - 1), known_(buffers) {}
+  explicit BufferPool(std::size_t common, std::size_t kept_back = 0)
+      : times_(std::bit_ceil(common + kept_back), 0),
+        mask_(times_.size() - 1),
+        kept_back_(kept_back),
+        known_(common + kept_back) {}
 
-  /// When a buffer is free; kNever where all of them wait to be released.
+  /// When a common buffer is free; kNever where all of them wait to be released.
   [[nodiscard]] Picoseconds earliest() const noexcept {
-    const Picoseconds first = times_[head_ & mask_];  // read in any case: nobody can predict the choice
+    const Picoseconds first =
+        times_[(head_ + kept_back_) & mask_];  // in any case: nobody can predict the choice
+    return known_ <= kept_back_ ? kNever : first;
+  }
+  /// The same for those who may take any buffer.
+  [[nodiscard]] Picoseconds earliest_of_all() const noexcept {
+    const Picoseconds first = times_[head_ & mask_];
     return known_ == 0 ? kNever : first;
   }
   [[nodiscard]] bool all_wait() const noexcept { return known_ == 0; }
@@ -56,6 +66,7 @@ class BufferPool {
 
   std::vector<Picoseconds> times_;  ///< ring
   std::size_t mask_;
+  std::size_t kept_back_;
   std::size_t head_ = 0;  ///< counts up for ever
   std::size_t known_;
 };

@@ -57,7 +57,8 @@ struct CoreTimes {
 class CoreTiming {
  public:
   explicit CoreTiming(const PlatformParams& params)
-      : fill_buffers(static_cast<std::size_t>(params.core.line_fill_buffers)),
+      : fill_buffers(static_cast<std::size_t>(params.core.line_fill_buffers),
+                     static_cast<std::size_t>(params.core.stream_fill_buffers)),
         writeback_slots(static_cast<std::size_t>(params.core.line_fill_buffers)),
         prefetch_slots(static_cast<std::size_t>(params.prefetcher.queue)) {}
 
