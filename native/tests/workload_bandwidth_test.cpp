@@ -47,21 +47,18 @@ TEST(BandwidthWorkload, StoresByTwoThreadsOfACoreFinish) {
   EXPECT_GE(result.groups[0].operations, 20'000 - 1);
 }
 
-/// The same with loads that want the common buffers and streaming stores that may take the others.
-TEST(OperationsWorkload, LoadsAndStreamingStoresByTwoThreadsOfACoreFinish) {
+/// The same where loads, some of them of lines that a prefetch brings, wait for a common buffer while one that is
+/// kept back for streaming stores is free.
+TEST(BandwidthWorkload, LoadsByTwoThreadsOfACoreFinishWhereBuffersAreKeptBack) {
   PlatformParams params = plain_machine();
-  params.core.cores = 1;
+  params.core.cores = 4;
   params.core.threads_per_core = 2;
-  params.core.line_fill_buffers = 2;
-  params.core.stream_fill_buffers = 1;
-  params.controller.pmem_write_queue = 2;
-  params.controller.pmem_read_queue = 2;
-  const Values values = {{"operations", "rp_512,wp_512_nocache_1024"},
-                         {"threads", std::int64_t{2}},
-                         {"region_size", std::int64_t{4} << 20},
-                         {"timed", std::int64_t{0}}};
-  const LaneResult result = run_workload("operations", values, std::span(&params, 1)).front();
-  EXPECT_GE(result.groups[0].operations, 2'000);
+  params.core.stream_fill_buffers = 2;
+  params.controller.pmem_read_queue = 1;
+  params.prefetcher.enabled = 1;
+  params.prefetcher.trigger = 2;
+  const LaneResult result = run_bandwidth(params, bandwidth("load", "random", 1024, 8, 1 << 30));
+  EXPECT_GE(result.groups[0].operations, 5'000 - 1);
 }
 
 /// One module: no more than a block per media_write_service, and that exactly once the write queue is never
