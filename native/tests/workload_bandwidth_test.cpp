@@ -47,8 +47,8 @@ TEST(BandwidthWorkload, StoresByTwoThreadsOfACoreFinish) {
   EXPECT_GE(result.groups[0].operations, 20'000 - 1);
 }
 
-/// The same where loads, some of them of lines that a prefetch brings, wait for a common buffer while one that is
-/// kept back for streaming stores is free.
+/// The same where loads, some of them of lines that a prefetch brings, wait for a common buffer while one that
+/// is kept back for streaming stores is free.
 TEST(BandwidthWorkload, LoadsByTwoThreadsOfACoreFinishWhereBuffersAreKeptBack) {
   PlatformParams params = plain_machine();
   params.core.cores = 4;
