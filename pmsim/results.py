@@ -183,8 +183,13 @@ class Result:
         return pd.DataFrame(rows)
 
     def shown(self) -> pd.DataFrame:
-        """Return what a reader wants: parameters that vary, as scenarios write them (1 MiB), then metrics."""
-        metrics = [metric.name for metric in self._metrics if metric.name in self.frame]
+        """Return what a reader wants: parameters that vary, as scenarios write them (1 MiB), then metrics.
+
+        Of the metrics those of the figure's axes come first.
+        """
+        known = [metric.name for metric in self._metrics if metric.name in self.frame]
+        plotted = [self.scenario.plot.x, self.scenario.plot.y] if self.scenario.plot else []
+        metrics = sorted(known, key=lambda name: plotted.index(name) if name in plotted else len(plotted))
         axes = self.axis_columns()
         own = {*metrics, "seed", "configuration"}
         parameters = [name for name in map(str, self.frame) if name not in own]

@@ -327,6 +327,19 @@ def test_the_table_of_a_run_writes_sizes_as_scenarios_do_and_leaves_out_metrics_
     assert max(map(len, shown[:6])) <= 40
 
 
+def test_where_a_metric_is_the_horizontal_axis_its_column_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = SMALL.split("[[plot")[0] + '[plot]\nx = "latency_p99_ns"\ny = "latency_max_ns"\n'
+    (tmp_path / "small.toml").write_text(text)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["run", str(tmp_path / "small.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
+    head = capsys.readouterr().out.splitlines()[1].split()
+    assert head == ["pattern", "latency_p99_ns", "latency_max_ns", "latency_ns"]
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert re.findall("<th>(.*?)</th>", report)[:3] == ["pattern", "latency_p99_ns", "latency_max_ns"]
+
+
 def test_platform_show_gives_every_value_its_source(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

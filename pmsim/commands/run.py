@@ -90,7 +90,7 @@ def _report(result: Result, folder: Path) -> None:
     if len(front := result.front()):
         x, y = front.columns[-2:]
         console.print()
-        _print_rows(console, front, list(front.columns), f"Pareto front: least {x}, most {y}")
+        _print_rows(console, front, list(front.columns), [], f"Pareto front: least {x}, most {y}")
     errors = complaints()
     for failure in result.failures:
         errors.print(f"pmsim: {failure}")
@@ -112,15 +112,19 @@ def _print_frame(console: Console, result: Result) -> None:
     plot = result.scenario.plot
     kind = find_kind(result.scenario.kind)
     shown = plot.y if plot and plot.y else kind.default_metric
-    metrics = [metric.name for metric in result.metrics() if metric.name != shown]
-    chosen = [name for name in (shown, *metrics) if name in result.frame][:_METRICS_SHOWN]
+    metrics = [metric.name for metric in result.metrics()]
+    # Rows of one point differ in a metric, too: wear by rank, throughput by window.
+    first = [plot.x, shown] if plot and plot.x in metrics else [shown]
+    chosen = [name for name in dict.fromkeys([*first, *metrics]) if name in result.frame][:_METRICS_SHOWN]
     frame = result.shown()[[*result.axis_columns(), *chosen]]
-    _print_rows(console, frame, chosen, result.title)
+    _print_rows(console, frame, chosen, chosen[len(first) :], result.title)
 
 
-def _print_rows(console: Console, rows: pd.DataFrame, numbers: Sequence[str], title: str) -> None:
+def _print_rows(
+    console: Console, rows: pd.DataFrame, numbers: Sequence[str], spare: Sequence[str], title: str
+) -> None:
     columns = [
-        Column(str(name), right=name in numbers, narrow="left out" if name in numbers[1:] else "whole")
+        Column(str(name), right=name in numbers, narrow="left out" if name in spare else "whole")
         for name in rows.columns
     ]
     shown = rows.head(_ROWS_SHOWN).itertuples(index=False)
