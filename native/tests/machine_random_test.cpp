@@ -13,7 +13,7 @@
 
 /// Machines and loads drawn at random: small queues, few buffers, siblings that share them. Two threads of a
 /// core once woke each other for ever over a buffer that neither might take; only a machine with such corners
-/// meets that. A machine that never ends is caught by the time limit of ctest (native/CMakeLists.txt).
+/// meets that. A lane where nobody gets on ends in a SimulationError.
 namespace pmsim::machine {
 namespace {
 

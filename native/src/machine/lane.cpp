@@ -8,6 +8,13 @@
 
 namespace pmsim::machine {
 
+namespace {
+
+/// An operation takes two to five actions of threads and modules.
+constexpr std::int64_t kMostActionsPerOp = 256;
+
+}  // namespace
+
 Lane::Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std::uint64_t seed,
            std::uint64_t pmem_footprint)
     : params_(params),
@@ -109,6 +116,8 @@ void Lane::settle_core_of(std::size_t thread) {
 bool Lane::run(std::int64_t operations, std::int64_t timed_operations) {
   progress_->goal = operations;
   progress_->may_take = progress_->taken + timed_operations;
+  // Threads that wake each other for nothing would never come back to where Ctrl-C is noticed.
+  std::int64_t actions_left = kMostActionsPerOp * timed_operations;
   while (progress_->operations < operations) {
     if (agents_.earliest_key() == kNever) {
       if (!finished()) {
@@ -119,6 +128,9 @@ bool Lane::run(std::int64_t operations, std::int64_t timed_operations) {
     }
     if (progress_->taken >= progress_->may_take) {
       return true;
+    }
+    if (--actions_left < 0) {
+      throw SimulationError("pmsim bug: threads act and nobody gets on");
     }
     step(kNever - 1);
   }
