@@ -10,5 +10,5 @@ settings.load_profile("pmsim")
 
 
 def pytest_runtest_setup() -> None:
-    """Let neither the caller's terminal nor pytest-xdist, whose workers have 80, say how wide commands print."""
+    """Let neither the caller's terminal nor pytest-xdist, whose workers have 80, say how wide output is."""
     os.environ.pop("COLUMNS", None)
