@@ -83,8 +83,8 @@ TEST(Fence, LeavesNoBufferToStreamingStoresUntilThoseItDrainedAreFree) {
   EXPECT_LT(time_of(params, before, flush), params.core.stream_hold);
 }
 
-/// One buffer for everybody and one more for streaming stores: two lines are streamed side by side, and the
-/// load waits until the second of the two is free.
+/// One buffer for everybody and one more for streaming stores: two lines are streamed side by side, and a load
+/// behind one streamed line waits until both buffers are free.
 TEST(StreamStore, MayTakeBuffersThatAreKeptBackFromLoads) {
   const auto times = [](std::int64_t kept_back) {
     PlatformParams params = plain_machine();
@@ -111,7 +111,6 @@ TEST(StreamStore, MayTakeBuffersThatAreKeptBackFromLoads) {
   const auto [beside, load_beside] = times(1);
   EXPECT_GE(alone, 500 * kNs + params.core.shared_write_latency);
   EXPECT_LT(beside, 100 * kNs);
-  // A single streamed line leaves one of two buffers to the load only while both are free.
   EXPECT_GE(load_alone, 500 * kNs);
   EXPECT_EQ(load_beside, load_alone);
 }

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstddef>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -12,24 +11,20 @@
 #include "pmsim/core/random.hpp"
 
 /// Machines and loads drawn at random: small queues, few buffers, siblings that share them. Two threads of a
-/// core once woke each other for ever over a buffer that neither might take; only a machine with such corners
-/// meets that. A lane where nobody gets on ends in a SimulationError.
+/// core that wake each other for ever over a buffer that neither may take, say, hide in such corners. A lane
+/// where nobody gets on ends in a SimulationError.
 namespace pmsim::machine {
 namespace {
 
 using Values = std::map<std::string, workloads::Parameters::Value>;
 
-template <typename T, std::size_t N>
-T one_of(Random& random, const T (&values)[N]) {
-  return values[random.below(N)];
-}
-
-std::int64_t number(Random& random, std::initializer_list<std::int64_t> values) {
+template <typename T>
+T one_of(Random& random, std::initializer_list<T> values) {
   return *(values.begin() + random.below(values.size()));
 }
 
 PlatformParams random_machine(Random& random) {
-  const auto pick = [&](std::initializer_list<std::int64_t> values) { return number(random, values); };
+  const auto pick = [&](std::initializer_list<std::int64_t> values) { return one_of(random, values); };
   PlatformParams params = plain_machine();
   params.core.cores = pick({1, 2, 4});
   params.core.threads_per_core = pick({1, 2, 2});
@@ -87,28 +82,23 @@ PlatformParams random_machine(Random& random) {
 }
 
 std::pair<std::string, Values> random_load(Random& random, std::int64_t threads) {
-  const auto pick = [&](std::initializer_list<std::int64_t> values) { return number(random, values); };
+  const auto pick = [&](std::initializer_list<std::int64_t> values) { return one_of(random, values); };
   const std::int64_t region = pick({1 << 20, 8 << 20});
   if (random.below(3) == 0) {
-    static constexpr const char* kChains[] = {"rp_64",
-                                              "rp_512,wp_512_nocache",
-                                              "rp_256,wp_64_cache,wp_64_cache",
-                                              "rd_64,wp_256_cacheinv_1024,wd_64_none",
-                                              "wp_64_nocache,rd_512,rp_1024",
-                                              "wp_256_none,wp_64_nocache"};
+    const auto chain =
+        one_of<std::string>(random, {"rp_64", "rp_512,wp_512_nocache", "rp_256,wp_64_cache,wp_64_cache",
+                                     "rd_64,wp_256_cacheinv_1024,wd_64_none", "wp_64_nocache,rd_512,rp_1024",
+                                     "wp_256_none,wp_64_nocache"});
     return {"operations",
-            {{"operations", std::string(one_of(random, kChains))},
-             {"threads", threads},
-             {"region_size", region},
-             {"timed", pick({0, 1})}}};
+            {{"operations", chain}, {"threads", threads}, {"region_size", region}, {"timed", pick({0, 1})}}};
   }
-  static constexpr const char* kOperations[] = {"load",       "store",           "store+clwb",
-                                                "load+store", "load+store+clwb", "ntstore"};
-  static constexpr const char* kPatterns[] = {"random", "sequential"};
+  const auto operation =
+      one_of<std::string>(random, {"load", "store", "store+clwb", "load+store", "load+store+clwb", "ntstore"});
+  const auto pattern = one_of<std::string>(random, {"random", "sequential"});
   return {"bandwidth",
           {{"memory", std::string(random.below(3) == 0 ? "dram" : "pmem")},
-           {"operation", std::string(one_of(random, kOperations))},
-           {"pattern", std::string(one_of(random, kPatterns))},
+           {"operation", operation},
+           {"pattern", pattern},
            {"access_size", pick({64, 256, 1024, 4096})},
            {"stride", std::int64_t{0}},
            {"alignment", std::int64_t{0}},

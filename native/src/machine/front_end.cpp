@@ -230,7 +230,7 @@ bool VirtualThread::wait_for_buffer() {
   }
   now_ = free == kNever ? now_ : free;
   front_key_ = free;
-  waits_for_buffer_ = front_waits_for_grant_ = free == kNever;
+  waits_for_buffer_ = front_waits_for_buffer_ = free == kNever;
   return true;
 }
 
@@ -283,7 +283,7 @@ bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
     // The miss that evicts this line waits until the line has a place to go.
     front_key_ = free;  // kNever: a grant wakes it, never a sibling's fill buffer
     now_ = front_key_ == kNever ? now_ : front_key_;
-    front_waits_for_grant_ = front_key_ == kNever;
+    front_waits_for_slot_ = front_key_ == kNever;
     if (front_key_ > limit) {
       return false;
     }

@@ -10,7 +10,8 @@ namespace pmsim::machine {
 
 namespace {
 
-/// An operation takes two to five actions of threads and modules.
+/// Far beyond what operations take: one or two actions of threads and modules (benchmarks/README.md), where
+/// queues are tiny some more.
 constexpr std::int64_t kMostActionsPerOp = 256;
 
 }  // namespace
@@ -103,12 +104,14 @@ void Lane::step_module(std::size_t module) {
 void Lane::settle_core_of(std::size_t thread) {
   if (core_count_ == thread_count_) {
     threads_[thread].buffers_changed();
+    threads_[thread].slots_changed();
     settle_thread(thread);
     return;
   }
   // The thread itself and its siblings: those that are dealt to the same core.
   for (std::size_t sibling = thread % core_count_; sibling < thread_count_; sibling += core_count_) {
     threads_[sibling].buffers_changed();
+    threads_[sibling].slots_changed();
     settle_thread(sibling);
   }
 }

@@ -176,8 +176,15 @@ void VirtualThread::buffers_changed() {
     update_pending_key();
   }
   update_store_key();
-  if (front_waits_for_grant_) {
-    front_waits_for_grant_ = false;
+  if (front_waits_for_buffer_) {
+    front_waits_for_buffer_ = false;
+    wake_front();
+  }
+}
+
+void VirtualThread::slots_changed() {
+  if (front_waits_for_slot_) {
+    front_waits_for_slot_ = false;
     wake_front();
   }
 }

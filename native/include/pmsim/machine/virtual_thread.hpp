@@ -82,8 +82,10 @@ class VirtualThread {
   void granted(const Grant& grant);
   /// A load of this thread that waited for its module has entered it.
   void admitted(const Admission& admission);
-  /// A buffer of the core has changed: whoever waits for one may go on.
+  /// A fill buffer of the core has changed: whoever waits for one may go on.
   void buffers_changed();
+  /// A write of the core has been accepted, perhaps one that held a writeback slot.
+  void slots_changed();
 
   /// Ends the sleep of a thread whose feed had nothing: it asks again at `at`, or as soon as its front end is
   /// free. What the thread does then is what it would have done had it never slept.
@@ -283,8 +285,9 @@ class VirtualThread {
   bool mfence_blocks_ = false;
   bool waits_for_buffer_ = false;
   bool front_waits_for_pending_ = false;  ///< for a place among the pending loads
-  bool front_waits_for_grant_ =
-      false;  ///< for a fill buffer or a writeback slot: nothing else of a grant helps it
+  // Which of the two matters: a front end that is woken for what it may not have acts for nothing.
+  bool front_waits_for_buffer_ = false;
+  bool front_waits_for_slot_ = false;  ///< for writebacks
 
   Picoseconds now_ = 0;  ///< dispatch time of the next operation
   Picoseconds front_key_ = 0;
