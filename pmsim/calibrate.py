@@ -181,14 +181,15 @@ def check_out(path: Path) -> None:
     """
     if path.suffix != ".toml":
         raise ConfigError(f"--out {path}: a profile's name ends in .toml; write --out NAME.toml")
-    if path.is_dir():
-        raise ConfigError(f"--out {path}: is a directory; name a file in it")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if (
-        not folder.is_dir()
-        or not os.access(folder, os.W_OK)
-        or (path.exists() and not os.access(path, os.W_OK))
-    ):
+    try:
+        if path.is_dir():
+            raise ConfigError(f"--out {path}: is a directory; name a file in it")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        writable = folder.is_dir() and os.access(folder, os.W_OK)
+        writable = writable and (not path.exists() or os.access(path, os.W_OK))
+    except OSError:  # a name that no file can have
+        writable = False
+    if not writable:
         raise ConfigError(f"--out {path}: cannot be written; choose another file")
 
 

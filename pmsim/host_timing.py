@@ -1,5 +1,6 @@
 """Timing benchmarks on this machine, beside the simulated kinds that they correspond to."""
 
+import os
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -86,9 +87,10 @@ def check_file(on: Path | None) -> None:
     """
     if on is None:
         return
-    if on.is_dir():
+    # Not Path.is_dir, which fails for names that no file can have.
+    if os.path.isdir(on):
         raise ConfigError(f"--on {on}: is a directory; name a file in it, which is created or overwritten")
-    if not on.absolute().parent.is_dir():
+    if not os.path.isdir(on.absolute().parent):
         raise ConfigError(f"--on {on}: its directory does not exist; name a file in an existing one")
 
 

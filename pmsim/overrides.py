@@ -60,7 +60,7 @@ def _parse(text: str) -> tuple[str, Any]:
         raise ConfigError(f"--set {shown(text)}: has no key and value; write --set key=value")
     try:
         return key, tomllib.loads(f"value = {value}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         if value[:1] in ("[", "{", '"', "'") or not value or "\n" in value:
             raise ConfigError(
                 f"--set {key}: {shown(value)} is not a TOML value; check brackets and quotes"

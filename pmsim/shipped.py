@@ -1,5 +1,6 @@
 """Scenarios that come with pmsim, by name."""
 
+import os
 from pathlib import Path
 
 from pmsim.errors import ConfigError
@@ -24,6 +25,6 @@ def find_scenario(name: str) -> Path:
     path = Path(name)
     if name in names and not path.is_file():
         return scenarios_dir() / f"{name}.toml"
-    if path.suffix == ".toml" or path.exists():
+    if path.suffix == ".toml" or os.path.exists(name):  # Path.exists fails for names that no file can have
         return path
     raise ConfigError(f"{name}: no such file or shipped scenario; {nearest(name, names)}")

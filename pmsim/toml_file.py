@@ -6,6 +6,9 @@ from typing import Any
 
 from pmsim.errors import ConfigError
 
+#: A file with more bytes than this is none that a person wrote; /dev/zero has no end at all.
+LARGEST_FILE = 64 * 2**20
+
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file.
@@ -30,7 +33,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     """Parse TOML text; ``origin`` names it in messages."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, and whole numbers of thousands of digits
         raise ConfigError(f"{origin}: not TOML: {_one_line(error)}; correct the file") from None
     except RecursionError:
         raise ConfigError(f"{origin}: not usable TOML: nested too deeply; correct the file") from None
@@ -39,7 +42,9 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
 def read_text(path: Path) -> str:
     """Read a UTF-8 file, or raise a ConfigError that names it."""
     try:
-        return path.read_bytes().decode("utf-8")
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        text = content.decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; check the path") from None
     except IsADirectoryError:
@@ -50,6 +55,9 @@ def read_text(path: Path) -> str:
         raise ConfigError(
             f"{path}: cannot be read: {_one_line(error)}; check the path and its permissions"
         ) from None
+    if len(content) > LARGEST_FILE:
+        raise ConfigError(f"{path}: has more than {LARGEST_FILE >> 20} MiB; name a text file")
+    return text
 
 
 def _one_line(error: Exception) -> str:

@@ -38,6 +38,7 @@ SCENARIOS = {
     # the file as a whole
     "not TOML": Case("kind = bandwidth\n", "s.toml: not TOML", "correct the file"),
     "two values for a key": Case("seed = 1\nseed = 2\n", "s.toml: not TOML", "correct the file"),
+    "a number of thousands of digits": Case(f"seed = {'9' * 5000}\n", "s.toml: not TOML", "correct the file"),
     "empty file": Case("", "kind: missing", "add it"),
     "no platform": Case('kind = "latency"\n', "platform: missing", "add it"),
     "unknown key": Case(HEAD + "sede = 1\n", "sede: unknown key", "did you mean 'seed'"),
@@ -359,9 +360,30 @@ SCENARIOS = {
     ),
 }
 
+LONG = "x" * 300
+
 ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
     "missing file": (["run", "absent.toml"], "absent.toml: no such file", "check the path"),
     "unknown shipped scenario": (["run", "device/latancy"], "device/latancy: no such", "'device/latency'"),
+    "a name longer than files have": (["run", LONG], f"{LONG}: no such file", "known: "),
+    "a folder for the dry run longer than names are": (
+        ["run", "good.toml", "--dry-run", "--out", LONG],
+        LONG,
+        "--out",
+    ),
+    "a folder of measurements longer than names are": (["validate", "--data", LONG], LONG, "--data"),
+    "a suite longer than names are": (["validate", "--suite", LONG], f"suite '{LONG}': unknown", "device"),
+    "a profile to write longer than names are": (
+        ["calibrate", "--out", f"{LONG}.toml"],
+        LONG,
+        "choose another",
+    ),
+    "a file to measure on with a long name": (
+        ["measure", "--platform", "tum-6212u", "--quick", "--on", f"{LONG}/x"],
+        LONG,
+        "name a file",
+    ),
+    "a file without an end": (["run", "/dev/zero"], "/dev/zero: has more than 64 MiB", "name a text file"),
     "directory": (["run", "folder.toml"], "folder.toml: is a directory", "name a file"),
     "binary file": (["run", "binary.toml"], "binary.toml: not TOML", "name a text file"),
     "output directory is a file": (["run", "good.toml", "--out", "binary.toml"], "binary.toml", "--out"),
@@ -373,6 +395,11 @@ ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
         ["run", "good.toml", "--set", "thread=1"],
         "--set thread: unknown key",
         "'threads'",
+    ),
+    "set of a number of thousands of digits": (
+        ["run", "good.toml", "--set", f"threads={'9' * 5000}"],
+        "parameters.threads: '999",
+        "whole number",
     ),
     "set of a broken list": (
         ["run", "good.toml", "--set", "threads=[1,"],

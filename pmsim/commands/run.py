@@ -77,7 +77,11 @@ def _describe(scenario: Scenario, origin: str, folder: Path) -> None:
     if len(points) > _ROWS_SHOWN:
         console.print(f"the first {_ROWS_SHOWN} of {len(points)} points", style="dim")
     kept = 0
-    if (folder / POINTS_FOLDER).is_dir():
+    try:
+        begun = (folder / POINTS_FOLDER).is_dir()
+    except OSError as error:  # a name that no folder can have
+        raise ConfigError(f"--out {folder}: {error.strerror}; choose another output directory") from None
+    if begun:
         cache = PointCache(folder / POINTS_FOLDER)
         kept = sum(cache.load(point) is not None for point in points)
     console.print(f"{len(points)} points, {kept} of them finished in {folder}; nothing was run", soft_wrap=True)

@@ -5,8 +5,8 @@ each claim names the rule that follows from how precisely its source states the 
 tolerance.
 """
 
+import os
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from pydantic import (
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.resources import validation_dir
+from pmsim.toml_file import read_toml
 
 Scalar = StrictBool | StrictInt | StrictFloat | str
 PlatformRef = str | dict[str, Any]
@@ -426,19 +427,14 @@ def load_suite(name_or_path: str | Path) -> Suite:
         path = validation_dir() / "claims" / str(name_or_path)
         if not path.is_dir():
             return _load_file(path.with_suffix(".toml"))
-    files = sorted(path.glob("*.toml")) if path.is_dir() else []
+    files = sorted(path.glob("*.toml")) if os.path.isdir(path) else []  # Path.is_dir fails for long names
     if not files:
         raise ConfigError(f"suite '{name_or_path}': unknown; known: {', '.join(suites()) or 'none'}")
     return _merged(path, [(file, _load_file(file)) for file in files])
 
 
 def _load_file(path: Path) -> Suite:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not a TOML file: {error}") from error
+    content = read_toml(path)
     try:
         return Suite.model_validate({"name": path.stem, **content})
     except ValidationError as error:

@@ -1,5 +1,6 @@
 """Readers of published measurement sets, one file each; every reader turns its set into `Measurement` rows."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,8 +28,8 @@ def load(folders: Sequence[Path], optane_units: Units = "labelled") -> list[Data
     """
     found: dict[tuple[str, Path], DataSet] = {}
     for folder in folders:
-        if not folder.is_dir():
-            raise ConfigError(f"{folder}: not a directory")
+        if not os.path.isdir(folder):  # Path.is_dir fails for names that no folder can have
+            raise ConfigError(f"{folder}: not a directory; name the folder of a data set with --data")
         here = _load_one(folder, optane_units)
         if not here:
             below = sorted(path for path in folder.iterdir() if path.is_dir())
