@@ -8,8 +8,10 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
+from pmsim.messages import shown
 from pmsim.overrides import with_overrides
 from pmsim.platforms import Platform
 from pmsim.point_cache import PointCache
@@ -68,13 +70,16 @@ def run(
     # Frames and figures take a second to import; the workers of a run need neither.
     from pmsim.results import Result, RunInfo
 
-    resolved = with_overrides(load_scenario(scenario), set or {}, seed=seed)
+    resolved = with_overrides(load_scenario(scenario), {} if set is None else set, seed=seed)
     usable_jobs(jobs)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise ConfigError(f"executor: {shown(executor)} runs nothing; give a concurrent.futures.Executor")
+    folder = None if out is None else arguments.path("out", out)
     try:
         points = points_of(resolved)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
-    cache = PointCache(Path(out) / POINTS_FOLDER) if out is not None else None
+    cache = PointCache(folder / POINTS_FOLDER) if folder is not None else None
     started = datetime.datetime.now(datetime.UTC)
     clock = time.monotonic()
     with progress_bar(resolved.name or resolved.kind, len(points), progress) as advance:
@@ -86,8 +91,8 @@ def run(
         points_from_cache=outcome.from_cache,
     )
     result = Result(resolved, points, outcome.metrics, outcome.failures, info)
-    if out is not None:
-        result.save(out)
+    if folder is not None:
+        result.save(folder)
     return result
 
 
@@ -97,7 +102,7 @@ def load_scenario(scenario: str | Path | Scenario) -> Scenario:
         return scenario
     if isinstance(scenario, str | Path):
         return Scenario.from_file(find_scenario(str(scenario)))
-    raise ConfigError(f"scenario: {scenario!r} is neither a path nor a Scenario; give one of them")
+    raise ConfigError(f"scenario: {shown(scenario)} is neither a path nor a Scenario; give one of them")
 
 
 def origin_of(scenario: str | Path | Scenario) -> str:
@@ -132,6 +137,7 @@ def simulate_point(
     ConfigError : what cannot be run.
     """
     known = find_kind(kind)
+    seed = arguments.whole("seed", seed, 0, 2**64 - 1)
     validated = known.parameters(parameters)
     machine = known.machine(load_platform(platform), validated)
     known.check(machine, validated)

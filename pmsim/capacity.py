@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.toml_file import parse_toml, read_text
@@ -38,7 +39,7 @@ def load_prices(path: str | Path | None = None) -> dict[str, Price]:
     ------
     ConfigError : a table or key is missing, unknown or no price.
     """
-    file = Path(path) if path is not None else _SHIPPED
+    file = arguments.path("prices", path) if path is not None else _SHIPPED
     tables = parse_toml(read_text(file), str(file))
     prices = {}
     for tier in TIERS:

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from pmsim import _native
+from pmsim.arguments import text, whole
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 
 #: A redundant point survives every state that it is given, so it gets fewer.
 _REDUNDANT_SHARE = 5
 _POLL_S = 0.1
+#: More threads than this are a slip, and so many would exhaust the host.
+_MOST_THREADS = 4096
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ def find_block(name: str) -> Block:
     ConfigError : no block has this name.
     """
     known = blocks()
-    if name not in known:
+    if text("block", name) not in known:
         raise ConfigError(f"block '{name}' is unknown; {nearest(name, known)}; see pmsim list blocks")
     return known[name]
 
@@ -224,13 +227,10 @@ def check_block(
     ConfigError : unknown block, or impossible options.
     """
     block = find_block(name)
-    if states < 1:
-        raise ConfigError(f"states = {states}: must be at least 1")
-    if seed < 0:
-        raise ConfigError(f"seed = {seed}: must not be negative")
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"jobs = {jobs}: must be at least 1")
-    with _Pool(jobs or os.cpu_count() or 1, on_progress) as pool:
+    states = whole("states", states, 1)
+    seed = whole("seed", seed, 0)
+    threads = (os.cpu_count() or 1) if jobs is None else whole("jobs", jobs, 1, _MOST_THREADS)
+    with _Pool(threads, on_progress) as pool:
         check = pool.run([lambda m: _check(block, states, seed, eadr, 0, m)])[0]
         reached = set(check.reached)
         never = tuple(point for point in block.points if point.id not in reached)

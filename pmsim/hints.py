@@ -4,8 +4,9 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: object, known: Iterable[str]) -> str:
     """Say which known names are nearest to ``name``, or list the known names where none is near."""
+    name = str(name)  # Python callers may have given anything
     names = [str(candidate) for candidate in known]
     close = [candidate for candidate in names if name and candidate.lower().startswith(name.lower())][:3]
     close = close or difflib.get_close_matches(name, names, n=3, cutoff=0.6)

@@ -1,6 +1,6 @@
 """From pydantic's error lists to one line that names the key, the problem and the remedy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -39,6 +39,20 @@ def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     text = _describe(dict(problem), _model_at(model, location[:-1]))
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return ConfigError(" ".join(f"{key}: {text}{more}".split()) if key else f"{text}{more}")
+
+
+def unicode_error(values: Mapping[str, Any]) -> ConfigError:
+    """Name the value that is no Unicode, as shells and file systems may give them; pydantic cannot tell."""
+    odd = next((key for key, value in values.items() if _unencodable([key, value])), "a value")
+    return ConfigError(f"{odd}: text that is not Unicode; correct its bytes")
+
+
+def _unencodable(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(_unencodable([*pair]) for pair in value.items())
+    if isinstance(value, list):
+        return any(map(_unencodable, value))
+    return isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def key_of(location: Sequence[int | str]) -> str:

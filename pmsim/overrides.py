@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds import find_kind
@@ -33,7 +34,11 @@ def with_overrides(
     ------
     ConfigError : ``--set KEY: problem; remedy``.
     """
-    pairs = dict(changes) if isinstance(changes, Mapping) else dict(_parse(text) for text in _listed(changes))
+    pairs = (
+        dict(arguments.table("set", changes))
+        if isinstance(changes, Mapping)
+        else dict(_parse(arguments.text("set", text)) for text in _listed(changes))
+    )
     table = scenario.model_dump(exclude_defaults=True)
     for key, value in pairs.items():
         table = copy.deepcopy(table)
@@ -50,6 +55,10 @@ def with_overrides(
 def _listed(changes: Iterable[str]) -> list[str]:
     if isinstance(changes, str):
         return [changes]
+    if not isinstance(changes, Iterable):
+        raise ConfigError(
+            f"set: {shown(changes)} is neither a table nor a list; give {{key: value}} or [key=value]"
+        )
     return list(changes)
 
 

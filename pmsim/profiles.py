@@ -9,6 +9,7 @@ from typing import Any
 from pmsim.errors import ConfigError
 from pmsim.fields import fields
 from pmsim.hints import nearest
+from pmsim.messages import shown
 from pmsim.platforms import ORIGINS, Parameter, Platform, find_field, parse_field
 from pmsim.toml_file import read_toml
 
@@ -54,13 +55,20 @@ def load_platform(name_or_mapping: "str | Mapping[str, Any] | Platform") -> Plat
     if isinstance(name_or_mapping, Mapping):
         return _derived(name_or_mapping)
     raise ConfigError(
-        f'platform: {name_or_mapping!r} is neither a name nor a table; write platform = "NAME" or '
+        f'platform: {shown(name_or_mapping)} is neither a name nor a table; write platform = "NAME" or '
         'platform = {base = "NAME", SECTION = {NAME = value}}'
     )
 
 
 def platform_names(kind: str = _MACHINE) -> list[str]:
-    """Return the names of the shipped profiles of a kind, "machine" or "block-device", sorted."""
+    """Return the names of the shipped profiles of a kind, "machine" or "block-device", sorted.
+
+    Raises
+    ------
+    ConfigError : another kind.
+    """
+    if kind not in (known := (_MACHINE, _BLOCK_DEVICE)):
+        raise ConfigError(f"kind: {shown(kind)} is no kind of platform; {nearest(kind, known)}")
     return [name for name in _profile_names() if _read(_FOLDER / f"{name}.toml").get("kind", _MACHINE) == kind]
 
 
@@ -101,7 +109,7 @@ def _derived(mapping: Mapping[str, Any]) -> Platform:
         raise ConfigError('platform: a derived platform needs a base; write platform = {base = "NAME", ...}')
     base = mapping["base"]
     if not isinstance(base, str):
-        raise ConfigError(f"platform.base: {base!r} is not a name; write the name of a profile in quotes")
+        raise ConfigError(f"platform.base: {shown(base)} is not a name; write the name of a profile in quotes")
     platform = _named(base)
     block_device = mapping.get("block_device")
     if block_device is not None:
@@ -243,7 +251,7 @@ def _block_section(name: object, key: str) -> dict[str, Parameter]:
 
 def _text(value: object, key: str) -> str:
     if not isinstance(value, str):
-        raise ConfigError(f"{key}: {value!r} is not text; write it in quotes")
+        raise ConfigError(f"{key}: {shown(value)} is not text; write it in quotes")
     if not value.strip() and not key.endswith("notes"):
         raise ConfigError(f"{key}: is empty; say what it is")
     return value

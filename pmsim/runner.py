@@ -10,6 +10,7 @@ from pathlib import Path
 from pmsim.errors import ConfigError, InternalError, PmsimError
 from pmsim.executors import InlineExecutor, LocalPool
 from pmsim.kinds import find_kind
+from pmsim.messages import shown
 from pmsim.point_cache import Metrics, PointCache
 from pmsim.points import Point
 
@@ -141,7 +142,7 @@ def usable_jobs(jobs: int | None) -> int:
     if jobs is None:
         return os.cpu_count() or 1
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise ConfigError(f"jobs: {jobs} processes cannot run anything; choose at least 1")
+        raise ConfigError(f"jobs: {shown(jobs)} processes cannot run anything; choose at least 1")
     return jobs
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds import find_kind
 from pmsim.kinds.types import quantity_of
-from pmsim.messages import config_error, shown
+from pmsim.messages import config_error, shown, unicode_error
 from pmsim.platforms import find_field
 from pmsim.plot_spec import Plot
 from pmsim.sweep import axes_of, flatten
@@ -64,6 +65,8 @@ class Scenario(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             raise config_error(error, type(self)) from None
+        except UnicodeEncodeError:
+            raise unicode_error(values) from None
 
     @model_validator(mode="before")
     @classmethod
@@ -125,7 +128,7 @@ class Scenario(BaseModel):
         ------
         ConfigError : ``ORIGIN: KEY: problem; remedy``.
         """
-        table = parse_toml(text, origin)
+        table = parse_toml(arguments.text("text", text), origin)
         try:
             return cls(**table)
         except ConfigError as error:
@@ -134,9 +137,9 @@ class Scenario(BaseModel):
             raise ConfigError(f"{origin}: keys: a key is not usable; correct the file") from None
 
     @classmethod
-    def from_file(cls, path: Path) -> "Scenario":
+    def from_file(cls, path: str | Path) -> "Scenario":
         """Return the scenario of a file."""
-        return cls.from_toml(read_text(path), str(path))
+        return cls.from_toml(read_text(arguments.path("path", path)), str(path))
 
     def to_toml(self) -> str:
         """Return the TOML text of this scenario; what has its default is left out."""

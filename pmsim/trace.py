@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from pmsim import _native
+from pmsim import _native, arguments
 from pmsim.api import load_scenario, origin_of
 from pmsim.errors import ConfigError
 from pmsim.kinds.measurement import Measurement, measurement_of, simulator
+from pmsim.messages import shown
 from pmsim.overrides import with_overrides
 from pmsim.platforms import Platform
 from pmsim.points import Point, points_of
@@ -76,7 +77,8 @@ def info(path: str | Path, *, verify: bool = False) -> TraceInfo:
     ------
     ConfigError : missing, not a trace, of another version, damaged or cut short.
     """
-    row = _native.trace_info(Path(path), verify)
+    path = arguments.path("trace", path)
+    row = _native.trace_info(path, verify)
     try:
         provenance = json.loads(row["provenance"])
     except ValueError:
@@ -125,15 +127,16 @@ def record(
     ------
     ConfigError : the scenario or the point cannot be run, or the file cannot be written.
     """
-    resolved = with_overrides(load_scenario(scenario), set or {}, seed=seed)
+    out = arguments.path("out", out)
+    resolved = with_overrides(load_scenario(scenario), {} if set is None else set, seed=seed)
     try:
         points = points_of(resolved)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
-    if not 1 <= point <= len(points):
-        raise ConfigError(f"point: {point} does not exist; choose 1 to {len(points)}")
+    if isinstance(point, bool) or not isinstance(point, int) or not 1 <= point <= len(points):
+        raise ConfigError(f"point: {shown(point)} does not exist; choose 1 to {len(points)}")
     chosen = points[point - 1]
-    recorder = _Recorder(Path(out), _provenance(resolved, point, chosen))
+    recorder = _Recorder(out, _provenance(resolved, point, chosen))
     token = simulator.set(recorder)
     try:
         evaluate(chosen)
@@ -161,7 +164,7 @@ def replay(path: str | Path, platform: str | Mapping[str, Any] | Platform | None
     ConfigError : not a usable trace, or one that the platform has not enough memory or threads for.
     """
     machine = recorded_platform(info(path)) if platform is None else load_platform(platform)
-    (row,) = _native.trace_replay(Path(path), [machine.native()])
+    (row,) = _native.trace_replay(arguments.path("trace", path), [machine.native()])
     return measurement_of(row, machine)
 
 

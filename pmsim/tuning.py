@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pmsim import arguments
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
@@ -21,6 +22,7 @@ from pmsim.point_cache import Metrics, PointCache
 from pmsim.points import Point, points_of
 from pmsim.runner import evaluate
 from pmsim.scenario import Scenario
+from pmsim.sweep import LARGEST_SWEEP
 
 Coordinates = tuple[int, ...]
 
@@ -153,22 +155,23 @@ def tune(
     ------
     ConfigError : the scenario is not usable, has no sweep or a zipped one, or its kind has no such metric.
     """
-    resolved = with_overrides(load_scenario(scenario), set or [])
+    resolved = with_overrides(load_scenario(scenario), [] if set is None else set)
     kind = find_kind(resolved.kind)
-    wanted = metric or kind.default_metric
+    wanted = kind.default_metric if metric is None else arguments.text("metric", metric)
     if wanted not in (metrics := [known.name for known in kind.metrics]):
         raise ConfigError(
             f"metric: kind '{kind.name}' has no metric '{wanted}' (pmsim list kinds {kind.name}); "
             f"{nearest(wanted, metrics)}"
         )
-    if steps < 1:
-        raise ConfigError(f"steps: {steps} is not a number of moves; give at least 1")
+    steps = arguments.whole("steps", steps, 1, LARGEST_SWEEP)
+    seed = arguments.whole("seed", seed, 0)
+    folder = None if out is None else arguments.path("out", out)
     try:
         points = points_of(resolved)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
     axes, grid = _grid(points)
-    cache = PointCache(Path(out) / POINTS_FOLDER) if out is not None else None
+    cache = PointCache(folder / POINTS_FOLDER) if folder is not None else None
     known: dict[Coordinates, float] = {}
     fresh: dict[Coordinates, None] = {}
 

@@ -143,7 +143,7 @@ def _shown(value: object) -> str:
         return "'" + (value if len(value) <= 60 else value[:57] + "...") + "'"
     if isinstance(value, bool):
         return "true" if value else "false"
-    shown = repr(value)
+    shown = " ".join(repr(value).split())
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 

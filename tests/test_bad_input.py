@@ -421,6 +421,17 @@ ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
     "no seeds": (["validate", "--seeds", "0"], "--seeds", "see pmsim validate --help"),
     "a negative number of seeds": (["validate", "--seeds", "-3"], "--seeds", "see pmsim validate --help"),
     "a number of seeds in words": (["validate", "--seeds", "three"], "--seeds", "see pmsim validate --help"),
+    "set of no text": (["run", "good.toml", "--set", "name=\udcff"], "--set name", "correct its bytes"),
+    "more moves than anyone waits for": (
+        ["tune", "good.toml", "--steps", "9999999999"],
+        "steps: 9999999999 is too much",
+        "choose at most",
+    ),
+    "more crash states than the core can count": (
+        ["crash", "inplace-word", "--states", "99999999999999999999"],
+        "states: 99999999999999999999 is too much",
+        "choose at most",
+    ),
     "missing trace": (["trace", "info", "absent.trace"], "absent.trace", "pmsim trace record"),
     "trace that is none": (["trace", "info", "binary.toml"], "binary.toml", ";"),
 }

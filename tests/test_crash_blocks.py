@@ -180,9 +180,9 @@ def test_crash_exits_with_1_when_a_point_is_never_executed(
         (["crash", "tou"], "block 'tou' is unknown; did you mean 'toy'?; see pmsim list blocks"),
         (["crash"], "crash: name a block, or say --all; see pmsim list blocks"),
         (["crash", "toy", "--all"], "crash: name a block, or say --all"),
-        (["crash", "toy", "--states", "0"], "states = 0: must be at least 1"),
-        (["crash", "toy", "--seed", "-1"], "seed = -1: must not be negative"),
-        (["crash", "toy", "--jobs", "0"], "jobs = 0: must be at least 1"),
+        (["crash", "toy", "--states", "0"], "states: 0 is too few; choose at least 1"),
+        (["crash", "toy", "--seed", "-1"], "seed: -1 is too few; choose at least 0"),
+        (["crash", "toy", "--jobs", "0"], "jobs: 0 is too few; choose at least 1"),
     ],
 )
 def test_bad_input_of_crash_is_one_line_and_status_2(

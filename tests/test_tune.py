@@ -105,7 +105,7 @@ def test_the_command_prints_each_step_and_the_best(
     ("change", "message"),
     [
         ({"metric": "speed"}, "metric: kind 'bandwidth' has no metric 'speed'"),
-        ({"steps": 0}, "steps: 0 is not a number of moves"),
+        ({"steps": 0}, "steps: 0 is too few"),
         ({"set": {"sweep.threads": [1, 2], "sweep.mode": "zip"}}, "cross product"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pmsim.arguments import text
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.bandwidth import Bandwidth
@@ -40,6 +41,7 @@ def find_kind(name: str) -> Kind[Any]:
     ------
     ConfigError : unknown; names the nearest kinds.
     """
+    text("kind", name)
     if name not in KINDS:
         raise ConfigError(f"kind: unknown kind '{name}'; {nearest(name, KINDS)}")
     return KINDS[name]

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import ValidationError
 
+from pmsim.arguments import table
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.types import KindParameters
-from pmsim.messages import config_error
+from pmsim.messages import config_error, unicode_error
 from pmsim.platforms import Platform
 
 #: Prefix of the metrics that are counters of the machine, for example ``counter.tlb_walks``.
@@ -58,9 +59,11 @@ class Kind(ABC, Generic[P]):
         ConfigError : unknown name, wrong type, unit or combination.
         """
         try:
-            return self.parameter_model.model_validate(dict(given))
+            return self.parameter_model.model_validate(dict(table("parameters", given)))
         except ValidationError as error:
             raise config_error(error, self.parameter_model) from None
+        except UnicodeEncodeError:
+            raise unicode_error(given) from None
 
     def metric_list(self, parameters: P) -> tuple[Metric, ...]:
         """Return the metrics that a point with these parameters has."""

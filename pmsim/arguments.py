@@ -1,0 +1,55 @@
+"""What callers give to public functions, checked at the door so that nothing odd fails in the depths."""
+
+import os
+from collections.abc import Mapping
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from pmsim.errors import ConfigError
+from pmsim.messages import shown
+
+#: The core counts with 63 bits.
+LARGEST = 2**63 - 1
+
+
+def whole(key: str, value: object, least: int, most: int = LARGEST) -> int:
+    """Return a whole number in [least, most], or raise a ConfigError that names its key."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ConfigError(f"{key}: {shown(value)} is not a whole number; choose at least {least}")
+    number = int(value)
+    if number < least:
+        raise ConfigError(f"{key}: {number} is too few; choose at least {least}")
+    if number > most:
+        raise ConfigError(f"{key}: {shown(number)} is too much; choose at most {most}")
+    return number
+
+
+def text(key: str, value: object) -> str:
+    """Return a text, or raise a ConfigError that names its key."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{key}: {shown(value)} is not text; write a name in quotes")
+    return value
+
+
+def path(key: str, value: object) -> Path:
+    """Return the path of a file or folder, or raise a ConfigError that names its key."""
+    if not isinstance(value, str | Path):
+        raise ConfigError(f"{key}: {shown(value)} is not a path; give a text or a pathlib.Path")
+    try:
+        usable = b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"{key}: {shown(ascii(str(value)))} cannot name a file; choose another name")
+    return Path(value)
+
+
+def table(key: str, value: object) -> Mapping[str, Any]:
+    """Return a mapping whose keys are texts, or raise a ConfigError that names its key."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{key}: {shown(value)} is not a table; give a dict")
+    for name in value:
+        if not isinstance(name, str):
+            raise ConfigError(f"{key}: the key {shown(name)} is not text; write it in quotes")
+    return value
