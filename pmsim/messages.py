@@ -21,6 +21,9 @@ _TYPES = {
 }
 
 
+_BOUNDS = {"greater_than_equal": ("too small", "least"), "less_than_equal": ("too large", "most")}
+
+
 def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     """Return the first problem of a pydantic error as a ConfigError of one line.
 
@@ -74,6 +77,9 @@ def _describe(problem: dict[str, Any], model: type[BaseModel] | None) -> str:
         if isinstance(given, str):
             return f"'{given}' is not one of {', '.join(expected)}; {nearest(given, expected)}"
         return f"{shown(given)} is not one of {', '.join(expected)}; choose one of them"
+    if kind in _BOUNDS:
+        verdict, bound = _BOUNDS[kind]
+        return f"{shown(given)} is {verdict}; choose at {bound} {context['le' if bound == 'most' else 'ge']}"
     if kind in _TYPES:
         noun, remedy = _TYPES[kind]
         return f"{shown(given)} is not {noun}; {remedy}"

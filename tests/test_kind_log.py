@@ -125,7 +125,7 @@ def test_a_log_in_dram_writes_no_persistent_memory() -> None:
         ({"algorithm": "pmemlog"}, "layout: pmemlog has no 'padded' layout; choose naive"),
         ({"entry_size": 12}, "entry_size: 12 is not a multiple of 8 B"),
         ({"group_commit": 0}, "group_commit"),
-        ({"dancing_fields": 5000}, "dancing_fields: 5000 are too many"),
+        ({"dancing_fields": 5000}, "dancing_fields: 5000 is too large"),
         ({"log_size": "320 B", "entry_size": 504}, "log_size: too small; an entry needs 576"),
         ({"log_size": "1 TiB", "threads": 4}, "log_size"),
         ({"cpu_cycles": -1}, "cpu_cycles"),

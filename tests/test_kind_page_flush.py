@@ -83,7 +83,7 @@ def test_pages_may_be_small_and_writers_many() -> None:
         ({"pages": 3, "threads": 4}, "pages: 3 for 4 threads; choose at least one page per thread"),
         ({"page_size": 100}, "not a multiple of 64 B"),
         ({"technique": "shadow"}, "technique"),
-        ({"pages": 10**8, "page_size": "64 KiB"}, "pages: .* do not fit"),
+        ({"pages": 2**24, "page_size": "64 KiB"}, "pages: .* do not fit"),
     ],
 )
 def test_bad_parameters_name_the_key_and_the_remedy(given: dict[str, Any], message: str) -> None:

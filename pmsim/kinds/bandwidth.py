@@ -110,7 +110,8 @@ class Bandwidth(Kind[BandwidthParameters]):
         check_region(machine, parameters.memory, parameters.region_size)
         one_for_all = parameters.shared_region and parameters.pattern == "random"
         share = parameters.region_size // (1 if one_for_all else parameters.threads)
-        check_access(max(parameters.access_size, parameters.stride), share)
+        check_access(parameters.access_size, share)
+        check_access(parameters.stride, share, "stride")
 
     def columns(self, machine: Platform, parameters: BandwidthParameters) -> dict[str, Scalar]:
         """Resolve "all" and "platform"."""

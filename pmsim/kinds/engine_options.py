@@ -37,6 +37,13 @@ _GROWING = {"tpcc": 50_000, "ycsb-d": 1_000_000, "ycsb-e": 500_000}
 #: slower with 2 GiB of DRAM than with one.
 _GROWING_WARMUP = {**_GROWING, "tpcc": 1_000_000}
 
+#: Transactions of a run that the core accepts.
+_MOST_TRANSACTIONS = 2**40
+#: Warehouses whose number fits into a key of TPC-C.
+_MOST_WAREHOUSES = 65535
+#: Slots of mini pages name lines by one byte.
+_LARGEST_WITH_MINI_PAGES = 16384
+
 EngineName = Literal["main-memory", "nvm-direct", "basic-nvm-bm", "ssd-bm", "three-tier", "fptree", "spitfire"]
 WorkloadName = Literal[
     "ycsb-ro",
@@ -53,9 +60,13 @@ WorkloadName = Literal[
 ]
 
 
+_SCALE = re.compile(r"\s*[+-]?\d{1,30}(?:/\d{1,30}|(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?)\s*")
+
+
 def _scale(value: object) -> str:
     try:
-        if isinstance(value, bool) or not isinstance(value, int | str):
+        # An exponent of a billion would exhaust the memory.
+        if isinstance(value, bool) or not isinstance(value, int | str) or not _SCALE.fullmatch(str(value)):
             raise ValueError
         scale = Fraction(value)
     except (ValueError, ZeroDivisionError):
@@ -79,8 +90,9 @@ def _count_or_auto(least: int) -> Callable[[object], int | str]:
         if value == "auto":
             return "auto"
         count = parse(value, Quantity.COUNT)
-        if count < least:
-            raise ConfigError(f"{count} is too few; choose at least {least}, or write 'auto'")
+        if not least <= count <= _MOST_TRANSACTIONS:
+            few = "few" if count < least else "many"
+            raise ConfigError(f"{count} is too {few}; choose {least} to {_MOST_TRANSACTIONS}, or write 'auto'")
         return count
 
     return validate
@@ -111,6 +123,7 @@ class EngineParameters(KindParameters):
     leaf_layout: Literal["sorted", "hash"] = Field("sorted", description="three-tier: layout of the leaves")
     admission_entries: CountOrZero = Field(
         0,
+        le=2**30,
         description="three-tier: pages in the admission set; 0: as many as DRAM holds and a quarter of PMem's",
     )
     migration_dr: Probability = Field(1.0, description="spitfire: PMem to DRAM at a read")
@@ -155,10 +168,14 @@ class EngineParameters(KindParameters):
     # YCSB-RO, one operation each, and 88 k of TPC-C, some forty each (van Renen et al. 2018, section 5.3;
     # docs/calibration.md).
     cpu_cycles: CountOrZero = Field(
-        238, description="CPU cycles of an operation besides those of its instructions; a calibration"
+        238,
+        le=1_000_000,
+        description="CPU cycles of an operation besides those of its instructions; a calibration",
     )
     transaction_cycles: CountOrZero = Field(
-        223, description="CPU cycles of a transaction besides those of its operations; a calibration"
+        223,
+        le=1_000_000,
+        description="CPU cycles of a transaction besides those of its operations; a calibration",
     )
 
     threads: Threads = Field(1, description="virtual threads, which take turns between transactions")
@@ -285,6 +302,13 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
         raise ConfigError(f"page_size: {size} B; choose a power of two from 4 KiB to 64 KiB")
     if parameters.update_percent > 100:
         raise ConfigError(f"update_percent: {parameters.update_percent} % are too many; choose at most 100")
+    if parameters.engine == "three-tier" and parameters.mini_pages:
+        _check_mini_pages(parameters)
+    if parameters.engine == "fptree" and parameters.workload != "lookup8":
+        raise ConfigError(
+            f"workload: {parameters.workload}; fptree holds rows with a key and a payload of 8 B only, "
+            "choose lookup8, or another engine"
+        )
     if parameters.workload == "tpcc" and parameters.loading != "bulk":
         raise ConfigError(f"loading: {parameters.loading}; tpcc is loaded in bulk, choose 'bulk'")
     if parameters.workload == "tpcc" and (parameters.warehouses * parameters.factor).denominator != 1:
@@ -292,6 +316,9 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
             f"warehouses: {parameters.warehouses} at scale {parameters.scale} are not a whole number; "
             f"choose a multiple of {parameters.factor.denominator}, or another scale"
         )
+    if parameters.workload == "tpcc" and parameters.simulated_warehouses > _MOST_WAREHOUSES:
+        most = int(_MOST_WAREHOUSES / parameters.factor)
+        raise ConfigError(f"warehouses: {parameters.warehouses} are too many; choose at most {most}")
     for memory in ("dram", "pmem"):
         wanted = parameters.scaled(getattr(parameters, f"{memory}_capacity"))
         if wanted:
@@ -303,6 +330,18 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
             f"{format_value(available, Quantity.SIZE)} of the block device of platform '{machine.name}'; "
             "choose at most that, or another device: "
             f'platform = {{base = "{machine.name}", block_device = "..."}}'
+        )
+
+
+def _check_mini_pages(parameters: EngineParameters) -> None:
+    if not parameters.cache_line_grained:
+        raise ConfigError(
+            "mini_pages: they hold a part of the lines of a page; choose false, or cache_line_grained = true"
+        )
+    if parameters.page_size > _LARGEST_WITH_MINI_PAGES:
+        raise ConfigError(
+            f"mini_pages: pages of {parameters.page_size} B have too many lines for them; choose false, or a "
+            f"page_size of at most {_LARGEST_WITH_MINI_PAGES}"
         )
 
 

@@ -43,13 +43,15 @@ class LogParameters(KindParameters):
         "DRAM and streamed; pmemlog is naive only",
     )
     entry_size: WordSize = Field(512, description="payload of an entry, without what the log adds [B]")
-    group_commit: Count = Field(1, description="entries that are made durable together")
-    dancing_fields: Count = Field(64, description="size fields of header-dancing, each on a line")
+    group_commit: Count = Field(1, le=2**20, description="entries that are made durable together")
+    dancing_fields: Count = Field(64, le=4096, description="size fields of header-dancing, each on a line")
     threads: Threads = Field(1, description="threads, each with a log of its own")
     memory: Memory = Field("pmem", description="where the logs are")
-    log_size: LineSize = Field(2**30, description="bytes of one log; when full it is truncated and reused [B]")
+    log_size: LineSize = Field(
+        2**30, ge=256, description="bytes of one log; when full it is truncated and reused [B]"
+    )
     cpu_cycles: CountOrZero = Field(
-        0, description="CPU cycles of an append besides those of its instructions; a calibration"
+        0, le=1_000_000, description="CPU cycles of an append besides those of its instructions; a calibration"
     )
 
 
@@ -73,8 +75,6 @@ class Log(Kind[LogParameters]):
         check_region(machine, parameters.memory, parameters.log_size * parameters.threads, "log_size")
         if parameters.algorithm == "pmemlog" and parameters.layout != "naive":
             raise ConfigError(f"layout: pmemlog has no '{parameters.layout}' layout; choose naive")
-        if parameters.dancing_fields > 4096:
-            raise ConfigError(f"dancing_fields: {parameters.dancing_fields} are too many; choose at most 4096")
 
     def run(self, machine: Platform, parameters: LogParameters, seed: int) -> dict[str, int | float]:
         """Simulate the appends twice: back to back for the throughput, and one at a time for the latency."""

@@ -75,7 +75,7 @@ class MixedParameters(KindParameters):
     )
     prefetcher: Prefetcher = Field("platform", description="hardware prefetcher on or off")
     page_size: PageSize = Field("platform", description="page size of the mappings [B]")
-    region_size: LineSize = Field(10 * 2**30, description="bytes of the region of each group [B]")
+    region_size: LineSize = Field(10 * 2**30, ge=2**20, description="bytes of the region of each group [B]")
 
 
 class Mixed(Kind[MixedParameters]):

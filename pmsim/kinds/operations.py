@@ -50,7 +50,9 @@ class OperationsParameters(KindParameters):
         "wd_ do so on DRAM",
     )
     threads: Threads = Field(1, description="threads, each on its own core while there are cores")
-    region_size: LineSize = Field(10 * 2**30, description="bytes of the region, shared by all threads [B]")
+    region_size: LineSize = Field(
+        10 * 2**30, ge=4096, description="bytes of the region, shared by all threads [B]"
+    )
 
     @field_validator("operations")
     @classmethod

@@ -38,8 +38,10 @@ class PageFlushParameters(KindParameters):
     dirty_lines: CountOrAll = Field("all", description="dirty cache lines of each page, at random places in it")
     threads: Threads = Field(1, description="writers, each with pages, free slots and a micro log of its own")
     page_size: LineSize = Field(16384, description="bytes of a page, at most 64 KiB [B]")
-    pages: Count = Field(16384, description="pages over all threads; many, so that none is still cached")
-    spare_slots: Count = Field(1, description="slots of each thread beyond its pages")
+    pages: Count = Field(
+        16384, le=2**24, description="pages over all threads; many, so that none is still cached"
+    )
+    spare_slots: Count = Field(1, le=2**20, description="slots of each thread beyond its pages")
     order: Literal["sequential", "random"] = Field("sequential", description="of a thread's pages")
     write: Literal["ntstore", "store+clwb"] = Field("ntstore", description="how lines are written to PMem")
     barriers: bool = Field(True, description="false: no fences, to see what they cost; not crash safe")

@@ -33,7 +33,7 @@ class RestartParameters(EngineParameters):
     """Parameters of kind "restart"."""
 
     end: Literal["clean", "crash"] = Field("clean", description="how the engine ended before its restart")
-    windows: Count = Field(100, description="windows of equal time; one row of the result each")
+    windows: Count = Field(100, le=65536, description="windows of equal time; one row of the result each")
 
 
 class Restart(Kind[RestartParameters]):

@@ -13,7 +13,8 @@ from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, PageTe
 from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
-from pmsim.kinds.checks import check_memory, check_threads
+from pmsim.kinds.checks import check_memory, check_region, check_threads
+from pmsim.kinds.engine_options import EngineName
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
 from pmsim.kinds.types import (
     LINE_BYTES,
@@ -31,6 +32,9 @@ from pmsim.units import Quantity, parse
 
 _WINDOW = f"{COUNTER_PREFIX}window."
 _PS_PER_NS = 1e3
+_LARGEST_ROW = 65536
+_LARGEST_ENGINE_ROW = 4096
+_FPTREE_ROW = 8
 _SERIES = ("time_ms", "window_throughput_per_s", "window_latency_ns", "window_latency_p99_ns")
 
 
@@ -61,27 +65,31 @@ class SystemParameters(KindParameters):
     load_percent: CountOrZero = Field(
         50, description="offered load in percent of the saturation, which is found by bisection"
     )
-    rate: CountOrZero = Field(0, description="requests per second instead of load_percent; 0: load_percent")
-    requests: Count = Field(50_000, description="requests that count, about")
+    rate: CountOrZero = Field(
+        0, le=10**12, description="requests per second instead of load_percent; 0: load_percent"
+    )
+    requests: Count = Field(50_000, le=10**9, description="requests that count, about")
 
     algorithm: Literal["classic", "header", "header-dancing", "rawl", "poplog"] = Field(
         "poplog", description="of the log"
     )
     entry_size: WordSize = Field(64, description="payload of a log entry [B]")
-    log_size: LineSize = Field(2**22, description="bytes of one worker's log; truncated when full [B]")
+    log_size: LineSize = Field(
+        2**22, ge=4096, le=2**40, description="bytes of one worker's log; truncated when full [B]"
+    )
 
     rows: Count = Field(2**20, description="rows of the table or engine")
     row_size: WordSize = Field(256, description="bytes of a row; of a table whole lines, of fptree 8 [B]")
-    scanners: CountOrZero = Field(1, description="tenants: clients that scan without a pause")
+    scanners: CountOrZero = Field(1, le=65536, description="tenants: clients that scan without a pause")
     scan_rows: Count = Field(1_000, description="tenants: rows of a scan")
 
-    engine: str = Field("nvm-direct", description="the storage engine")
+    engine: EngineName = Field("nvm-direct", description="the storage engine")
     dram_capacity: LineSize = Field(2**28, description="engine: DRAM for pages [B]")
     pmem_capacity: LineSizeOrZero = Field(2**30, description="engine: PMem for pages [B]")
     ssd_capacity: LineSizeOrZero = Field(0, description="engine: SSD for pages [B]")
-    update_percent: CountOrZero = Field(100, description="engine: updates, the rest are reads [%]")
+    update_percent: CountOrZero = Field(100, le=100, description="engine: updates, the rest are reads [%]")
 
-    group_size: Count = Field(16, description="group-commit: entries of a full group")
+    group_size: Count = Field(16, le=65536, description="group-commit: entries of a full group")
     timeout: Duration = Field(10 * US, description="group-commit: longest time that a group gathers")
 
     technique: PageTechnique = Field("cow", description="propagation: of page flushes")
@@ -89,8 +97,8 @@ class SystemParameters(KindParameters):
         "writers", description="propagation: who writes dirty pages back: threads of their own, or transactions"
     )
     writers: Threads = Field(2, description="propagation: background threads")
-    page_size: LineSize = Field(16384, description="propagation: bytes of a page [B]")
-    pages: Count = Field(4_096, description="propagation: pages that transactions change")
+    page_size: LineSize = Field(16384, le=65536, description="propagation: bytes of a page [B]")
+    pages: Count = Field(4_096, le=2**24, description="propagation: pages that transactions change")
     dirty_lines: Count = Field(16, description="propagation: lines of a page that differ when it is written")
     dirty_limit: Count = Field(256, description="propagation: dirty pages that fit into the buffer")
     dirty_target: CountOrZero = Field(128, description="propagation: dirty pages that writers leave alone")
@@ -132,7 +140,8 @@ class System(Kind[SystemParameters]):
 
     def check(self, machine: Platform, parameters: SystemParameters) -> None:
         """Refuse what the machine lacks and what makes no study."""
-        check_threads(machine, parameters.workers + parameters.writers, "workers")
+        check_threads(machine, parameters.workers, "workers")
+        check_threads(machine, parameters.workers + parameters.writers, "writers")
         service = "log" if parameters.study == "propagation" else parameters.service
         if service == "block-log" and machine.value("block", "capacity") == 0:
             raise ConfigError(
@@ -161,6 +170,17 @@ class System(Kind[SystemParameters]):
             raise ConfigError(
                 f"row_size: {parameters.row_size} B are not whole lines; choose a multiple of 64 B"
             )
+        if service == "table" and not LINE_BYTES <= parameters.row_size <= _LARGEST_ROW:
+            raise ConfigError(f"row_size: {parameters.row_size} B; choose 64 B to 64 KiB for a table")
+        if service == "engine":
+            _check_rows_of_engine(parameters)
+        if service == "table":
+            check_region(machine, "pmem", parameters.rows * parameters.row_size, "rows")
+        if parameters.study == "propagation" and parameters.dirty_lines > parameters.page_size // LINE_BYTES:
+            raise ConfigError(
+                f"dirty_lines: {parameters.dirty_lines} of a page with {parameters.page_size // LINE_BYTES} "
+                "lines; choose at most that"
+            )
         if parameters.study == "long-run" and (
             parameters.duration == 0 or parameters.segment == 0 or parameters.duration % parameters.segment
         ):
@@ -168,7 +188,10 @@ class System(Kind[SystemParameters]):
         if parameters.windows > 256:
             raise ConfigError(f"windows: {parameters.windows} are too many; choose at most 256")
         if parameters.dirty_target >= parameters.dirty_limit:
-            raise ConfigError("dirty_target: must be below dirty_limit")
+            raise ConfigError(
+                f"dirty_target: {parameters.dirty_target} is not below dirty_limit; "
+                f"choose at most {parameters.dirty_limit - 1}"
+            )
 
     def columns(self, machine: Platform, parameters: SystemParameters) -> dict[str, Scalar]:
         """Add the time-out in microseconds."""
@@ -199,6 +222,15 @@ class System(Kind[SystemParameters]):
         return [
             common | {name: metrics[f"{_WINDOW}{number}.{name}"] for name in _SERIES} for number in range(count)
         ]
+
+
+def _check_rows_of_engine(parameters: SystemParameters) -> None:
+    if parameters.engine == "fptree" and parameters.row_size != _FPTREE_ROW:
+        raise ConfigError(
+            f"row_size: {parameters.row_size} B; rows of fptree have 8 B, choose that or another engine"
+        )
+    if parameters.row_size > _LARGEST_ENGINE_ROW:
+        raise ConfigError(f"row_size: {parameters.row_size} B; choose 8 B to 4 KiB for an engine")
 
 
 _WINDOW_METRICS = (
