@@ -1,7 +1,7 @@
 """What callers give to public functions, checked at the door so that nothing odd fails in the depths."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,20 @@ def text(key: str, value: object) -> str:
     """Return a text, or raise a ConfigError that names its key."""
     if not isinstance(value, str):
         raise ConfigError(f"{key}: {shown(value)} is not text; write a name in quotes")
+    return value
+
+
+def texts(key: str, value: object) -> tuple[str, ...]:
+    """Return several texts, or raise a ConfigError that names their key."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise ConfigError(f"{key}: {shown(value)} is not a list of texts; put it in brackets")
+    return tuple(text(key, item) for item in value)
+
+
+def flag(key: str, value: object) -> bool:
+    """Return True or False, or raise a ConfigError that names its key."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{key}: {shown(value)} is neither True nor False; choose one")
     return value
 
 

@@ -15,16 +15,14 @@ from typing import Any
 from pmsim import arguments
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of
 from pmsim.errors import ConfigError
-from pmsim.hints import nearest
-from pmsim.kinds import find_kind
+from pmsim.goal import Goal, goal_of
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import Metrics, PointCache
 from pmsim.points import Point, points_of
 from pmsim.runner import evaluate
 from pmsim.scenario import Scenario
+from pmsim.search_space import Coordinates, SearchSpace
 from pmsim.sweep import LARGEST_SWEEP
-
-Coordinates = tuple[int, ...]
 
 #: A step that loses a tenth of the best value is taken with probability 1/e at the start.
 START_TEMPERATURE = 0.1
@@ -33,7 +31,9 @@ COOLING = 0.93
 
 @dataclass(frozen=True)
 class Step:
-    """One visit: where, what it gave, whether the search moved there, and whether it had to be simulated."""
+    """One visit: where, what it gave (nan: the point does not count), whether the search moved there, and
+    whether it had to be simulated.
+    """
 
     settings: dict[str, str]
     value: float
@@ -47,20 +47,20 @@ class Tuning:
 
     Attributes
     ----------
-    metric : str
-        What was sought to be high, or low.
-    best : dict
-        Axis to setting, as text.
+    goal : Goal
+        What was sought.
+    best : dict or None
+        Axis to setting, as text; None: no point that was visited can be used.
     value : float
-        Of the metric there.
+        Of the metric there; nan where there is none.
     steps : list of Step
         In the order of the search; the first is the start.
     points : int
         Of the whole sweep.
     """
 
-    metric: str
-    best: dict[str, str]
+    goal: Goal
+    best: dict[str, str] | None
     value: float
     steps: list[Step]
     points: int
@@ -93,7 +93,8 @@ def anneal(
         The walk is a function of it.
     temperature, cooling : float
         A move that raises the energy by a share d of the best magnitude is taken with probability
-        exp(-d / temperature); each move multiplies the temperature by `cooling`.
+        exp(-d / temperature); each move multiplies the temperature by `cooling`. A move to infinite energy is
+        taken from such a place only: there anywhere else is as good.
 
     Yields
     ------
@@ -110,7 +111,7 @@ def anneal(
         moved = place[axis] + choose.choice(ways)
         there = (*place[:axis], moved, *place[axis + 1 :])
         found = energy(there)
-        worse = (found - current) / (abs(best) or 1.0)
+        worse = 0.0 if math.isinf(current) else (found - current) / (abs(best) or 1.0)
         accepted = worse <= 0 or choose.random() < math.exp(-worse / temperature)
         if accepted:
             place, current, best = there, found, min(best, found)
@@ -122,7 +123,8 @@ def tune(
     scenario: str | Path | Scenario,
     *,
     metric: str | None = None,
-    minimize: bool = False,
+    minimize: bool | None = None,
+    require: Iterable[str] = (),
     steps: int = 60,
     seed: int = 0,
     set: Mapping[str, Any] | Iterable[str] | None = None,
@@ -136,9 +138,11 @@ def tune(
     scenario : str, Path or Scenario
         Its sweep is the space, each axis in the order in which neighbours should lie.
     metric : str, optional
-        By default that of the kind.
+        A metric, counter or column of numbers (``cost_usd``). By default the metric of the kind.
     minimize : bool, optional
-        Seek the lowest value in place of the highest.
+        Seek the lowest value, or the highest. By default rates are sought high and times low.
+    require : iterable of str, optional
+        What a point has to meet to count, such as ``"transactions_per_s >= 300000"``.
     steps : int, optional
         Moves to try.
     seed : int, optional
@@ -153,16 +157,9 @@ def tune(
 
     Raises
     ------
-    ConfigError : the scenario is not usable, has no sweep or a zipped one, or its kind has no such metric.
+    ConfigError : the scenario is not usable, its points fill no grid, or its kind has no such metric.
     """
     resolved = with_overrides(load_scenario(scenario), [] if set is None else set)
-    kind = find_kind(resolved.kind)
-    wanted = kind.default_metric if metric is None else arguments.text("metric", metric)
-    if wanted not in (metrics := [known.name for known in kind.metrics]):
-        raise ConfigError(
-            f"metric: kind '{kind.name}' has no metric '{wanted}' (pmsim list kinds {kind.name}); "
-            f"{nearest(wanted, metrics)}"
-        )
     steps = arguments.whole("steps", steps, 1, LARGEST_SWEEP)
     seed = arguments.whole("seed", seed, 0)
     folder = None if out is None else arguments.path("out", out)
@@ -170,7 +167,8 @@ def tune(
         points = points_of(resolved)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
-    axes, grid = _grid(points)
+    goal = goal_of(points[0], metric, minimize, require)
+    space = SearchSpace.of(points)
     cache = PointCache(folder / POINTS_FOLDER) if folder is not None else None
     known: dict[Coordinates, float] = {}
     fresh: dict[Coordinates, None] = {}
@@ -178,20 +176,20 @@ def tune(
     def energy(place: Coordinates) -> float:
         if place not in known:
             fresh[place] = None
-            value = _metrics(grid[place], cache)[wanted]
-            known[place] = math.inf if math.isnan(value) else (value if minimize else -value)
+            point = space.grid[place]
+            known[place] = goal.energy({**point.columns, **_metrics(point, cache)})
         return known[place]
 
     taken: list[Step] = []
-    sign = 1.0 if minimize else -1.0
-    for place, found, accepted in anneal([len(v) for v in axes.values()], energy, steps, seed):
-        step = Step(dict(grid[place].axes), sign * found, accepted, place in fresh)
+    for place, found, accepted in anneal(space.sizes, energy, steps, seed):
+        step = Step(dict(space.grid[place].axes), goal.value(found), accepted, place in fresh)
         fresh.pop(place, None)
         taken.append(step)
         if progress is not None:
             progress(step)
     place = min(known, key=lambda where: known[where])
-    return Tuning(wanted, dict(grid[place].axes), sign * known[place], taken, len(points))
+    best = None if math.isinf(known[place]) else dict(space.grid[place].axes)
+    return Tuning(goal, best, goal.value(known[place]), taken, len(points))
 
 
 def _metrics(point: Point, cache: PointCache | None) -> Metrics:
@@ -202,19 +200,3 @@ def _metrics(point: Point, cache: PointCache | None) -> Metrics:
     if cache is not None:
         cache.store(point, metrics)
     return metrics
-
-
-def _grid(points: list[Point]) -> tuple[dict[str, list[str]], dict[Coordinates, Point]]:
-    """Give each point its coordinates: the positions of its settings on their axes."""
-    axes: dict[str, list[str]] = {}
-    for point in points:
-        for name, text in point.axes.items():
-            values = axes.setdefault(name, [])
-            if text not in values:
-                values.append(text)
-    if math.prod(len(values) for values in axes.values()) != len(points) or not axes:
-        raise ConfigError(
-            "sweep: a search needs the cross product of at least one axis; give lists, and no mode = zip"
-        )
-    grid = {tuple(axes[name].index(text) for name, text in point.axes.items()): point for point in points}
-    return axes, grid

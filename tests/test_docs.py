@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,11 @@ from pathlib import Path
 import pytest
 
 import pmsim
+from pmsim.api import load_scenario
+from pmsim.cli import main
 from pmsim.fields import fields
+from pmsim.points import points_of
+from pmsim.search_space import SearchSpace
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "scripts" / "generate_parameter_docs.py"
@@ -73,3 +78,30 @@ def test_the_example_of_the_readme_prints_what_it_says(
     exec(compile(source, "README.md", "exec"), {"__name__": "example"})
     assert capsys.readouterr().out == expected
     assert (tmp_path / "out/random-writes/report.html").exists()
+
+
+def commands() -> list[str]:
+    """What the pages tell a reader to type, in blocks of shell and between backticks."""
+    found: dict[str, None] = {}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+            lines = [line.partition(" #")[0].strip() for line in block.replace("\\\n", " ").splitlines()]
+            found |= dict.fromkeys(line for line in lines if line.startswith("pmsim "))
+        prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        found |= dict.fromkeys(" ".join(code.split()) for code in re.findall(r"`(pmsim [a-z][^`]*)`", prose))
+    return list(found)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_of_the_pages_can_be_typed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(command.translate(str.maketrans("[]|", "   ")))[1:]
+    depth = 2 if words[0] in ("platform", "trace") and len(words) > 1 and words[1].islower() else 1
+    assert main([*words[:depth], "--help"]) == 0
+    known = capsys.readouterr().out
+    options = [word.partition("=")[0] for word in words if word.startswith("--")]
+    assert [option for option in options if not re.search(rf"(?<![\w-]){option}(?![\w-])", known)] == []
+    name = words[1] if len(words) > 1 else ""
+    if words[0] in ("run", "tune") and re.fullmatch(r"[a-z][\w/-]*", name):
+        points = points_of(load_scenario(name))
+        assert words[0] == "run" or SearchSpace.of(points).grid

@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pmsim
+from pmsim.api import load_scenario
 from pmsim.cli import main
 from pmsim.errors import ConfigError
+from pmsim.points import points_of
+from pmsim.search_space import SearchSpace
 from pmsim.tuning import anneal, tune
 
 SCENARIO = """
@@ -73,8 +76,9 @@ def test_what_is_worse_is_taken_early_and_seldom_late() -> None:
 def test_a_search_finds_the_best_point_of_the_sweep(scenario: Path, tmp_path: Path) -> None:
     found = tune(scenario, steps=60, seed=1, out=tmp_path / "out")
     frame = pmsim.run(scenario, out=tmp_path / "out", jobs=1, progress=False).frame
-    best = frame.sort_values(found.metric).iloc[-1].to_dict()
-    assert math.isclose(found.value, best[found.metric])
+    best = frame.sort_values(found.goal.column).iloc[-1].to_dict()
+    assert math.isclose(found.value, best[found.goal.column])
+    assert found.best is not None
     assert found.best["threads"] == str(best["threads"])
     assert found.simulated <= found.points == 12
 
@@ -96,9 +100,51 @@ def test_the_command_prints_each_step_and_the_best(
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
-    assert lines[-1].startswith("best bandwidth")
+    assert lines[-1].startswith("highest bandwidth_gb_s: ")
     assert main(arguments) == 0  # from what was kept
     assert capsys.readouterr().out.splitlines() == lines
+
+
+def test_times_are_sought_low_and_rates_high(tmp_path: Path) -> None:
+    path = tmp_path / "latency.toml"
+    path.write_text(
+        'kind = "latency"\nplatform = "tum-6212u"\n[parameters]\nregion_size = "1 MiB"\n'
+        '[sweep]\nmemory = ["dram", "pmem"]\npattern = ["random", "sequential"]\n'
+    )
+    found = tune(path, steps=12, seed=1)
+    assert found.goal.minimize
+    assert found.value == min(step.value for step in found.steps)
+    assert not tune(path, metric="simulated_ops", minimize=False, steps=1).goal.minimize
+
+
+def test_the_cheapest_point_that_meets_a_requirement(scenario: Path) -> None:
+    found = tune(scenario, metric="threads", minimize=True, require=["bandwidth_gb_s >= 12"], steps=80, seed=1)
+    frame = pmsim.run(scenario, jobs=1, progress=False).frame
+    enough = frame[frame.bandwidth_gb_s >= 12]
+    assert 0 < len(enough) < len(frame)
+    assert found.value == enough.threads.min()
+    assert math.isnan(found.steps[0].value)  # the walk began where too little is reached, and got away
+
+
+def test_axes_of_a_zipped_sweep_that_follow_from_others_are_not_searched() -> None:
+    points = points_of(load_scenario("capacity/ycsb-b"))
+    space = SearchSpace.of(points)
+    assert space.sizes == [5, 4]  # DRAM and PMem; whether there is PMem decides on the engine
+    assert sorted(point.content for point in space.grid.values()) == sorted(point.content for point in points)
+
+
+def test_points_that_leave_gaps_are_no_space(scenario: Path) -> None:
+    sweep = {"mode": "zip", "threads": [1, 2, 1], "access_size": ["64 B", "64 B", "256 B"]}
+    points = points_of(pmsim.Scenario(kind="bandwidth", platform="tum-6212u", sweep=sweep))
+    with pytest.raises(ConfigError, match="fill a grid"):
+        SearchSpace.of(points)
+
+
+def test_a_requirement_that_nothing_meets_is_told_with_status_1(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tune", str(scenario), "--steps", "2", "--require", "bandwidth_gb_s>=1000"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("none has bandwidth_gb_s >= 1000; ")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +152,12 @@ def test_the_command_prints_each_step_and_the_best(
     [
         ({"metric": "speed"}, "metric: kind 'bandwidth' has no metric 'speed'"),
         ({"steps": 0}, "steps: 0 is too few"),
-        ({"set": {"sweep.threads": [1, 2], "sweep.mode": "zip"}}, "cross product"),
+        ({"set": {"sweep.threads": [1], "sweep.access_size": []}}, "sweep.access_size"),
+        ({"metric": "write_amplification"}, "say --minimize or --maximize"),
+        ({"metric": "counter.nothing", "minimize": True}, "no result has a column 'counter.nothing'"),
+        ({"require": ["fast"]}, "require: 'fast' is no requirement"),
+        ({"require": ["bandwidth_gb_s >= much"]}, "is no requirement"),
+        ({"require": ["bandwith_gb_s >= 1"]}, "require: kind 'bandwidth' has no metric 'bandwith_gb_s'"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(scenario: Path, change: dict[str, object], message: str) -> None:

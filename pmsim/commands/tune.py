@@ -1,5 +1,6 @@
 """``pmsim tune``."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,18 @@ from pmsim.units import number
 def tune_command(
     scenario: Annotated[str, typer.Argument(help="A scenario; its sweep is the space that is searched.")],
     metric: Annotated[str | None, typer.Option(help="What to improve.", show_default="the kind's")] = None,
-    minimize: Annotated[bool, typer.Option("--minimize", help="Seek the lowest value.")] = False,
+    minimize: Annotated[
+        bool | None,
+        typer.Option(
+            "--minimize/--maximize",
+            help="Seek the lowest or the highest value.",
+            show_default="rates high, times low",
+        ),
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CONDITION", help='What a point has to meet: "latency_p99_ns <= 2000".'),
+    ] = None,
     steps: Annotated[int, typer.Option(help="Moves to try.")] = 60,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     set_: Annotated[
@@ -28,14 +40,25 @@ def tune_command(
     def show(step: Step) -> None:
         where = ", ".join(f"{name} = {text}" for name, text in step.settings.items())
         verdict = "taken" if step.accepted else "left"
-        console.print(f"{number(step.value):>14}  {verdict:5s}  {where}", soft_wrap=True)
+        value = "-" if math.isnan(step.value) else number(step.value)
+        console.print(f"{value:>14}  {verdict:5s}  {where}", soft_wrap=True)
 
     found = tune(
-        scenario, metric=metric, minimize=minimize, steps=steps, seed=seed, set=set_, out=out, progress=show
+        scenario,
+        metric=metric,
+        minimize=minimize,
+        require=require or [],
+        steps=steps,
+        seed=seed,
+        set=set_,
+        out=out,
+        progress=show,
     )
+    seen = f"{found.simulated} of {found.points} points were visited"
+    if found.best is None:
+        needed = " and ".join(map(str, found.goal.requirements)) or f"a value of {found.goal.column}"
+        console.print(f"none has {needed}; {seen}", soft_wrap=True)
+        raise typer.Exit(1)
     best = ", ".join(f"{name} = {text}" for name, text in found.best.items())
-    console.print(
-        f"best {found.metric}: {number(found.value)} at {best}; "
-        f"{found.simulated} of {found.points} points were visited",
-        soft_wrap=True,
-    )
+    sought = "lowest" if found.goal.minimize else "highest"
+    console.print(f"{sought} {found.goal.column}: {number(found.value)} at {best}; {seen}", soft_wrap=True)
