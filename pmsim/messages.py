@@ -1,7 +1,7 @@
 """From pydantic's error lists to one line that names the key, the problem and the remedy."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -39,7 +39,7 @@ def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     problem = min(problems, key=lambda each: each["type"] != "extra_forbidden")
     location = problem["loc"]
     key = key_of(location)
-    text = _describe(dict(problem), _model_at(model, location[:-1]))
+    text = described(dict(problem), model)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return ConfigError(" ".join(f"{key}: {text}{more}".split()) if key else f"{text}{more}")
 
@@ -63,7 +63,13 @@ def key_of(location: Sequence[int | str]) -> str:
     return ".".join(str(part + 1) if isinstance(part, int) else part for part in location)
 
 
-def _describe(problem: dict[str, Any], model: type[BaseModel] | None) -> str:
+def described(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """Say what one of pydantic's problems with a model is, and the remedy, without its place."""
+    text = _describe(problem, _model_at(model, problem["loc"][:-1]))
+    return text if ";" in text or "?" in text else f"{text}; correct it"
+
+
+def _describe(problem: Mapping[str, Any], model: type[BaseModel] | None) -> str:
     kind, given = str(problem["type"]), problem["input"]
     context = problem.get("ctx", {})
     if kind == "extra_forbidden":
@@ -106,10 +112,13 @@ def _names(model: type[BaseModel] | None) -> list[str]:
 
 def _model_at(model: type[BaseModel], location: Sequence[int | str]) -> type[BaseModel] | None:
     current: type[BaseModel] | None = model
+    named = False  # the part is a key of a table of models, such as [series.NAME]
     for part in location:
-        if current is None or isinstance(part, int):
+        if current is None or isinstance(part, int) or named:
+            named = False
             continue
         info = current.model_fields.get(part)
+        named = info is not None and get_origin(info.annotation) is dict
         current = None if info is None else _model_in(info.annotation)
     return current
 

@@ -92,8 +92,9 @@ def _build(path: Path) -> Platform:
     profile = _resolve(path, ())
     kind = profile.texts["kind"]
     if kind != _MACHINE:
+        origin = "platform" if path.parent == _FOLDER else path
         raise ConfigError(
-            f"platform: '{profile.texts['name']}' is a {kind}, not a machine; use it as "
+            f"{origin}: '{profile.texts['name']}' is a {kind}, not a machine; use it as "
             f"block_device, or choose a machine: {', '.join(platform_names())}"
         )
     platform = Platform(**profile.texts, parameters=_complete(profile, path))

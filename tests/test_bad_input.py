@@ -511,6 +511,11 @@ PROFILES = {
         "p.toml: core.cores.origin: unknown origin 'guess'",
         "datasheet",
     ),
+    "profile of a drive where a machine is asked for": Case(
+        'name = "p"\ntitle = "t"\nkind = "block-device"\n',
+        "p.toml: 'p' is a block-device",
+        "use it as block_device",
+    ),
     "bare profile value": Case(
         PROFILE + 'base = "tum-6212u"\n[core]\ncores = 1\n',
         "p.toml: core.cores: has no source",

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from pmsim.errors import ConfigError
-from pmsim.hints import nearest
+from pmsim.messages import described
 from pmsim.resources import validation_dir
 from pmsim.toml_file import read_toml
 
@@ -90,7 +90,7 @@ AT_LEAST_WITHIN = 0.02  # ">=": what two runs of the same thing may differ by
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Source(_Model):
@@ -204,6 +204,8 @@ class Measure(_Model):
         given = [name for name in _REDUCERS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"exactly one of {', '.join(_REDUCERS)}; given: {', '.join(given) or 'none'}")
+        if getattr(self, given[0]) == []:
+            raise ValueError(f"'{given[0]}' of nothing; name at least one")
         if (self.at is None) != (self.x is None):
             raise ValueError("'at' and 'x' belong together")
         if (self.scaled is None) != (self.by is None):
@@ -329,6 +331,8 @@ class Claim(_Model):
             raise ValueError(f"rule '{self.rule}': unknown; known: {', '.join(RULES)}")
         if self.kind not in rule.kinds or self.precision not in rule.precisions:
             raise ValueError(f"rule '{self.rule}' does not fit a claim of kind {self.kind}, {self.precision}")
+        if isinstance(self.expected, tuple) and self.expected[0] > self.expected[1]:
+            raise ValueError("'expected' goes down; write the smaller number first")
         if any(check.value for check in self.checks) and isinstance(self.expected, str):
             raise ValueError("a value check needs a number in 'expected'")
         return self
@@ -380,16 +384,21 @@ class Suite(_Model):
     def series_of(self, claim: Claim) -> list[str]:
         """Name every series that the claim needs, directly or through measures."""
         names: dict[str, None] = {}
-        open_names = [name for check in claim.checks for name in check.measure_names()]
         visited: set[str] = set()
-        while open_names:
-            name = open_names.pop()
+
+        def visit(name: str, above: tuple[str, ...]) -> None:
+            if name in above:
+                raise ValueError(f"claim '{claim.id}': measure '{name}' is made from itself; break the circle")
             if name in visited:
-                continue
+                return
             visited.add(name)
             measure = self.measure(claim, name)
-            open_names.extend(measure.measure_names())
+            for below in reversed(measure.measure_names()):
+                visit(below, (*above, name))
             names.update(dict.fromkeys(measure.series_names()))
+
+        for name in reversed([name for check in claim.checks for name in check.measure_names()]):
+            visit(name, ())
         names.update(dict.fromkeys(name for check in claim.checks for name in check.series_names()))
         for name in names:
             if name not in self.series:
@@ -480,14 +489,9 @@ def _first_problem(error: ValidationError, content: dict[str, Any]) -> str:
     # A misspelt key is the cause of the key that is missing.
     problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
     where = [str(part) for part in problem["loc"]]
-    known = Suite.model_fields
     if len(where) > 1 and where[0] == "claim":
-        claims = content.get("claim")
-        index = int(where[1])
-        name = claims[index].get("id", index) if isinstance(claims, list) else index
+        claim = content["claim"][int(where[1])]
+        name = claim.get("id", where[1]) if isinstance(claim, dict) else where[1]
         where = [f"claim '{name}'", ".".join(where[2:])]
-        known = Claim.model_fields
-    message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
-    if problem["type"] == "extra_forbidden":
-        message = f"unknown key; {nearest(str(problem['loc'][-1]), known)}"
+    message = " ".join(described(dict(problem), Suite).split())
     return ": ".join([part for part in (*where, message) if part])

@@ -31,7 +31,7 @@ class Point:
     @property
     def key(self) -> str:
         """Equal for equal runs, whatever the order in which parameters were written."""
-        return json.dumps([self.kind, self.platform, dict(self.parameters)], sort_keys=True)
+        return json.dumps([self.kind, self.platform, dict(self.parameters)], sort_keys=True, default=repr)
 
 
 #: Runs points, calling back with the number of finished ones; gives metrics, or the message of a failure.

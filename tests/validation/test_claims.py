@@ -1,11 +1,13 @@
 """The claims that come with pmsim are complete and keep to the rule of tolerances."""
 
+import datetime
 from pathlib import Path
 
 import pytest
 
 from pmsim.errors import ConfigError
 from pmsim.validation.claims import RULES, Suite, load_suite, parse_ordering
+from pmsim.validation.measures import Point
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -147,6 +149,13 @@ def test_the_smallest_suite_is_read(tmp_path: Path) -> None:
         ('checks = [{ value = "m" }]', "", "either checks or the reason"),
         ('setup = "one thread"', 'setpu = "one thread"', "setpu"),
         ("[[claim]]", "[[claim", "not TOML"),
+        ("[[claim]]", "[[claims]]", "claims: unknown key; did you mean 'claim'?"),
+        ('{ point = "s" }', '{ ratio = ["m", "m"] }', "measure 'm' is made from itself; break the circle"),
+        ('{ point = "s" }', "{ max = [] }", "'max' of nothing; name at least one"),
+        ("expected = 100", "expected = nan", "nan: input should be a finite number; correct it"),
+        ("expected = 100", "expected = [2, 1]", "'expected' goes down; write the smaller number first"),
+        ('platform = "tum-6212u"', 'platfrom = "tum-6212u"', "platfrom: unknown key; did you mean 'platform'"),
+        ('platform = "tum-6212u"', "", "series: s: platform: missing; add it"),
     ],
 )
 def test_a_malformed_suite_is_one_clear_line(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -158,6 +167,19 @@ def test_a_malformed_suite_is_one_clear_line(tmp_path: Path, old: str, new: str,
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert ";" in str(caught.value) or "?" in str(caught.value)
+
+
+def test_a_date_among_the_parameters_is_the_error_of_a_run() -> None:
+    key = Point("latency", "tum-6212u", {"memory": datetime.date(1979, 5, 27)}).key
+    assert "1979" in key
+
+
+def test_a_claim_that_is_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text("claim = [3]\n" + SUITE[: SUITE.index("[[claim]]")])
+    with pytest.raises(ConfigError, match="claim '0': 3 is not a table; write"):
+        load_suite(path)
 
 
 def test_a_claim_given_twice_is_refused(tmp_path: Path) -> None:
