@@ -31,6 +31,8 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 _FAILED = 1
 _BAD_INPUT = 2
 _INTERRUPTED = 130
+#: Longer than the paths and names of people; what is longer is cut in messages.
+_LONGEST_WORD = 400
 
 
 class _InterruptedError(Exception):
@@ -137,8 +139,15 @@ def _misused(error: Exception) -> int:
 
 
 def _complain(message: str, status: int) -> int:
-    sys.stderr.write(f"pmsim: {' '.join(message.split())}\n")
+    sys.stderr.write(f"pmsim: {_printable(message)}\n")
     return status
+
+
+def _printable(message: str) -> str:
+    """Return a message as one line without what steers a terminal, words of any length cut."""
+    words = (word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}..." for word in message.split())
+    line = " ".join(words)
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in line)
 
 
 if __name__ == "__main__":

@@ -40,10 +40,12 @@ class PointCache:
         """Return the metrics of a finished point; None where it is unknown or its file is damaged."""
         try:
             entry = json.loads(self._path(point).read_text())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         metrics = entry.get("metrics") if isinstance(entry, dict) else None
-        return metrics if isinstance(metrics, dict) else None
+        if not isinstance(metrics, dict) or entry.get("sha256") != _checksum(metrics):
+            return None
+        return metrics
 
     def store(self, point: Point, metrics: Metrics) -> None:
         """Keep a finished point; a crash in the middle leaves no half file."""
@@ -57,11 +59,17 @@ class PointCache:
             "native": native_version(),
             "native_build": native_build(),
             "metrics": metrics,
+            "sha256": _checksum(metrics),
         }
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(entry, indent=1))
-        os.replace(temporary, path)
-        self.state(point).unlink(missing_ok=True)
+        try:
+            temporary.write_text(json.dumps(entry, indent=1))
+            os.replace(temporary, path)
+            self.state(point).unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot be written: {error.strerror}; delete it, or choose another folder with --out"
+            ) from None
 
     def state(self, point: Point) -> Path:
         """Return the file in which a point that is not finished keeps its state (`Kind.run_from`)."""
@@ -70,3 +78,8 @@ class PointCache:
     def _path(self, point: Point) -> Path:
         parts = (point.configuration, package_version(), native_version(), native_build())
         return self._folder / (hashlib.sha256(":".join(parts).encode()).hexdigest() + ".json")
+
+
+def _checksum(metrics: Metrics) -> str:
+    # A number that was changed in the file would become a result.
+    return hashlib.sha256(json.dumps(metrics).encode()).hexdigest()

@@ -39,6 +39,10 @@ SCENARIOS = {
     "not TOML": Case("kind = bandwidth\n", "s.toml: not TOML", "correct the file"),
     "two values for a key": Case("seed = 1\nseed = 2\n", "s.toml: not TOML", "correct the file"),
     "a number of thousands of digits": Case(f"seed = {'9' * 5000}\n", "s.toml: not TOML", "correct the file"),
+    "a name that steers the terminal": Case(
+        HEAD + 'name = "\\u001b[31m"\n', r"name: '\x1b[31m' cannot", "use letters"
+    ),
+    "a key of a thousand letters": Case(HEAD + f"{'x' * 1000} = 1\n", f"s.toml: {'x' * 400}...", "known: "),
     "empty file": Case("", "kind: missing", "add it"),
     "no platform": Case('kind = "latency"\n', "platform: missing", "add it"),
     "unknown key": Case(HEAD + "sede = 1\n", "sede: unknown key", "did you mean 'seed'"),

@@ -337,6 +337,8 @@ def test_the_state_of_another_run_and_a_damaged_one_are_refused(tmp_path):
     state.write_bytes(data[:-1])
     with pytest.raises(ConfigError, match="damaged"):
         long_run(state, SEGMENT)
+    with pytest.raises(ConfigError, match=r"cannot be read: .*; delete it"):
+        long_run(tmp_path, SEGMENT)
     state.write_bytes(data)
     other = [des.Tenant("a", des.Poisson(5), [des.Ask("log.append")])]
     with pytest.raises(ConfigError, match="another run"):

@@ -1,6 +1,7 @@
 """Running: the same bytes whatever the processes, resumable, and no point is lost to another one's failure."""
 
 import multiprocessing
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -89,11 +90,37 @@ def test_an_interrupted_run_resumes_where_it_was(
     assert (len(result.frame), result.provenance["points_from_cache"], len(simulated)) == (4, 2, 4)
 
 
-def test_a_damaged_file_of_a_finished_point_is_simulated_again(tmp_path: Path, simulated: list[Point]) -> None:
-    pmsim.run(SMALL, out=tmp_path, jobs=1)
-    sorted((tmp_path / "points").iterdir())[0].write_text("{ damaged")
-    assert pmsim.run(SMALL, out=tmp_path, jobs=1).provenance["points_from_cache"] == 3
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "{ damaged",
+        lambda text: "[" * 100_000,
+        lambda text: '{"metrics": {}}',
+        lambda text: re.sub('"latency_ns": .*', '"latency_ns": NaN,', text),
+        lambda text: re.sub('"latency_ns": .*', '"latency_ns": "fast",', text),
+        lambda text: re.sub('"latency_ns": .*', '"latency_ns": 1.5,', text),
+    ],
+)
+def test_a_damaged_file_of_a_finished_point_is_simulated_again(
+    damage: Callable[[str], str], tmp_path: Path, simulated: list[Point]
+) -> None:
+    first = pmsim.run(SMALL, out=tmp_path, jobs=1)
+    kept = sorted((tmp_path / "points").iterdir())[0]
+    assert damage(kept.read_text()) != kept.read_text()
+    kept.write_text(damage(kept.read_text()))
+    result = pmsim.run(SMALL, out=tmp_path, jobs=1)
+    assert result.provenance["points_from_cache"] == 3
     assert len(simulated) == 5
+    assert result.frame.equals(first.frame)
+
+
+def test_a_finished_point_that_cannot_be_kept_is_one_line(tmp_path: Path) -> None:
+    pmsim.run(SMALL, out=tmp_path, jobs=1)
+    kept = sorted((tmp_path / "points").iterdir())[0]
+    kept.unlink()
+    kept.mkdir()
+    with pytest.raises(ConfigError, match=r"json: cannot be written: .*; delete it"):
+        pmsim.run(SMALL, out=tmp_path, jobs=1)
 
 
 def test_a_failing_point_is_reported_and_the_others_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

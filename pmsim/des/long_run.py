@@ -133,7 +133,10 @@ class LongRun:
 
 def _read(path: Path) -> tuple[bytes, dict[str, Any], bytes]:
     """Return the key of the run, its progress, and the state of its load."""
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}; delete it to begin anew") from None
     digest, content = data[len(_MAGIC) : len(_MAGIC) + _DIGEST], data[len(_MAGIC) + _DIGEST :]
     if not data.startswith(_MAGIC) or hashlib.sha256(content).digest() != digest:
         raise ConfigError(f"{path}: is no state of a run, or damaged; delete it to begin anew")

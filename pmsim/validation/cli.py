@@ -98,7 +98,9 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        raise ConfigError(
+            f"{folder}: cannot be written: {error.strerror or error}; choose another with --out"
+        ) from error
 
 
 def _save(result: Validation, folder: Path) -> None:
@@ -106,4 +108,6 @@ def _save(result: Validation, folder: Path) -> None:
         result.frame().to_parquet(folder / "results.parquet", index=False)
         write_report(result, folder / "report.html")
     except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        raise ConfigError(
+            f"{folder}: cannot be written: {error.strerror or error}; choose another with --out"
+        ) from error
