@@ -349,3 +349,29 @@ def test_the_state_of_another_run_and_a_damaged_one_are_refused(tmp_path):
         )
     with pytest.raises(ConfigError, match="end of a segment"):
         long_run(state, SEGMENT + 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"rate": 100_000},
+        {"rate": 1_000_000, "study": "tenants", "service": "table", "rows": 1_000, "scan_rows": 10},
+        {"rate": 100_000, "study": "group-commit"},
+        {"rate": 100_000, "study": "propagation", "pages": 300},
+        {"rate": 10_000, "study": "restart", "duration": "3 ms", "crash_at": "1 ms"},
+        {"service": "table", "rows": 1_000, "workers": 1},
+    ],
+)
+def test_a_study_gives_its_machines_back_at_once(given, monkeypatch):
+    # Whether Python has looked for cycles meanwhile must not matter: a machine may have gigabytes.
+    made = []
+
+    class Noted(des.Server):
+        def __init__(self, *arguments, **named):
+            super().__init__(*arguments, **named)
+            made.append(self)
+
+    monkeypatch.setattr(studies, "Server", Noted)
+    pmsim.simulate_point("system", "tum-6212u", {"requests": 300, **given})
+    assert made
+    assert not [server for server in made if hasattr(server, "session")]

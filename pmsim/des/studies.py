@@ -63,6 +63,7 @@ def closed_throughput(setting: Setting, *, clients: int | None = None, requests:
     load.restart_statistics()
     _run_requests(load, requests)
     found = load.summary()
+    load.server.close()
     return float(found["count"] * S / found["elapsed_ps"])
 
 
@@ -86,6 +87,7 @@ def _keeps_up(setting: Setting, rate: float) -> bool:
     load = NativeLoad(setting.server(), [Tenant("all", Poisson(rate), setting.mix, "1 s")], seed=setting.seed)
     load.run(round(_PROBE / rate * S))
     found = load.summary()
+    load.server.close()
     return bool(found["in_system"] <= _BACKLOG * found["submitted"] + setting.workers)
 
 
@@ -106,7 +108,7 @@ def open_load(setting: Setting, rate: float, requests: int) -> Summary:
     load.run(length // 10)
     load.restart_statistics()
     load.run(length + length // 10)
-    return load.summary() | {"offered": rate} | _machine_of(load.server, load.now)
+    return load.summary() | {"offered": rate} | _last_of(load.server, load.now)
 
 
 def two_tenants(setting: Setting, rate: float, scans: Ask, scanners: int, requests: int) -> Summary:
@@ -119,11 +121,11 @@ def two_tenants(setting: Setting, rate: float, scans: Ask, scanners: int, reques
     load.run(length // 10)
     load.restart_statistics()
     load.run(length + length // 10)
-    found = load.summary("all") | {"offered": rate} | _machine_of(load.server, load.now)
+    found = load.summary("all") | {"offered": rate}
     if scanners:
         scanned = load.summary("scans")
         found["scans_per_s"] = scanned["count"] * S / scanned["elapsed_ps"]
-    return found
+    return found | _last_of(load.server, load.now)
 
 
 def long_run(
@@ -148,8 +150,11 @@ def long_run(
     return found, list(run.load.recorder().windows())[:windows]
 
 
-def _machine_of(server: Server, now: int) -> Summary:
-    return {"counters": dict(server.session.counters(now)), "facts": server.facts()}
+def _last_of(server: Server, now: int) -> Summary:
+    """Return what the machine and the parts say at the end, and give the server's memory back."""
+    last = {"counters": dict(server.session.counters(now)), "facts": server.facts()}
+    server.close()
+    return last
 
 
 def group_commit(
@@ -186,7 +191,7 @@ def group_commit(
     return (
         recorder.summary(env.now)
         | {"offered": rate, "entries_per_group": entries / groups if groups else 0.0}
-        | _machine_of(server, env.now)
+        | _last_of(server, env.now)
     )
 
 
@@ -242,7 +247,7 @@ def propagation(
     recorder.restart(env.now)
     stalls = dirty.stalls
     env.run(env.now + round(requests / rate * S))
-    found = recorder.summary(env.now) | {"offered": rate} | _machine_of(server, env.now)
+    found = recorder.summary(env.now) | {"offered": rate} | _last_of(server, env.now)
     return found | {"stalled_ratio": (dirty.stalls - stalls) / max(1, found["count"])}
 
 
@@ -288,7 +293,7 @@ def restart_under_load(
     env.process(arrivals())
     env.process(power_failures(server, at=[crash_at], restart_after=restart_after, seed=setting.seed, log=log))
     env.run(duration)
-    found = recorder.summary(env.now) | {"offered": rate} | _machine_of(server, env.now)
+    found = recorder.summary(env.now) | {"offered": rate} | _last_of(server, env.now)
     # Without an entry the recovery, or the power failure, has not come to its end within the run.
     found["recovery"] = log[0].ready - log[0].restarted if log else math.nan
     found["cut_off"] = log[0].lost if log else math.nan
