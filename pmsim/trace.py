@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,12 +11,13 @@ import typer
 from pmsim import _native, arguments
 from pmsim.api import load_scenario, origin_of
 from pmsim.errors import ConfigError
+from pmsim.fields import fields
 from pmsim.kinds.measurement import Measurement, measurement_of, simulator
 from pmsim.messages import shown
 from pmsim.overrides import with_overrides
 from pmsim.platforms import Platform
 from pmsim.points import Point, points_of
-from pmsim.profiles import load_platform
+from pmsim.profiles import load_platform, platform_names
 from pmsim.runner import evaluate
 from pmsim.scenario import Scenario
 from pmsim.terminal import Column, output, print_table
@@ -174,7 +175,14 @@ def recorded_platform(trace: TraceInfo) -> Platform:
         name, values = trace.provenance["platform"]["name"], trace.provenance["platform"]["values"]
     except (KeyError, TypeError):
         raise ConfigError(f"trace {trace.path}: does not name its platform; say --platform") from None
-    return load_platform(name).with_values(values, source=f"recorded in {trace.path}")
+    source = f"recorded in {trace.path}"
+    if name in platform_names():
+        return load_platform(name).with_values(values, source=source)
+    # Recorded on a profile of one's own, which may be anywhere by now: the trace has all of its values.
+    any_machine = load_platform(platform_names()[0])
+    if {section: set(names) for section, names in values.items()} != {s: set(n) for s, n in fields().items()}:
+        raise ConfigError(f"trace {trace.path}: its platform '{name}' is of another version; say --platform")
+    return replace(any_machine, name=name, title=name, notes="").with_values(values, source=source)
 
 
 @dataclass

@@ -175,3 +175,20 @@ def test_what_cannot_be_done_is_said(
     result = CliRunner().invoke(trace.trace_app, given)
     assert isinstance(result.exception, ConfigError)
     assert message in str(result.exception)
+
+
+def test_a_trace_of_a_profile_of_ones_own_is_replayed_without_it(tmp_path: Path) -> None:
+    profile = tmp_path / "mine.toml"
+    value = '{ value = "500 ns", source = "s", origin = "assumed" }'
+    profile.write_text(
+        f'name = "mine"\ntitle = "t"\nbase = "ucsd-8260"\n[pmem]\nmedia_read_latency = {value}\n'
+    )
+    scenario = Scenario(kind="latency", platform=str(profile))
+    machine = load_platform(str(profile))
+    file = tmp_path / "own.trace"
+    trace.record(scenario, file)
+    there = trace.replay(file, str(profile))
+    profile.unlink()
+    recorded = trace.recorded_platform(trace.info(file))
+    assert (recorded.name, recorded.hash) == ("mine", machine.hash)
+    assert trace.replay(file) == there
