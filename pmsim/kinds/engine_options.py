@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
+from pmsim import _native
 from pmsim.capacity import cost_usd, load_prices
 from pmsim.errors import ConfigError
 from pmsim.kinds.checks import check_region, check_threads
@@ -44,7 +45,11 @@ _MOST_WAREHOUSES = 65535
 #: Slots of mini pages name lines by one byte.
 _LARGEST_WITH_MINI_PAGES = 16384
 
-EngineName = Literal["main-memory", "nvm-direct", "basic-nvm-bm", "ssd-bm", "three-tier", "fptree", "spitfire"]
+#: The core has the list.
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[tuple(_native.engines())]
 WorkloadName = Literal[
     "ycsb-ro",
     "ycsb-rw",
