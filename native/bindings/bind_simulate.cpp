@@ -50,6 +50,7 @@ py::dict to_dict(const machine::LaneResult& result) {
   row["operations"] = operations;
   row["user_bytes"] = user_bytes;
   row["micro_ops"] = result.micro_ops;
+  row["warmup_micro_ops"] = result.warmup_micro_ops;
   row["latency"] = latency_row(latency);
   row["counters"] = counters;
   row["groups"] = groups;
@@ -114,7 +115,8 @@ void bind_simulate(py::module_& module) {
   module.def(
       "simulate", &simulate, py::arg("workload"), py::arg("platforms"), py::arg("parameters"), py::arg("seed"),
       "Executes a workload once and times it on every platform (values in base units). One dictionary per "
-      "platform: started_ps, elapsed_ps, batch_ends_ps, operations, user_bytes, micro_ops, latency, counters, "
+      "platform: started_ps, elapsed_ps, batch_ends_ps, operations, user_bytes, micro_ops, warmup_micro_ops, "
+      "latency, counters, "
       "groups, facts. Raises ConfigError.");
   module.def(
       "host_oltp", &host_oltp, py::arg("parameters"), py::arg("warmup"), py::arg("operations"), py::arg("seed"),

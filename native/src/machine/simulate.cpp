@@ -95,6 +95,7 @@ struct Measurement {
     result.elapsed = ended - started;
     result.batch_ends = batch_ends;
     result.micro_ops = micro_ops_after - micro_ops_before;
+    result.warmup_micro_ops = micro_ops_before;
     const Counters timing = lane->counters().since(counters_before);
     const Counters tags = hierarchy_after.since(hierarchy_before);
     result.counters = timing.plus(tags);

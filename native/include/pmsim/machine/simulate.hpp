@@ -30,7 +30,8 @@ struct GroupResult {
 struct LaneResult {
   Picoseconds started = 0;  ///< when the measured part began: what the warm-up took
   Picoseconds elapsed = 0;
-  std::int64_t micro_ops = 0;
+  std::int64_t micro_ops = 0;         ///< executed while it was measured
+  std::int64_t warmup_micro_ops = 0;  ///< before that
   Counters counters;
   std::vector<GroupResult> groups;
   /// When each batch of the measured part ended, counted from its start.
