@@ -125,7 +125,7 @@ def number_in(row: Row, column: str) -> float:
     ConfigError : the row has no such column, as of a counter that does not exist.
     """
     if column not in row:
-        raise ConfigError(f"metric: no result has a column '{column}'; {nearest(column, row)}")
+        raise ConfigError(f"{column}: no result has such a column; {nearest(column, row)}")
     return float(row[column])
 
 

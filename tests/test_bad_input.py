@@ -1,14 +1,10 @@
-"""Whatever is wrong with the input: one line that names the place and the remedy, and exit status 2."""
+"""Whatever is wrong with a scenario or a profile: one line with place and remedy, and exit status 2."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from pmsim.cli import main
 
 HEAD = 'kind = "bandwidth"\nplatform = "tum-6212u"\n'
 
@@ -422,82 +418,6 @@ BEYOND = {
     },
 }
 
-LONG = "x" * 300
-
-ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
-    "missing file": (["run", "absent.toml"], "absent.toml: no such file", "check the path"),
-    "unknown shipped scenario": (["run", "device/latancy"], "device/latancy: no such", "'device/latency'"),
-    "a name longer than files have": (["run", LONG], f"{LONG}: no such file", "known: "),
-    "a folder for the dry run longer than names are": (
-        ["run", "good.toml", "--dry-run", "--out", LONG],
-        LONG,
-        "--out",
-    ),
-    "a folder of measurements longer than names are": (["validate", "--data", LONG], LONG, "--data"),
-    "a suite longer than names are": (["validate", "--suite", LONG], f"suite '{LONG}': unknown", "device"),
-    "a profile to write longer than names are": (
-        ["calibrate", "--out", f"{LONG}.toml"],
-        LONG,
-        "choose another",
-    ),
-    "a file to measure on with a long name": (
-        ["measure", "--platform", "tum-6212u", "--quick", "--on", f"{LONG}/x"],
-        LONG,
-        "name a file",
-    ),
-    "a file without an end": (["run", "/dev/zero"], "/dev/zero: has more than 64 MiB", "name a text file"),
-    "directory": (["run", "folder.toml"], "folder.toml: is a directory", "name a file"),
-    "binary file": (["run", "binary.toml"], "binary.toml: not TOML", "name a text file"),
-    "output directory is a file": (["run", "good.toml", "--out", "binary.toml"], "binary.toml", "--out"),
-    "no jobs": (["run", "good.toml", "--jobs", "0"], "jobs: 0 processes", "choose at least 1"),
-    "jobs as text": (["run", "good.toml", "--jobs", "two"], "--jobs", "see pmsim run --help"),
-    "negative seed": (["run", "good.toml", "--seed", "-1"], "seed: -1", "choose at least 0"),
-    "set without a value": (["run", "good.toml", "--set", "threads"], "--set 'threads'", "--set key=value"),
-    "set of an unknown key": (
-        ["run", "good.toml", "--set", "thread=1"],
-        "--set thread: unknown key",
-        "'threads'",
-    ),
-    "set of a number of thousands of digits": (
-        ["run", "good.toml", "--set", f"threads={'9' * 5000}"],
-        "parameters.threads: '999",
-        "whole number",
-    ),
-    "set of a broken list": (
-        ["run", "good.toml", "--set", "threads=[1,"],
-        "--set threads: '[1,'",
-        "check brackets",
-    ),
-    "set of a wrong value": (["run", "good.toml", "--set", "threads=0"], "parameters.threads: 0", "at least 1"),
-    "set of a wrong platform value": (
-        ["run", "good.toml", "--set", "platform.pmem.dimm=1"],
-        "platform.pmem.dimm: unknown parameter",
-        "'dimms'",
-    ),
-    "unknown command": (["rum"], "No such command 'rum'", "see pmsim --help"),
-    "unknown option": (["run", "good.toml", "--job", "1"], "--job", "see pmsim run --help"),
-    "no scenario": (["run"], "Missing argument 'scenario'", "see pmsim run --help"),
-    "nothing to list": (["list", "platform"], "'platform' is not one of", "see pmsim list --help"),
-    "unknown platform to show": (["platform", "show", "tum"], "unknown platform 'tum'", "'tum-6212u'"),
-    "unknown suite": (["validate", "--suite", "devices"], "devices", "device"),
-    "no seeds": (["validate", "--seeds", "0"], "--seeds", "see pmsim validate --help"),
-    "a negative number of seeds": (["validate", "--seeds", "-3"], "--seeds", "see pmsim validate --help"),
-    "a number of seeds in words": (["validate", "--seeds", "three"], "--seeds", "see pmsim validate --help"),
-    "set of no text": (["run", "good.toml", "--set", "name=\udcff"], "--set name", "correct its bytes"),
-    "more moves than anyone waits for": (
-        ["tune", "good.toml", "--steps", "9999999999"],
-        "steps: 9999999999 is too much",
-        "choose at most",
-    ),
-    "more crash states than the core can count": (
-        ["crash", "inplace-word", "--states", "99999999999999999999"],
-        "states: 99999999999999999999 is too much",
-        "choose at most",
-    ),
-    "missing trace": (["trace", "info", "absent.trace"], "absent.trace", "pmsim trace record"),
-    "trace that is none": (["trace", "info", "binary.toml"], "binary.toml", ";"),
-}
-
 PROFILE = 'name = "p"\ntitle = "t"\nkind = "machine"\nlatency_definition = "d"\n'
 PROFILES = {
     "incomplete profile": Case(PROFILE, "p.toml: core.cores: missing", "or a base"),
@@ -528,37 +448,10 @@ PROFILES = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a good scenario, a directory and a binary file."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "good.toml").write_text(HEAD)
-    (tmp_path / "folder.toml").mkdir()
-    (tmp_path / "binary.toml").write_bytes(bytes(range(128, 256)))
-    return tmp_path
-
-
-@pytest.fixture
-def complaint(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Runs the command in this process; returns the one line that it must print, with exit status 2."""
-
-    def run(*arguments: str) -> str:
-        status = main(arguments)
-        printed = capsys.readouterr()
-        assert status == 2, printed
-        assert printed.err.startswith("pmsim: "), printed
-        assert printed.err.endswith("\n")
-        assert printed.err.count("\n") == 1, printed
-        assert "Traceback" not in printed.out + printed.err
-        return printed.err
-
-    return run
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_bad_scenario(name: str, folder: Path, complaint: Callable[..., str]) -> None:
+def test_a_bad_scenario(name: str, working_folder: Path, complaint: Callable[..., str]) -> None:
     case = SCENARIOS[name]
-    (folder / "s.toml").write_text(case.content)
+    (working_folder / "s.toml").write_text(case.content)
     line = complaint("run", "s.toml", "--out", "out", "--jobs", "1")
     assert "pmsim: s.toml: " in line
     assert case.place in line
@@ -567,36 +460,16 @@ def test_a_bad_scenario(name: str, folder: Path, complaint: Callable[..., str]) 
 
 @pytest.mark.parametrize(("kind", "line"), [(kind, line) for kind, lines in BEYOND.items() for line in lines])
 def test_a_value_that_the_core_would_refuse(
-    kind: str, line: str, folder: Path, complaint: Callable[..., str]
+    kind: str, line: str, working_folder: Path, complaint: Callable[..., str]
 ) -> None:
-    (folder / "s.toml").write_text(of_kind(kind, line))
+    (working_folder / "s.toml").write_text(of_kind(kind, line))
     assert f"pmsim: s.toml: parameters.{BEYOND[kind][line]}" in complaint("run", "s.toml", "--dry-run")
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
-def test_bad_arguments(name: str, folder: Path, complaint: Callable[..., str]) -> None:
-    arguments, place, remedy = ARGUMENTS[name]
-    line = complaint(*arguments)
-    assert place in line
-    assert remedy in line
-
-
 @pytest.mark.parametrize("name", PROFILES)
-def test_a_bad_profile(name: str, folder: Path, complaint: Callable[..., str]) -> None:
+def test_a_bad_profile(name: str, working_folder: Path, complaint: Callable[..., str]) -> None:
     case = PROFILES[name]
-    (folder / "p.toml").write_text(case.content)
+    (working_folder / "p.toml").write_text(case.content)
     line = complaint("platform", "show", "p.toml")
     assert case.place in line
     assert case.remedy in line
-
-
-@pytest.mark.parametrize(
-    "arguments", [["run", "absent.toml"], ["run", "good.toml", "--set", "threads=99"], ["list"]]
-)
-def test_the_installed_command_says_the_same(arguments: list[str], folder: Path) -> None:
-    answer = subprocess.run(
-        [sys.executable, "-m", "pmsim.cli", *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr.startswith("pmsim: ")
-    assert answer.stderr.count("\n") == 1

@@ -1,0 +1,108 @@
+"""Whatever is wrong with a command: one line that names the place and the remedy, and exit status 2."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+LONG = "x" * 300
+
+ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
+    "missing file": (["run", "absent.toml"], "absent.toml: no such file", "check the path"),
+    "unknown shipped scenario": (["run", "device/latancy"], "device/latancy: no such", "'device/latency'"),
+    "a name longer than files have": (["run", LONG], f"{LONG}: no such file", "known: "),
+    "a folder for the dry run longer than names are": (
+        ["run", "good.toml", "--dry-run", "--out", LONG],
+        LONG,
+        "--out",
+    ),
+    "a folder of measurements longer than names are": (["validate", "--data", LONG], LONG, "--data"),
+    "a suite longer than names are": (["validate", "--suite", LONG], f"suite '{LONG}': unknown", "device"),
+    "a profile to write longer than names are": (
+        ["calibrate", "--out", f"{LONG}.toml"],
+        LONG,
+        "choose another",
+    ),
+    "a file to measure on with a long name": (
+        ["measure", "--platform", "tum-6212u", "--quick", "--on", f"{LONG}/x"],
+        LONG,
+        "name a file",
+    ),
+    "a file without an end": (["run", "/dev/zero"], "/dev/zero: has more than 64 MiB", "name a text file"),
+    "directory": (["run", "folder.toml"], "folder.toml: is a directory", "name a file"),
+    "binary file": (["run", "binary.toml"], "binary.toml: not TOML", "name a text file"),
+    "output directory is a file": (["run", "good.toml", "--out", "binary.toml"], "binary.toml", "--out"),
+    "no jobs": (["run", "good.toml", "--jobs", "0"], "jobs: 0 processes", "choose at least 1"),
+    "jobs as text": (["run", "good.toml", "--jobs", "two"], "--jobs", "see pmsim run --help"),
+    "negative seed": (["run", "good.toml", "--seed", "-1"], "seed: -1", "choose at least 0"),
+    "set without a value": (["run", "good.toml", "--set", "threads"], "--set 'threads'", "--set key=value"),
+    "set of an unknown key": (
+        ["run", "good.toml", "--set", "thread=1"],
+        "--set thread: unknown key",
+        "'threads'",
+    ),
+    "set of a number of thousands of digits": (
+        ["run", "good.toml", "--set", f"threads={'9' * 5000}"],
+        "parameters.threads: '999",
+        "whole number",
+    ),
+    "set of a broken list": (
+        ["run", "good.toml", "--set", "threads=[1,"],
+        "--set threads: '[1,'",
+        "check brackets",
+    ),
+    "set of a wrong value": (["run", "good.toml", "--set", "threads=0"], "parameters.threads: 0", "at least 1"),
+    "set of a wrong platform value": (
+        ["run", "good.toml", "--set", "platform.pmem.dimm=1"],
+        "platform.pmem.dimm: unknown parameter",
+        "'dimms'",
+    ),
+    "unknown command": (["rum"], "No such command 'rum'", "see pmsim --help"),
+    "unknown option": (["run", "good.toml", "--job", "1"], "--job", "see pmsim run --help"),
+    "no scenario": (["run"], "Missing argument 'scenario'", "see pmsim run --help"),
+    "nothing to list": (["list", "platform"], "'platform' is not one of", "see pmsim list --help"),
+    "unknown platform to show": (["platform", "show", "tum"], "unknown platform 'tum'", "'tum-6212u'"),
+    "unknown suite": (["validate", "--suite", "devices"], "devices", "device"),
+    "no seeds": (["validate", "--seeds", "0"], "--seeds", "see pmsim validate --help"),
+    "a negative number of seeds": (["validate", "--seeds", "-3"], "--seeds", "see pmsim validate --help"),
+    "a number of seeds in words": (["validate", "--seeds", "three"], "--seeds", "see pmsim validate --help"),
+    "set of no text": (["run", "good.toml", "--set", "name=\udcff"], "--set name", "correct its bytes"),
+    "more moves than anyone waits for": (
+        ["tune", "good.toml", "--steps", "9999999999"],
+        "steps: 9999999999 is too much",
+        "choose at most",
+    ),
+    "more crash states than the core can count": (
+        ["crash", "inplace-word", "--states", "99999999999999999999"],
+        "states: 99999999999999999999 is too much",
+        "choose at most",
+    ),
+    "missing trace": (["trace", "info", "absent.trace"], "absent.trace", "pmsim trace record"),
+    "trace that is none": (["trace", "info", "binary.toml"], "binary.toml", ";"),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_bad_arguments(name: str, working_folder: Path, complaint: Callable[..., str]) -> None:
+    arguments, place, remedy = ARGUMENTS[name]
+    line = complaint(*arguments)
+    assert place in line
+    assert remedy in line
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "absent.toml"], ["run", "good.toml", "--set", "threads=99"], ["list"]]
+)
+def test_the_installed_command_says_the_same(arguments: list[str], working_folder: Path) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "pmsim.cli", *arguments],
+        cwd=working_folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("pmsim: ")
+    assert answer.stderr.count("\n") == 1
