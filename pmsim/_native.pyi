@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'clock_hits', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'check_workload', 'clock_hits', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -309,6 +309,10 @@ class Driver:
         """
         Requests that wait for a worker.
         """
+def check_workload(workload: str, platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]], parameters: collections.abc.Mapping[str, int | str]) -> None:
+    """
+    Makes a workload without its data and drops it. Raises what `simulate` would raise at once.
+    """
 def clock_hits(pages: collections.abc.Sequence[int], frames: int) -> bytes:
     """
     Which requests of a page trace find their page among `frames` pages in DRAM (engine ssd-bm, clock).

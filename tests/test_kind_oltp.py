@@ -79,15 +79,6 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
     assert "pmsim: in 1 of 1 rows `fits` is 0" in result.stderr
 
 
-def test_an_engine_refuses_in_the_names_of_the_parameters(tmp_path: Path) -> None:
-    small = {"workload": "ycsb-ro", "data_size": "64 MiB", "log_size": "64 KiB", "operations": 100}
-    result = run_file(tmp_path, engine="three-tier", scale="1/4", **small)
-    assert result.exit_code == 1
-    assert "log_size = 16384: too small" in result.stderr
-    assert "(sizes at scale 1/4)" in result.stderr
-    assert "log_bytes" not in result.stderr
-
-
 def test_a_run_is_repeatable_and_depends_on_its_seed() -> None:
     first, again, other = (
         pmsim.simulate_point("oltp", PLATFORM, SMALL | {"workload": "ycsb-a"}, seed=seed) for seed in (1, 1, 2)

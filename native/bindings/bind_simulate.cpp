@@ -93,6 +93,10 @@ std::vector<py::dict> simulate(const std::string& name, const std::vector<Platfo
   return rows;
 }
 
+void check_workload(const std::string& name, const PlatformValues& values, const WorkloadValues& parameters) {
+  workloads::check_workload(name, workloads::Parameters(name, parameters), to_platform(values));
+}
+
 std::vector<std::string> workload_names() {
   std::vector<std::string> names;
   for (const workloads::WorkloadKind& kind : workloads::workload_kinds()) {
@@ -112,6 +116,8 @@ double host_oltp(const WorkloadValues& values, std::uint64_t warmup, std::uint64
 
 void bind_simulate(py::module_& module) {
   module.def("workloads", &workload_names, "Names of the native workloads.");
+  module.def("check_workload", &check_workload, py::arg("workload"), py::arg("platform"), py::arg("parameters"),
+             "Makes a workload without its data and drops it. Raises what `simulate` would raise at once.");
   module.def(
       "simulate", &simulate, py::arg("workload"), py::arg("platforms"), py::arg("parameters"), py::arg("seed"),
       "Executes a workload once and times it on every platform (values in base units). One dictionary per "

@@ -36,6 +36,25 @@ def check_region(machine: Platform, memory: str, region_size: int, key: str = "r
         )
 
 
+def check_tier(machine: Platform, tier: str, size: int, key: str) -> None:
+    """Refuse bytes on tier "dram", "pmem" or "ssd" that the machine does not have."""
+    if size == 0:
+        return
+    if tier != "ssd":
+        check_memory(machine, tier, key)
+        check_region(machine, tier, size, key)
+        return
+    available = machine.value("block", "capacity")
+    other = f'another device: platform = {{base = "{machine.name}", block_device = "..."}}'
+    if available == 0:
+        raise ConfigError(f"{key}: platform '{machine.name}' has no block device; choose {other}")
+    if size > available:
+        raise ConfigError(
+            f"{key}: {_size(size)} do not fit the {_size(available)} of the block device of platform "
+            f"'{machine.name}'; choose at most that, or {other}"
+        )
+
+
 def check_access(access_size: int, region_size: int, key: str = "access_size") -> None:
     """Refuse an access that is larger than its region."""
     if access_size > region_size:

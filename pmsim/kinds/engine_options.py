@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator
 from pmsim import _native
 from pmsim.capacity import cost_usd, load_prices
 from pmsim.errors import ConfigError
-from pmsim.kinds.checks import check_region, check_threads
+from pmsim.kinds.checks import check_threads, check_tier
 from pmsim.kinds.types import (
     LINE_BYTES,
     Count,
@@ -23,7 +23,7 @@ from pmsim.kinds.types import (
 )
 from pmsim.messages import shown
 from pmsim.platforms import Platform
-from pmsim.units import Quantity, format_value, parse
+from pmsim.units import Quantity, parse
 
 GIB = 2**30
 #: Data above this lie in a temporary file where they are on the SSD, instead of in memory [B].
@@ -275,9 +275,14 @@ _PARAMETERS = {
 }
 
 
+#: How the engines begin a message about one of their options.
+_OPTION = re.compile(r"^(?:engine [\w-]+: )?(\w+) = (\d+): ")
+
+
 def in_parameters(error: ConfigError, scale: str = "1") -> ConfigError:
     """Return an error of an engine in the names of the parameters, and say that its sizes are scaled ones."""
     text = re.sub("|".join(_PARAMETERS), lambda match: _PARAMETERS[match[0]], str(error))
+    text = _OPTION.sub(r"\1: \2 B: ", text)
     return type(error)(text if scale == "1" else f"{text} (sizes at scale {scale})")
 
 
@@ -324,18 +329,10 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
     if parameters.workload == "tpcc" and parameters.simulated_warehouses > _MOST_WAREHOUSES:
         most = int(_MOST_WAREHOUSES / parameters.factor)
         raise ConfigError(f"warehouses: {parameters.warehouses} are too many; choose at most {most}")
-    for memory in ("dram", "pmem"):
-        wanted = parameters.scaled(getattr(parameters, f"{memory}_capacity"))
-        if wanted:
-            check_region(machine, memory, wanted, f"{memory}_capacity")
-    wanted, available = parameters.scaled(parameters.ssd_capacity), machine.value("block", "capacity")
-    if wanted > available:
-        raise ConfigError(
-            f"ssd_capacity: {format_value(wanted, Quantity.SIZE)} do not fit the "
-            f"{format_value(available, Quantity.SIZE)} of the block device of platform '{machine.name}'; "
-            "choose at most that, or another device: "
-            f'platform = {{base = "{machine.name}", block_device = "..."}}'
-        )
+    for tier in ("dram", "pmem", "ssd"):
+        key = f"{tier}_capacity"
+        check_tier(machine, tier, parameters.scaled(getattr(parameters, key)), key)
+    check_tier(machine, parameters.log_device, parameters.scaled(parameters.log_size), "log_size")
 
 
 def _check_mini_pages(parameters: EngineParameters) -> None:

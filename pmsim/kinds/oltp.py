@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
+from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.engine_options import (
     EngineParameters,
     check_engine,
@@ -116,6 +117,7 @@ class Oltp(Kind[OltpParameters]):
     def check(self, machine: Platform, parameters: OltpParameters) -> None:
         """Refuse what the machine cannot hold; what the engine cannot hold is a point that does not fit."""
         check_engine(machine, parameters)
+        check_workload("oltp", machine, _native(parameters), parameters.scale)
 
     def columns(self, machine: Platform, parameters: OltpParameters) -> dict[str, Scalar]:
         """Add the variant, the sizes in GiB and the cost."""
@@ -133,16 +135,8 @@ class Oltp(Kind[OltpParameters]):
         self, machines: Sequence[Platform], parameters: OltpParameters, seed: int
     ) -> list[dict[str, int | float]]:
         """Load and warm up once, and measure each machine."""
-        operations = parameters.simulated_operations
-        given = parameters.native() | {
-            "operations": operations,
-            "warmup": parameters.simulated_warmup,
-            "batches": min(BATCHES, operations),
-            "wear": int(parameters.wear),
-            "check": int(parameters.check),
-        }
         try:
-            runs = measure_lanes("oltp", machines, given, seed)
+            runs = measure_lanes("oltp", machines, _native(parameters), seed)
         except CapacityError:
             return [self._does_not_fit(parameters) for _ in machines]
         except ConfigError as error:
@@ -164,6 +158,17 @@ class Oltp(Kind[OltpParameters]):
     def _does_not_fit(self, parameters: OltpParameters) -> dict[str, int | float]:
         nothing: dict[str, int | float] = {metric.name: math.nan for metric in self.metric_list(parameters)}
         return nothing | {"fits": 0, "simulated_ops": 0, "out_of_range_count": 0}
+
+
+def _native(parameters: OltpParameters) -> dict[str, int | str]:
+    operations = parameters.simulated_operations
+    return parameters.native() | {
+        "operations": operations,
+        "warmup": parameters.simulated_warmup,
+        "batches": min(BATCHES, operations),
+        "wear": int(parameters.wear),
+        "check": int(parameters.check),
+    }
 
 
 def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | float]:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
+from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.engine_options import (
     EngineParameters,
     check_engine,
@@ -63,6 +64,7 @@ class Restart(Kind[RestartParameters]):
         check_engine(machine, parameters)
         if parameters.threads != 1:
             raise ConfigError(f"threads: {parameters.threads}; a restart is timed with one, choose 1")
+        check_workload("restart", machine, _native(parameters), parameters.scale)
 
     def columns(self, machine: Platform, parameters: RestartParameters) -> dict[str, Scalar]:
         """Add the variant, the sizes in GiB and the cost."""
@@ -71,15 +73,8 @@ class Restart(Kind[RestartParameters]):
     def run(self, machine: Platform, parameters: RestartParameters, seed: int) -> dict[str, int | float]:
         """Load, warm up, end, and time the restart."""
         operations = parameters.simulated_operations
-        given = parameters.native() | {
-            "operations": operations,
-            "warmup": parameters.simulated_warmup,
-            "batches": min(_BATCHES, operations),
-            "wear": 0,
-            "end": parameters.end,
-        }
         try:
-            run = measure("restart", machine, given, seed)
+            run = measure("restart", machine, _native(parameters), seed)
         except CapacityError:
             nothing: dict[str, int | float] = {metric.name: math.nan for metric in self.metrics}
             return nothing | {"fits": 0, "simulated_ops": 0, "out_of_range_count": 0}
@@ -111,6 +106,17 @@ class Restart(Kind[RestartParameters]):
             common | {name: metrics[f"{_WINDOW}{number}.{name}"] for name in ("time_ms", "transactions_per_s")}
             for number in range(count)
         ]
+
+
+def _native(parameters: RestartParameters) -> dict[str, int | str]:
+    operations = parameters.simulated_operations
+    return parameters.native() | {
+        "operations": operations,
+        "warmup": parameters.simulated_warmup,
+        "batches": min(_BATCHES, operations),
+        "wear": 0,
+        "end": parameters.end,
+    }
 
 
 def windows_of(

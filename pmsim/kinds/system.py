@@ -3,117 +3,21 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import BeforeValidator, Field
+from typing import Any
 
 from pmsim.des import studies
 from pmsim.des.load import Ask
-from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, PageTechnique, Part, TablePart
-from pmsim.des.times import MS, US, S
-from pmsim.errors import ConfigError
+from pmsim.des.times import MS, US
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
-from pmsim.kinds.checks import check_memory, check_region, check_threads
-from pmsim.kinds.engine_options import EngineName
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
-from pmsim.kinds.types import (
-    LINE_BYTES,
-    Count,
-    CountOrZero,
-    KindParameters,
-    LineSize,
-    LineSizeOrZero,
-    Measures,
-    Threads,
-    WordSize,
-)
+from pmsim.kinds.system_checks import check_system
+from pmsim.kinds.system_parameters import SystemParameters
+from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log
 from pmsim.platforms import Platform
-from pmsim.units import Quantity, parse
 
 _WINDOW = f"{COUNTER_PREFIX}window."
 _PS_PER_NS = 1e3
-_LARGEST_ROW = 65536
-_LARGEST_ENGINE_ROW = 4096
-_FPTREE_ROW = 8
 _SERIES = ("time_ms", "window_throughput_per_s", "window_latency_ns", "window_latency_p99_ns")
-
-
-def _duration(value: object) -> int:
-    # A resolved scenario has picoseconds.
-    time = value if isinstance(value, int) and not isinstance(value, bool) else parse(value, Quantity.TIME)
-    if not 0 <= time <= 10**16:
-        raise ConfigError(f"{time} ps is no duration; choose 0 to 10000 s")
-    return time
-
-
-Duration = Annotated[int, BeforeValidator(_duration), Measures(Quantity.TIME)]
-
-
-class SystemParameters(KindParameters):
-    """Parameters of kind "system"."""
-
-    study: Literal["load", "tenants", "group-commit", "propagation", "restart", "long-run"] = Field(
-        "load",
-        description="load: latency against offered load; tenants: requests beside scans; group-commit: entries "
-        "in groups; propagation: page writes in the background or not; restart: a power failure under load; "
-        "long-run: a load for hours, which resumes after an interruption",
-    )
-    service: Literal["log", "block-log", "table", "engine"] = Field(
-        "log", description="what the requests are: appends, lookups, or transactions on an engine"
-    )
-    workers: Threads = Field(4, description="threads that serve requests; group-commit has one")
-    load_percent: CountOrZero = Field(
-        50, description="offered load in percent of the saturation, which is found by bisection"
-    )
-    rate: CountOrZero = Field(
-        0, le=10**12, description="requests per second instead of load_percent; 0: load_percent"
-    )
-    requests: Count = Field(50_000, le=10**9, description="requests that count, about")
-
-    algorithm: Literal["classic", "header", "header-dancing", "rawl", "poplog"] = Field(
-        "poplog", description="of the log"
-    )
-    entry_size: WordSize = Field(64, description="payload of a log entry [B]")
-    log_size: LineSize = Field(
-        2**22, ge=4096, le=2**40, description="bytes of one worker's log; truncated when full [B]"
-    )
-
-    rows: Count = Field(2**20, description="rows of the table or engine")
-    row_size: WordSize = Field(256, description="bytes of a row; of a table whole lines, of fptree 8 [B]")
-    scanners: CountOrZero = Field(1, le=65536, description="tenants: clients that scan without a pause")
-    scan_rows: Count = Field(1_000, description="tenants: rows of a scan")
-
-    engine: EngineName = Field("nvm-direct", description="the storage engine")
-    dram_capacity: LineSize = Field(2**28, description="engine: DRAM for pages [B]")
-    pmem_capacity: LineSizeOrZero = Field(2**30, description="engine: PMem for pages [B]")
-    ssd_capacity: LineSizeOrZero = Field(0, description="engine: SSD for pages [B]")
-    update_percent: CountOrZero = Field(100, le=100, description="engine: updates, the rest are reads [%]")
-
-    group_size: Count = Field(16, le=65536, description="group-commit: entries of a full group")
-    timeout: Duration = Field(10 * US, description="group-commit: longest time that a group gathers")
-
-    technique: PageTechnique = Field("cow", description="propagation: of page flushes")
-    background: Literal["none", "writers"] = Field(
-        "writers", description="propagation: who writes dirty pages back: threads of their own, or transactions"
-    )
-    writers: Threads = Field(2, description="propagation: background threads")
-    page_size: LineSize = Field(16384, le=65536, description="propagation: bytes of a page [B]")
-    pages: Count = Field(4_096, le=2**24, description="propagation: pages that transactions change")
-    dirty_lines: Count = Field(16, description="propagation: lines of a page that differ when it is written")
-    dirty_limit: Count = Field(256, description="propagation: dirty pages that fit into the buffer")
-    dirty_target: CountOrZero = Field(128, description="propagation: dirty pages that writers leave alone")
-
-    crash_at: Duration = Field(2 * MS, description="restart: when the power fails")
-    restart_after: Duration = Field(MS, description="restart: from the failure until recovery begins")
-    duration: Duration = Field(10 * MS, description="restart, long-run: length of the run")
-    windows: Count = Field(
-        100, description="restart, long-run: time windows; one row of the result each, at most 256"
-    )
-    segment: Duration = Field(
-        60 * S,
-        description="long-run: what an interruption can cost; then workers finish, and the next segment begins "
-        "on a fresh server",
-    )
 
 
 class System(Kind[SystemParameters]):
@@ -140,58 +44,7 @@ class System(Kind[SystemParameters]):
 
     def check(self, machine: Platform, parameters: SystemParameters) -> None:
         """Refuse what the machine lacks and what makes no study."""
-        check_threads(machine, parameters.workers, "workers")
-        check_threads(machine, parameters.workers + parameters.writers, "writers")
-        service = "log" if parameters.study == "propagation" else parameters.service
-        if service == "block-log" and machine.value("block", "capacity") == 0:
-            raise ConfigError(
-                f"service: platform '{machine.name}' has no block device; name one with platform.block_device"
-            )
-        if service == "engine" and parameters.ssd_capacity and machine.value("block", "capacity") == 0:
-            raise ConfigError(
-                f"ssd_capacity: platform '{machine.name}' has no block device; "
-                "name one with platform.block_device"
-            )
-        if service != "block-log":
-            check_memory(machine, "pmem", "service")
-        if parameters.load_percent == 0 and parameters.rate == 0:
-            raise ConfigError("load_percent: nothing is offered; choose at least 1, or a rate")
-        if parameters.rate == 0 and parameters.study in ("group-commit", "propagation"):
-            raise ConfigError(f"rate: study '{parameters.study}' has no saturation of its own; give a rate")
-        if parameters.study == "tenants" and service != "table":
-            raise ConfigError(f"service: tenants look up and scan; choose table instead of '{service}'")
-        if parameters.study == "group-commit" and service not in ("log", "block-log"):
-            raise ConfigError(f"service: '{service}' has no groups; choose log or block-log")
-        if parameters.study == "restart" and service == "table":
-            raise ConfigError(
-                "service: the table keeps nothing that a restart could find; choose log or engine"
-            )
-        if service == "table" and parameters.row_size % LINE_BYTES:
-            raise ConfigError(
-                f"row_size: {parameters.row_size} B are not whole lines; choose a multiple of 64 B"
-            )
-        if service == "table" and not LINE_BYTES <= parameters.row_size <= _LARGEST_ROW:
-            raise ConfigError(f"row_size: {parameters.row_size} B; choose 64 B to 64 KiB for a table")
-        if service == "engine":
-            _check_rows_of_engine(parameters)
-        if service == "table":
-            check_region(machine, "pmem", parameters.rows * parameters.row_size, "rows")
-        if parameters.study == "propagation" and parameters.dirty_lines > parameters.page_size // LINE_BYTES:
-            raise ConfigError(
-                f"dirty_lines: {parameters.dirty_lines} of a page with {parameters.page_size // LINE_BYTES} "
-                "lines; choose at most that"
-            )
-        if parameters.study == "long-run" and (
-            parameters.duration == 0 or parameters.segment == 0 or parameters.duration % parameters.segment
-        ):
-            raise ConfigError("duration: must be a whole number of segments; choose a multiple of segment")
-        if parameters.windows > 256:
-            raise ConfigError(f"windows: {parameters.windows} are too many; choose at most 256")
-        if parameters.dirty_target >= parameters.dirty_limit:
-            raise ConfigError(
-                f"dirty_target: {parameters.dirty_target} is not below dirty_limit; "
-                f"choose at most {parameters.dirty_limit - 1}"
-            )
+        check_system(machine, parameters)
 
     def columns(self, machine: Platform, parameters: SystemParameters) -> dict[str, Scalar]:
         """Add the time-out in microseconds."""
@@ -224,15 +77,6 @@ class System(Kind[SystemParameters]):
         ]
 
 
-def _check_rows_of_engine(parameters: SystemParameters) -> None:
-    if parameters.engine == "fptree" and parameters.row_size != _FPTREE_ROW:
-        raise ConfigError(
-            f"row_size: {parameters.row_size} B; rows of fptree have 8 B, choose that or another engine"
-        )
-    if parameters.row_size > _LARGEST_ENGINE_ROW:
-        raise ConfigError(f"row_size: {parameters.row_size} B; choose 8 B to 4 KiB for an engine")
-
-
 _WINDOW_METRICS = (
     Metric("time_ms", "ms", "time, end of the window"),
     Metric("window_throughput_per_s", "1/s", "requests acknowledged per second in the window"),
@@ -256,19 +100,10 @@ _OWN: dict[str, tuple[Metric, ...]] = {
 
 
 def _setting(machine: Platform, parameters: SystemParameters, seed: int) -> studies.Setting:
-    part: Part
+    parts = parts_of(parameters)
     if parameters.service == "table":
-        part = TablePart(rows=parameters.rows, row_size=parameters.row_size)
         mix = [Ask("table.lookup", first="uniform", below=parameters.rows)]
     elif parameters.service == "engine":
-        part = EnginePart(
-            engine=parameters.engine,
-            rows=parameters.rows,
-            row_size=parameters.row_size,
-            dram_capacity=parameters.dram_capacity,
-            pmem_capacity=parameters.pmem_capacity,
-            ssd_capacity=parameters.ssd_capacity,
-        )
         shares = {"update": parameters.update_percent, "read": 100 - parameters.update_percent}
         mix = [
             Ask(f"engine.{kind}", weight, first="uniform", below=parameters.rows)
@@ -276,24 +111,8 @@ def _setting(machine: Platform, parameters: SystemParameters, seed: int) -> stud
             if weight > 0
         ]
     else:
-        part = _log(parameters)
-        mix = [Ask(f"{part.name}.append")]
-    return studies.Setting(machine, (part,), parameters.workers, tuple(mix), seed)
-
-
-def _log(parameters: SystemParameters) -> LogPart | BlockLogPart:
-    if parameters.service == "block-log":
-        return BlockLogPart(
-            entry_size=parameters.entry_size,
-            log_size=parameters.log_size // 512 * 512,
-            largest_group=max(parameters.group_size, 1),
-        )
-    return LogPart(
-        algorithm=parameters.algorithm,
-        entry_size=parameters.entry_size,
-        log_size=parameters.log_size,
-        largest_group=max(parameters.group_size, 1),
-    )
+        mix = [Ask(f"{parts[0].name}.append")]
+    return studies.Setting(machine, parts, parameters.workers, tuple(mix), seed)
 
 
 def _simulate(
@@ -302,7 +121,7 @@ def _simulate(
     if parameters.study == "group-commit":
         return studies.group_commit(
             machine,
-            _log(parameters),
+            log_of(parameters),
             size=parameters.group_size,
             timeout=parameters.timeout,
             rate=parameters.rate,
@@ -312,17 +131,8 @@ def _simulate(
     if parameters.study == "propagation":
         return studies.propagation(
             machine,
-            log=LogPart(
-                algorithm=parameters.algorithm,
-                entry_size=parameters.entry_size,
-                log_size=parameters.log_size,
-            ),
-            pages=PagesPart(
-                technique=parameters.technique,
-                page_size=parameters.page_size,
-                pages=parameters.pages,
-                dirty_lines=parameters.dirty_lines,
-            ),
+            log=transaction_log(parameters),
+            pages=pages_of(parameters),
             background=parameters.background,
             workers=parameters.workers,
             writers=parameters.writers,

@@ -25,6 +25,20 @@ constexpr std::array kKinds{
     WorkloadKind{"restart", make_restart},
 };
 
+std::unique_ptr<Workload> unprepared(std::string_view name, Parameters& parameters,
+                                     const machine::PlatformParams& platform, std::uint64_t seed) {
+  std::string known;
+  for (const WorkloadKind& kind : kKinds) {
+    if (kind.name == name) {
+      std::unique_ptr<Workload> workload = kind.make(parameters, platform, seed);
+      parameters.require_all_read();
+      return workload;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(kind.name);
+  }
+  throw ConfigError("workload \"" + std::string(name) + "\" is unknown; known: " + known);
+}
+
 }  // namespace
 
 std::span<const WorkloadKind> workload_kinds() noexcept { return kKinds; }
@@ -32,17 +46,13 @@ std::span<const WorkloadKind> workload_kinds() noexcept { return kKinds; }
 std::unique_ptr<Workload> make_workload(std::string_view name, Parameters parameters,
                                         const machine::PlatformParams& platform, std::uint64_t seed,
                                         const std::function<void()>& poll) {
-  std::string known;
-  for (const WorkloadKind& kind : kKinds) {
-    if (kind.name == name) {
-      std::unique_ptr<Workload> workload = kind.make(parameters, platform, seed);
-      parameters.require_all_read();
-      workload->prepare(poll);
-      return workload;
-    }
-    known += (known.empty() ? "" : ", ") + std::string(kind.name);
-  }
-  throw ConfigError("workload \"" + std::string(name) + "\" is unknown; known: " + known);
+  std::unique_ptr<Workload> workload = unprepared(name, parameters, platform, seed);
+  workload->prepare(poll);
+  return workload;
+}
+
+void check_workload(std::string_view name, Parameters parameters, const machine::PlatformParams& platform) {
+  static_cast<void>(unprepared(name, parameters, platform, 0));
 }
 
 memory::SimOptions capacities_of(const machine::PlatformParams& platform) {

@@ -273,10 +273,11 @@ class NvmDirectStore {
         log_bytes_(options.log_bytes / memory::kLineBytes * memory::kLineBytes) {
     if (capacity_ < 2)
       throw CapacityError("engine nvm-direct: pmem_bytes = " + std::to_string(options.pmem_bytes) +
-                          ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes");
+                          ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes; raise it");
     if (log_bytes_ < 4 * std::uint64_t{page_bytes_})
       throw ConfigError("engine nvm-direct: log_bytes = " + std::to_string(options.log_bytes) +
-                        ": at least four pages, for the images of a split");
+                        ": too small; choose at least " + std::to_string(4 * std::uint64_t{page_bytes_}) +
+                        ", four pages, for the images of a split");
     moved_.resize(page_bytes_);
     before_.resize(page_bytes_);
   }

@@ -29,6 +29,10 @@ struct WorkloadKind {
                                                       std::uint64_t seed,
                                                       const std::function<void()>& poll = {});
 
+/// Makes a workload and drops it, before anything takes long: throws what make_workload() would throw before it
+/// prepares, also where the host does not give the memory.
+void check_workload(std::string_view name, Parameters parameters, const machine::PlatformParams& platform);
+
 std::unique_ptr<Workload> make_bandwidth(Parameters& parameters, const machine::PlatformParams& platform,
                                          std::uint64_t seed);
 std::unique_ptr<Workload> make_latency(Parameters& parameters, const machine::PlatformParams& platform,

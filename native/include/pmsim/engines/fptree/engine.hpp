@@ -220,11 +220,11 @@ class FpTreeEngine final : public Engine<M> {
       refuse("leaf_layout = '" + options.leaf_layout + "': its leaves are its own; leave the default");
     if (inner_bytes(options) == 0) {
       refuse("dram_bytes = " + std::to_string(options.dram_bytes) + ": holds no inner node of " +
-             std::to_string(kInnerNodeBytes) + " bytes");
+             std::to_string(kInnerNodeBytes) + " bytes; raise it");
     }
     const std::uint64_t leaves = options.pmem_bytes / LeafSpace<M>::kEach;
     if (leaves == 0)
-      refuse("pmem_bytes = " + std::to_string(options.pmem_bytes) + ": holds no leaf");
+      refuse("pmem_bytes = " + std::to_string(options.pmem_bytes) + ": holds no leaf; raise it");
     if (leaves > std::numeric_limits<std::uint32_t>::max())
       refuse("pmem_bytes: more than 2^32 leaves");
     EnginePlace place;

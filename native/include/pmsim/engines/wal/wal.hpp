@@ -315,10 +315,9 @@ class Wal {
   }
   void check_size() const {
     if (capacity() < 4 * capacity_)
-      throw ConfigError(
-          "log_bytes = " + std::to_string(options_.log_bytes) +
-          ": too small; four batches must fit, with some room for the log's own header: at least " +
-          std::to_string(5 * capacity_) + " (log_buffer_bytes = " + std::to_string(capacity_) + ")");
+      throw ConfigError("log_bytes = " + std::to_string(options_.log_bytes) + ": too small; choose at least " +
+                        std::to_string(5 * capacity_) +
+                        ", for four batches of log records and the log's own header");
   }
 
   /// Length of log that changes of dirty pages may be spread over. A 64th less than may be in use, so that a

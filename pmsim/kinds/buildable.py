@@ -1,0 +1,44 @@
+"""What the core refuses to build, asked before anything runs: a point is built once, without its data.
+
+That takes less than a millisecond, and the rules stay where they are, in the core.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pmsim import _native
+from pmsim.des.parts import PARTS, EnginePart, Part, native_part
+from pmsim.errors import CapacityError, ConfigError
+from pmsim.kinds.engine_options import in_parameters
+from pmsim.platforms import Platform
+
+#: Of a message about a part: its name is not one of the parameters.
+_PART = re.compile(rf"^(?:{'|'.join(PARTS)})\.")
+
+_REGION = re.compile(r"^region '[^']*' on (dram|pmem|block): ")
+_CAPACITIES = {"dram": "dram_capacity", "pmem": "pmem_capacity", "block": "ssd_capacity"}
+
+
+def check_workload(workload: str, machine: Platform, given: Mapping[str, int | str], scale: str) -> None:
+    """Refuse what the core refuses of a workload on a storage engine, or the host of its memory.
+
+    What does not fit into the machine is a point of its own: sweeps over capacities end a curve there.
+    """
+    try:
+        _native.check_workload(workload, machine.native(), dict(given))
+    except CapacityError:
+        return
+    except ConfigError as error:
+        raise in_parameters(error, scale) from None
+
+
+def check_server(machine: Platform, parts: Sequence[Part], workers: int, *, crash: bool) -> None:
+    """Refuse what the core refuses of a server."""
+    native = [native_part(part) for part in parts]
+    try:
+        _native.Session(native, machine.native(), workers=workers, seed=0, crash=crash)
+    except ConfigError as error:
+        message = _PART.sub("", str(in_parameters(error)))
+        # A region does not fit beside the others: one of the capacities is too large.
+        tier = _REGION.match(message) if any(isinstance(part, EnginePart) for part in parts) else None
+        raise ConfigError(f"{_CAPACITIES[tier[1]]}: {message}" if tier else message) from None

@@ -1,0 +1,118 @@
+"""What kind "system" refuses: what the machine lacks or cannot hold, and what makes no study."""
+
+from pmsim.errors import ConfigError
+from pmsim.kinds.buildable import check_server
+from pmsim.kinds.checks import capacity, check_memory, check_region, check_threads, check_tier
+from pmsim.kinds.system_parameters import SystemParameters
+from pmsim.kinds.system_parts import parts_of, without_data, workers_of
+from pmsim.kinds.types import LINE_BYTES
+from pmsim.platforms import Platform
+from pmsim.units import Quantity, format_value
+
+_LARGEST_ROW = 65536
+_LARGEST_ENGINE_ROW = 4096
+_FPTREE_ROW = 8
+#: Bytes of a key: a row of an engine needs at least so many more than its payload.
+_KEY_BYTES = 8
+
+
+def check_system(machine: Platform, parameters: SystemParameters) -> None:
+    """Refuse a point before it runs."""
+    check_study(machine, parameters)
+    check_sizes(machine, parameters)
+    workers = workers_of(parameters)
+    parts = [without_data(part, workers) for part in parts_of(parameters)]
+    check_server(machine, parts, workers, crash=parameters.study == "restart")
+
+
+def check_study(machine: Platform, parameters: SystemParameters) -> None:
+    """Refuse what the machine lacks and what makes no study."""
+    check_threads(machine, parameters.workers, "workers")
+    check_threads(machine, parameters.workers + parameters.writers, "writers")
+    service = "log" if parameters.study == "propagation" else parameters.service
+    if service == "block-log" and machine.value("block", "capacity") == 0:
+        raise ConfigError(
+            f"service: platform '{machine.name}' has no block device; name one with platform.block_device"
+        )
+    if service != "block-log":
+        check_memory(machine, "pmem", "service")
+    if parameters.load_percent == 0 and parameters.rate == 0:
+        raise ConfigError("load_percent: nothing is offered; choose at least 1, or a rate")
+    if parameters.rate == 0 and parameters.study in ("group-commit", "propagation"):
+        raise ConfigError(f"rate: study '{parameters.study}' has no saturation of its own; give a rate")
+    if parameters.study == "tenants" and service != "table":
+        raise ConfigError(f"service: tenants look up and scan; choose table instead of '{service}'")
+    if parameters.study == "group-commit" and service not in ("log", "block-log"):
+        raise ConfigError(f"service: '{service}' has no groups; choose log or block-log")
+    if parameters.study == "restart" and service == "table":
+        raise ConfigError("service: the table keeps nothing that a restart could find; choose log or engine")
+    if service == "table" and parameters.row_size % LINE_BYTES:
+        raise ConfigError(f"row_size: {parameters.row_size} B are not whole lines; choose a multiple of 64 B")
+    if service == "table" and not LINE_BYTES <= parameters.row_size <= _LARGEST_ROW:
+        raise ConfigError(f"row_size: {parameters.row_size} B; choose 64 B to 64 KiB for a table")
+    if service == "engine":
+        _check_rows_of_engine(parameters)
+    if parameters.study == "propagation" and parameters.dirty_lines > parameters.page_size // LINE_BYTES:
+        raise ConfigError(
+            f"dirty_lines: {parameters.dirty_lines} of a page with {parameters.page_size // LINE_BYTES} "
+            "lines; choose at most that"
+        )
+    if parameters.study == "long-run" and (
+        parameters.duration == 0 or parameters.segment == 0 or parameters.duration % parameters.segment
+    ):
+        raise ConfigError("duration: must be a whole number of segments; choose a multiple of segment")
+    if parameters.windows > 256:
+        raise ConfigError(f"windows: {parameters.windows} are too many; choose at most 256")
+    if parameters.dirty_target >= parameters.dirty_limit:
+        raise ConfigError(
+            f"dirty_target: {parameters.dirty_target} is not below dirty_limit; "
+            f"choose at most {parameters.dirty_limit - 1}"
+        )
+
+
+def _check_rows_of_engine(parameters: SystemParameters) -> None:
+    if parameters.engine == "fptree" and parameters.row_size != _FPTREE_ROW:
+        raise ConfigError(
+            f"row_size: {parameters.row_size} B; rows of fptree have 8 B, choose that or another engine"
+        )
+    if parameters.row_size > _LARGEST_ENGINE_ROW:
+        raise ConfigError(f"row_size: {parameters.row_size} B; choose 8 B to 4 KiB for an engine")
+
+
+def check_sizes(machine: Platform, parameters: SystemParameters) -> None:
+    """Refuse what memory and drive cannot hold; loading until they are full may take minutes."""
+    threads = workers_of(parameters)
+    if parameters.study == "propagation":
+        if parameters.pages < threads:
+            raise ConfigError(f"pages: {parameters.pages} for {threads} threads; choose at least that many")
+        for memory in ("dram", "pmem"):
+            check_region(machine, memory, parameters.pages * parameters.page_size, "pages")
+        _check_logs(machine, parameters, "pmem")
+    elif parameters.service == "table":
+        check_region(machine, "pmem", parameters.rows * parameters.row_size, "rows")
+    elif parameters.service == "engine":
+        for tier in ("dram", "pmem", "ssd"):
+            check_tier(machine, tier, getattr(parameters, f"{tier}_capacity"), f"{tier}_capacity")
+        sizes = parameters.dram_capacity + parameters.pmem_capacity + parameters.ssd_capacity
+        needed = parameters.rows * (parameters.row_size + _KEY_BYTES)
+        if needed > sizes:
+            raise ConfigError(
+                f"rows: {parameters.rows} rows are {_size(needed)}, more than dram_capacity, pmem_capacity and "
+                f"ssd_capacity together, {_size(sizes)}; choose fewer rows, or raise the capacities"
+            )
+    else:
+        _check_logs(machine, parameters, "pmem" if parameters.service == "log" else "block")
+
+
+def _check_logs(machine: Platform, parameters: SystemParameters, device: str) -> None:
+    available = machine.value("block", "capacity") if device == "block" else capacity(machine, device)
+    logs = workers_of(parameters)
+    if logs * parameters.log_size > available:
+        raise ConfigError(
+            f"log_size: one log of {_size(parameters.log_size)} for each of {logs} threads does not fit the "
+            f"{_size(available)} of {device} of platform '{machine.name}'; choose a smaller one"
+        )
+
+
+def _size(size: int) -> str:
+    return format_value(size, Quantity.SIZE)

@@ -1,0 +1,99 @@
+"""Parameters of kind "system"."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from pmsim.des.parts import PageTechnique
+from pmsim.des.times import MS, US, S
+from pmsim.errors import ConfigError
+from pmsim.kinds.engine_options import EngineName
+from pmsim.kinds.types import (
+    Count,
+    CountOrZero,
+    KindParameters,
+    LineSize,
+    LineSizeOrZero,
+    Measures,
+    Threads,
+    WordSize,
+)
+from pmsim.units import Quantity, parse
+
+
+def _duration(value: object) -> int:
+    # A resolved scenario has picoseconds.
+    time = value if isinstance(value, int) and not isinstance(value, bool) else parse(value, Quantity.TIME)
+    if not 0 <= time <= 10**16:
+        raise ConfigError(f"{time} ps is no duration; choose 0 to 10000 s")
+    return time
+
+
+Duration = Annotated[int, BeforeValidator(_duration), Measures(Quantity.TIME)]
+
+
+class SystemParameters(KindParameters):
+    """Parameters of kind "system"."""
+
+    study: Literal["load", "tenants", "group-commit", "propagation", "restart", "long-run"] = Field(
+        "load",
+        description="load: latency against offered load; tenants: requests beside scans; group-commit: entries "
+        "in groups; propagation: page writes in the background or not; restart: a power failure under load; "
+        "long-run: a load for hours, which resumes after an interruption",
+    )
+    service: Literal["log", "block-log", "table", "engine"] = Field(
+        "log", description="what the requests are: appends, lookups, or transactions on an engine"
+    )
+    workers: Threads = Field(4, description="threads that serve requests; group-commit has one")
+    load_percent: CountOrZero = Field(
+        50, description="offered load in percent of the saturation, which is found by bisection"
+    )
+    rate: CountOrZero = Field(
+        0, le=10**12, description="requests per second instead of load_percent; 0: load_percent"
+    )
+    requests: Count = Field(50_000, le=10**9, description="requests that count, about")
+
+    algorithm: Literal["classic", "header", "header-dancing", "rawl", "poplog"] = Field(
+        "poplog", description="of the log"
+    )
+    entry_size: WordSize = Field(64, description="payload of a log entry [B]")
+    log_size: LineSize = Field(
+        2**22, ge=4096, le=2**40, description="bytes of one worker's log; truncated when full [B]"
+    )
+
+    rows: Count = Field(2**20, description="rows of the table or engine")
+    row_size: WordSize = Field(256, description="bytes of a row; of a table whole lines, of fptree 8 [B]")
+    scanners: CountOrZero = Field(1, le=65536, description="tenants: clients that scan without a pause")
+    scan_rows: Count = Field(1_000, description="tenants: rows of a scan")
+
+    engine: EngineName = Field("nvm-direct", description="the storage engine")
+    dram_capacity: LineSize = Field(2**28, description="engine: DRAM for pages [B]")
+    pmem_capacity: LineSizeOrZero = Field(2**30, description="engine: PMem for pages [B]")
+    ssd_capacity: LineSizeOrZero = Field(0, description="engine: SSD for pages [B]")
+    update_percent: CountOrZero = Field(100, le=100, description="engine: updates, the rest are reads [%]")
+
+    group_size: Count = Field(16, le=65536, description="group-commit: entries of a full group")
+    timeout: Duration = Field(10 * US, description="group-commit: longest time that a group gathers")
+
+    technique: PageTechnique = Field("cow", description="propagation: of page flushes")
+    background: Literal["none", "writers"] = Field(
+        "writers", description="propagation: who writes dirty pages back: threads of their own, or transactions"
+    )
+    writers: Threads = Field(2, description="propagation: background threads")
+    page_size: LineSize = Field(16384, le=65536, description="propagation: bytes of a page [B]")
+    pages: Count = Field(4_096, le=2**24, description="propagation: pages that transactions change")
+    dirty_lines: Count = Field(16, description="propagation: lines of a page that differ when it is written")
+    dirty_limit: Count = Field(256, description="propagation: dirty pages that fit into the buffer")
+    dirty_target: CountOrZero = Field(128, description="propagation: dirty pages that writers leave alone")
+
+    crash_at: Duration = Field(2 * MS, description="restart: when the power fails")
+    restart_after: Duration = Field(MS, description="restart: from the failure until recovery begins")
+    duration: Duration = Field(10 * MS, description="restart, long-run: length of the run")
+    windows: Count = Field(
+        100, description="restart, long-run: time windows; one row of the result each, at most 256"
+    )
+    segment: Duration = Field(
+        60 * S,
+        description="long-run: what an interruption can cost; then workers finish, and the next segment begins "
+        "on a fresh server",
+    )

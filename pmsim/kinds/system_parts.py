@@ -1,0 +1,84 @@
+"""What the server of each study of kind "system" is made of."""
+
+from pydantic import ValidationError
+
+from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, Part, TablePart
+from pmsim.kinds.system_parameters import SystemParameters
+from pmsim.messages import config_error
+
+
+def parts_of(parameters: SystemParameters) -> tuple[Part, ...]:
+    """Return the parts of the server.
+
+    Raises
+    ------
+    ConfigError : a range of a part is narrower than that of the kind's parameter.
+    """
+    try:
+        if parameters.study == "propagation":
+            return transaction_log(parameters), pages_of(parameters)
+        if parameters.service == "table":
+            return (TablePart(rows=parameters.rows, row_size=parameters.row_size),)
+        return (engine_of(parameters) if parameters.service == "engine" else log_of(parameters),)
+    except ValidationError as error:
+        raise config_error(error, Part) from None
+
+
+def without_data(part: Part, workers: int) -> Part:
+    """Return a part with as little to load as there can be."""
+    if isinstance(part, PagesPart):
+        return part.model_copy(update={"pages": workers})
+    return part.model_copy(update={"rows": 1}) if isinstance(part, TablePart | EnginePart) else part
+
+
+def workers_of(parameters: SystemParameters) -> int:
+    """Return the threads of the server, of all groups."""
+    if parameters.study == "group-commit":
+        return 1
+    background = parameters.study == "propagation" and parameters.background == "writers"
+    return parameters.workers + (parameters.writers if background else 0)
+
+
+def engine_of(parameters: SystemParameters) -> EnginePart:
+    """Return the storage engine."""
+    return EnginePart(
+        engine=parameters.engine,
+        rows=parameters.rows,
+        row_size=parameters.row_size,
+        dram_capacity=parameters.dram_capacity,
+        pmem_capacity=parameters.pmem_capacity,
+        ssd_capacity=parameters.ssd_capacity,
+    )
+
+
+def log_of(parameters: SystemParameters) -> LogPart | BlockLogPart:
+    """Return the log that requests append to."""
+    if parameters.service == "block-log":
+        return BlockLogPart(
+            entry_size=parameters.entry_size,
+            log_size=parameters.log_size // 512 * 512,
+            largest_group=parameters.group_size,
+        )
+    return LogPart(
+        algorithm=parameters.algorithm,
+        entry_size=parameters.entry_size,
+        log_size=parameters.log_size,
+        largest_group=parameters.group_size,
+    )
+
+
+def transaction_log(parameters: SystemParameters) -> LogPart:
+    """Return the log of the transactions that change pages."""
+    return LogPart(
+        algorithm=parameters.algorithm, entry_size=parameters.entry_size, log_size=parameters.log_size
+    )
+
+
+def pages_of(parameters: SystemParameters) -> PagesPart:
+    """Return the pages that are written back."""
+    return PagesPart(
+        technique=parameters.technique,
+        page_size=parameters.page_size,
+        pages=parameters.pages,
+        dirty_lines=parameters.dirty_lines,
+    )

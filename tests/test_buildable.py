@@ -1,0 +1,114 @@
+"""What the core or the host refuses of engines and servers is told before anything runs, with exit status 2."""
+
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pmsim.errors import ConfigError
+from pmsim.points import points_of
+from pmsim.scenario import Scenario
+
+PLATFORM = "sep-e5-4620v2"
+FPTREE = {"engine": "fptree", "workload": "lookup8"}
+PROPAGATION = {"study": "propagation", "rate": 1_000}
+REFUSED = {
+    "a log of one page": (
+        "oltp",
+        {"log_size": "64 KiB"},
+        "parameters.log_size: 16384 B: too small; choose at ",
+    ),
+    "after a restart": ("restart", {"log_size": "64 KiB"}, "(sizes at scale 1/16)"),
+    "of nvm-direct": (
+        "oltp",
+        {"engine": "nvm-direct", "log_size": "64 KiB"},
+        "choose at least 65536, four pages",
+    ),
+    "a log larger than PMem": (
+        "oltp",
+        {"log_size": "8 TiB"},
+        "log_size: 512 GiB do not fit the 384 GiB of pmem",
+    ),
+    "than the drive": ("oltp", {"log_size": "8 TiB", "log_device": "ssd"}, "of the block device of platform"),
+    "no inner node": ("oltp", FPTREE | {"dram_capacity": 0}, "dram_capacity: 0 B: holds no inner node of"),
+    "no leaf": ("oltp", FPTREE | {"pmem_capacity": 0}, "pmem_capacity: 0 B: holds no leaf; raise it"),
+    "DRAM of a server": ("system", {"dram_capacity": "1 TiB"}, "dram_capacity: 1 TiB do not fit the 32 GiB"),
+    "PMem of a server": ("system", {"pmem_capacity": "1 TiB"}, "pmem_capacity: 1 TiB do not fit the 384 GiB"),
+    "no room for its log": ("system", {"pmem_capacity": "384 GiB"}, "pmem_capacity: region '"),
+    "no page": (
+        "system",
+        {"rows": 9, "pmem_capacity": "4 KiB"},
+        "pmem_capacity: 4096 B: holds less than two pages",
+    ),
+    "rows": (
+        "system",
+        {"rows": 10**9},
+        "rows: 1000000000 rows are 264 GB, more than dram_capacity, pmem_capac",
+    ),
+    "logs": (
+        "system",
+        {"service": "log", "log_size": "300 GiB"},
+        "log_size: one log of 300 GiB for each of 4 th",
+    ),
+    "an entry": (
+        "system",
+        {"service": "log", "log_size": 4096, "entry_size": 65536},
+        "log_size: too small for o",
+    ),
+    "a group": (
+        "system",
+        {"service": "block-log", "log_size": 4096, "group_size": 999},
+        "log_size: too small fo",
+    ),
+    "a block log": (
+        "system",
+        {"service": "block-log", "log_size": "1 GiB"},
+        "log_size: 1073741824 is too large",
+    ),
+    "pages": ("system", PROPAGATION | {"pages": 2**22}, "pages: 64 GiB do not fit the 32 GiB of dram"),
+    "pages of its writers": (
+        "system",
+        PROPAGATION | {"pages": 2},
+        "pages: 2 for 6 threads; choose at least that",
+    ),
+}
+
+
+def scenario(kind: str, given: dict[str, Any]) -> Scenario:
+    defaults = {"service": "engine"} if kind == "system" else {"data_size": "64 MiB"}
+    return Scenario(kind=kind, platform=PLATFORM, parameters=defaults | given)
+
+
+@pytest.mark.parametrize(("kind", "given", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_built_is_refused_before_it_runs(kind: str, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        points_of(scenario(kind, given))
+    assert message in str(raised.value)
+
+
+def test_the_line_names_the_file_and_the_swept_key(working_folder: Path, complaint: Callable[..., str]) -> None:
+    content = f'kind = "oltp"\nplatform = "{PLATFORM}"\n[sweep]\nlog_size = ["1 GiB", "64 KiB"]\n'
+    (working_folder / "s.toml").write_text(content)
+    said = complaint("run", "s.toml")
+    assert "s.toml: sweep.log_size: 16384 B: too small" in said
+    assert "log_bytes" not in said
+
+
+@pytest.mark.parametrize("kind", ["oltp", "restart", "system"])
+def test_more_memory_than_the_host_gives_is_refused_before_it_runs(kind: str) -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (2**36, before[1]))
+    try:
+        with pytest.raises(ConfigError, match=r"the host refuses .* of address space"):
+            points_of(
+                scenario(kind, {"pmem_capacity": "300 GiB", **({} if kind == "system" else {"scale": 1})})
+            )
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_capacities_end_where_the_core_can_count(complaint: Callable[..., str]) -> None:
+    said = complaint("run", "quickstart", "--set", "platform.pmem.capacity=64 TiB")
+    assert "platform.pmem.capacity: 64 TiB is out of range; choose 0 B to 16 TiB" in said
