@@ -16,6 +16,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     StrictBool,
     StrictFloat,
     StrictInt,
@@ -360,6 +361,7 @@ class Suite(_Model):
     series: dict[str, Series] = {}
     measures: dict[str, Measure] = {}
     claim: Annotated[list[Claim], Field(min_length=1)]
+    _files: dict[str, Path] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _resolved(self) -> Self:
@@ -405,6 +407,10 @@ class Suite(_Model):
                 raise ValueError(f"claim '{claim.id}': series '{name}' is not defined")
         return list(names)
 
+    def file_of(self, name: str) -> str:
+        """Say where a series or a claim was read."""
+        return str(self._files.get(name, self.name))
+
     def citation(self, claim: Claim) -> str:
         """Write where the claim comes from."""
         return "; ".join(f"{self.sources[cited.ref].citation}, {cited.where}" for cited in claim.source)
@@ -445,9 +451,11 @@ def load_suite(name_or_path: str | Path) -> Suite:
 def _load_file(path: Path) -> Suite:
     content = read_toml(path)
     try:
-        return Suite.model_validate({"name": path.stem, **content})
+        suite = Suite.model_validate({"name": path.stem, **content})
     except ValidationError as error:
         raise ConfigError(f"{path}: {_first_problem(error, content)}") from error
+    suite._files.update(dict.fromkeys([*suite.series, *(claim.id for claim in suite.claim)], path))
+    return suite
 
 
 def _merged(folder: Path, parts: list[tuple[Path, Suite]]) -> Suite:
@@ -474,7 +482,7 @@ def _merged(folder: Path, parts: list[tuple[Path, Suite]]) -> Suite:
         measures |= part.measures
         claims |= by_id
     title = "; ".join(part.title for _, part in parts)
-    return Suite(
+    merged = Suite(
         name=folder.name,
         title=title,
         sources=sources,
@@ -482,6 +490,9 @@ def _merged(folder: Path, parts: list[tuple[Path, Suite]]) -> Suite:
         measures=measures,
         claim=list(claims.values()),
     )
+    for _, part in parts:
+        merged._files.update(part._files)
+    return merged
 
 
 def _first_problem(error: ValidationError, content: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from pmsim.validation.loaders import DataSet, load
 from pmsim.validation.measures import Runs, simulator
 from pmsim.validation.printed import print_validation
 from pmsim.validation.report import write_report
+from pmsim.validation.runnable import check_suite
 from pmsim.validation.summary import Validation
 from pmsim.validation.summary import validate as run_validation
 
@@ -45,6 +46,7 @@ def validate(
     """Hold predictions against published measurements; exits with 1 if a claim fails."""
     console = output()
     tested = load_suite(suite)
+    check_suite(tested)
     data_sets = _data_sets(data or [], optane_units)
     if out is not None:
         _make(out)

@@ -61,10 +61,21 @@ def judge(runs: Sequence[Runs], suite: Suite, claim: Claim) -> Outcome:
     if claim.not_simulated:
         return Outcome(claim, "not simulated", message=claim.not_simulated)
     try:
-        checks = [_check(runs, suite, claim, check) for check in claim.checks]
+        checks = decide(runs, suite, claim)
     except (SimulationError, ZeroDivisionError) as error:
         return Outcome(claim, "error", message=str(error))
     return Outcome(claim, "pass" if all(check.passed for check in checks) else "fail", checks)
+
+
+def decide(runs: Sequence[Runs], suite: Suite, claim: Claim) -> list[CheckResult]:
+    """Evaluate the checks of a claim.
+
+    Raises
+    ------
+    SimulationError : a run failed, or a check does not fit its series.
+    ZeroDivisionError : it divides by a number that is zero.
+    """
+    return [_check(runs, suite, claim, check) for check in claim.checks]
 
 
 def _check(runs: Sequence[Runs], suite: Suite, claim: Claim, check: Check) -> CheckResult:

@@ -28,7 +28,7 @@ title = "Two numbers"
 [sources.paper]
 citation = "Somebody: Something, 2020"
 [series.s]
-platform = "p"
+platform = "tum-6212u"
 kind = "latency"
 metric = "latency_ns"
 parameters = { memory = "dram" }
@@ -118,10 +118,10 @@ def test_what_failed_is_said_below_the_table_with_its_tolerance(validate: Valida
 
 ORDERINGS = """
 [series.t]
-platform = "p"
-kind = "latency"
+platform = "tum-6212u"
+kind = "persist"
 metric = "latency_ns"
-parameters = { memory = "dram", threads = 2 }
+parameters = { threads = 2 }
 [[claim]]
 id = "device-order"
 source = [{ ref = "paper", where = "Table 2" }]
@@ -353,8 +353,8 @@ def test_the_progress_counts_the_runs_of_all_seeds(tmp_path: Path, monkeypatch: 
 
 
 def test_seeds_share_the_folder_of_finished_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    series = 'platform = "p"\nkind = "latency"\nmetric = "latency_ns"\nparameters = { memory = "dram" }'
-    small = series.replace('"p"', '"tum-6212u"').replace('"dram"', '"dram", region_size = "4 MiB"')
+    series = 'platform = "tum-6212u"\nkind = "latency"\nmetric = "latency_ns"\nparameters = { memory = "dram" }'
+    small = series.replace('"dram"', '"dram", region_size = "4 MiB"')
     (tmp_path / "s.toml").write_text(SUITE.replace(series, small).replace("EXPECTED", "100"))
     arguments = ["validate", "--suite", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]
     values = []
