@@ -94,23 +94,26 @@ inline memory::MicroOp begin() { return {0, 0, memory::OpKind::kOperationBegin, 
 inline memory::MicroOp end(std::uint32_t bytes = 64) { return {0, bytes, memory::OpKind::kOperationEnd, 0, 0}; }
 
 /// Runs all of it, everything measured.
-inline LaneResult run(const PlatformParams& params, std::vector<Script::Ops> threads) {
+inline LaneResult run(const PlatformParams& params, std::vector<Script::Ops> threads,
+                      std::uint64_t pmem_footprint = 0) {
   Script script(std::move(threads));
   SimulateOptions options;
+  options.pmem_footprint = pmem_footprint;
   options.length.measured_operations = std::int64_t{1} << 40;
   return simulate(script, script.threads(), std::span(&params, 1), options).front();
 }
-inline LaneResult run(const PlatformParams& params, Script::Ops ops) {
-  return run(params, std::vector<Script::Ops>{std::move(ops)});
+inline LaneResult run(const PlatformParams& params, Script::Ops ops, std::uint64_t pmem_footprint = 0) {
+  return run(params, std::vector<Script::Ops>{std::move(ops)}, pmem_footprint);
 }
 
 /// The time of `timed`, as one operation that begins when everything in `before` has retired.
-inline Picoseconds time_of(const PlatformParams& params, Script::Ops before, const Script::Ops& timed) {
+inline Picoseconds time_of(const PlatformParams& params, Script::Ops before, const Script::Ops& timed,
+                           std::uint64_t pmem_footprint = 0) {
   before.push_back(begin());
   before.insert(before.end(), timed.begin(), timed.end());
   before.push_back(end());
   before.push_back(begin());  // waits until it has retired: an operation is recorded then
-  return run(params, before).groups[0].latency.maximum();
+  return run(params, before, pmem_footprint).groups[0].latency.maximum();
 }
 
 inline std::vector<LaneResult> run_workload(const std::string& name,

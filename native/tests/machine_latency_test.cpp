@@ -263,22 +263,5 @@ TEST(Prefetcher, LeavesALineThatIsStillOnItsWayInAFillBufferOfTheLoad) {
   EXPECT_EQ(time_of(params, before, and_more), third + open_row);
 }
 
-TEST(MemoryMode, HitsCostDramAndTheTagMissesPmemAsWell) {
-  PlatformParams params = plain_machine();
-  params.controller.memory_mode = 1;
-  params.controller.memory_mode_tag_latency = 11 * kNs;
-  params.dram.capacity = 1 << 20;
-  const Picoseconds checked =
-      params.core.shared_read_latency + params.dram.row_hit_latency + params.controller.memory_mode_tag_latency;
-  // Without other use of the memory, each set holds the first line that maps to it.
-  EXPECT_EQ(load_after(params, kPmemBase, kPmemBase + 64), checked);
-  EXPECT_EQ(load_after(params, kPmemBase, kPmemBase + (1 << 20) + 64),
-            checked + params.pmem.media_read_latency + params.pmem.buffer_latency);
-  const LaneResult result =
-      run(params, Ops{load(kPmemBase), dependent_load(kPmemBase + 64), dependent_load(kPmemBase + (1 << 20))});
-  EXPECT_EQ(result.counters.memory_mode_hits, 2);
-  EXPECT_EQ(result.counters.memory_mode_misses, 1);
-}
-
 }  // namespace
 }  // namespace pmsim::machine

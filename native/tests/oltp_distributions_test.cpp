@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pmsim/workloads/oltp/scatter.hpp"
+#include "pmsim/core/scatter.hpp"
 #include "pmsim/workloads/oltp/zipf.hpp"
 
 namespace pmsim::workloads::oltp {
@@ -90,6 +90,7 @@ TEST(Scatter, IsABijection) {
       const std::uint64_t key = scatter(rank);
       ASSERT_LT(key, n);
       EXPECT_FALSE(seen[key]) << "key " << key << " of " << n << " twice";
+      EXPECT_EQ(scatter.inverse(key), rank) << "of " << n;
       seen[key] = true;
     }
   }

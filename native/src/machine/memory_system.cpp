@@ -10,7 +10,7 @@ namespace pmsim::machine {
 
 namespace {
 
-constexpr std::uint64_t kDirtyBit = std::uint64_t{1} << 63;
+constexpr std::uint64_t kFirstPmemLine = memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
 
 }  // namespace
 
@@ -24,10 +24,12 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
           1, static_cast<std::uint64_t>(params.controller.dram_interleave) / memory::kLineBytes)),
       module_count_(static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.pmem.dimms))),
       channel_count_(static_cast<std::uint64_t>(params.controller.channels)),
-      footprint_lines_(pmem_footprint / memory::kLineBytes),
       slices_(static_cast<std::size_t>(params.llc.slices)),
       slice_count_(slices_.size()),
       credits_(static_cast<std::size_t>(params.controller.pmem_credits)) {
+  if (params.controller.memory_mode != 0) {
+    dram_cache_.emplace(params, pmem_footprint / memory::kLineBytes, seed);
+  }
   channels_.reserve(static_cast<std::size_t>(params.controller.channels));
   for (std::int64_t channel = 0; channel < params.controller.channels; ++channel) {
     channels_.emplace_back(params.dram, params.controller, counters);
@@ -40,7 +42,7 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
 }
 
 MemorySystem::Place MemorySystem::place_in_pmem(std::uint64_t line) const noexcept {
-  const std::uint64_t offset = line - memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
+  const std::uint64_t offset = line - kFirstPmemLine;
   const std::uint64_t stripe = interleave_lines_.quotient(offset);
   const std::uint64_t row = module_count_.quotient(stripe);
   return Place{static_cast<std::size_t>(stripe - row * module_count_.divisor()),
@@ -74,10 +76,12 @@ DramChannel& MemorySystem::channel_of(std::uint64_t line, Picoseconds acts_at) {
 Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
   acts_at = clock_ = std::max(clock_, acts_at);
   if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kDram) {
-    return channel_of(line, acts_at).read(line, now);
+    // In memory mode this is main memory, too: page tables, mostly, which are wanted too often to be missed.
+    return channel_of(line, acts_at).read(line, now) +
+           (dram_cache_ ? params_.controller.memory_mode_tag_latency : 0);
   }
   ensure(!modules_.empty(), "a PMem access on a machine without PMem");
-  if (params_.controller.memory_mode != 0) {
+  if (dram_cache_) {
     return read_memory_mode(line, now, acts_at);
   }
   return read_pmem(line, now, acts_at);
@@ -91,8 +95,8 @@ Picoseconds MemorySystem::read_pmem(std::uint64_t line, Picoseconds now, Picosec
 
 Picoseconds MemorySystem::load(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
                                const ReadToken& token) {
-  if (memory::medium_of(line * memory::kLineBytes) != memory::Medium::kPmem ||
-      params_.controller.memory_mode != 0 || modules_.empty()) {
+  if (memory::medium_of(line * memory::kLineBytes) != memory::Medium::kPmem || dram_cache_ ||
+      modules_.empty()) {
     return read(line, now, acts_at);
   }
   acts_at = clock_ = std::max(clock_, acts_at);
@@ -124,7 +128,7 @@ Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds
     return channel_of(line, acts_at).write(line, now);
   }
   ensure(!modules_.empty(), "a PMem access on a machine without PMem");
-  if (params_.controller.memory_mode != 0) {
+  if (dram_cache_) {
     return write_memory_mode(line, now, acts_at);  // DRAM accepts at once
   }
   const Place place = place_in_pmem(line);
@@ -219,50 +223,41 @@ void MemorySystem::slow(memory::Medium medium, Picoseconds now, std::int64_t per
   }
 }
 
-std::uint64_t MemorySystem::cached_in(std::uint64_t set) const {
-  if (const auto found = memory_mode_sets_.find(set); found != memory_mode_sets_.end()) {
-    return found->second;
-  }
-  // After long use each set holds one of the lines in use that map to it, with equal chance.
-  const auto sets = static_cast<std::uint64_t>(params_.dram.capacity) / memory::kLineBytes;
-  const std::uint64_t aliases = footprint_lines_ <= set ? 1 : (footprint_lines_ - set + sets - 1) / sets;
-  return set + mix64(set) % aliases * sets;
+void MemorySystem::write_back_victim(const MemoryModeCache::Held& victim, Picoseconds now,
+                                     Picoseconds acts_at) {
+  // The controller writes it on its own account: no core waits for it.
+  ++counters_->out_of_range_count;  // only reads have been measured in memory mode
+  const std::uint64_t line = victim.line + kFirstPmemLine;
+  write_pmem(place_in_pmem(line), line, now, acts_at, WriteToken{.writeback = true, .controller = true});
 }
 
 Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
-  const std::uint64_t offset = line - memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
-  const std::uint64_t set = offset % (static_cast<std::uint64_t>(params_.dram.capacity) / memory::kLineBytes);
+  const std::uint64_t offset = line - kFirstPmemLine;
+  const std::uint64_t set = dram_cache_->set_of(offset);
   DramChannel& channel = channel_of(set, acts_at);
   const Picoseconds checked = channel.read(set, now) + params_.controller.memory_mode_tag_latency;
-  const std::uint64_t cached = cached_in(set);
-  if ((cached & ~kDirtyBit) == offset) {
+  const MemoryModeCache::Held held = dram_cache_->held_in(set);
+  if (held.line == offset) {
     ++counters_->memory_mode_hits;
     return checked;
   }
   ++counters_->memory_mode_misses;
-  if ((cached & kDirtyBit) != 0) {
-    const Place victim =
-        place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
-    // The controller writes the victim back on its own account: no core waits for it.
-    ++counters_->out_of_range_count;
-    write_pmem(victim, cached, checked, acts_at, WriteToken{.writeback = true, .controller = true});
+  if (held.dirty) {
+    write_back_victim(held, checked, acts_at);
   }
-  memory_mode_sets_[set] = offset;
+  dram_cache_->hold(set, offset, false);
   channel.write(set, checked);
   return read_pmem(line, checked, acts_at);
 }
 
 Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
-  const std::uint64_t offset = line - memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
-  const std::uint64_t set = offset % (static_cast<std::uint64_t>(params_.dram.capacity) / memory::kLineBytes);
-  const std::uint64_t cached = cached_in(set);
-  if ((cached & ~kDirtyBit) != offset && (cached & kDirtyBit) != 0) {
-    ++counters_->out_of_range_count;  // only reads have been measured in memory mode
-    const Place victim =
-        place_in_pmem((cached & ~kDirtyBit) + memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes);
-    write_pmem(victim, cached, now, acts_at, WriteToken{.writeback = true, .controller = true});
+  const std::uint64_t offset = line - kFirstPmemLine;
+  const std::uint64_t set = dram_cache_->set_of(offset);
+  const MemoryModeCache::Held held = dram_cache_->held_in(set);
+  if (held.line != offset && held.dirty) {
+    write_back_victim(held, now, acts_at);
   }
-  memory_mode_sets_[set] = offset | kDirtyBit;
+  dram_cache_->hold(set, offset, true);
   return channel_of(set, acts_at).write(set, now);
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <deque>
-#include <unordered_map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +11,7 @@
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/divider.hpp"
 #include "pmsim/machine/dram_channel.hpp"
+#include "pmsim/machine/memory_mode.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/pmem_module.hpp"
 #include "pmsim/memory/micro_op.hpp"
@@ -40,8 +41,8 @@ class MemorySystem {
 
   /// Asks the host for what reading this line will look at.
   void look_ahead(std::uint64_t line) const noexcept {
-    if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem &&
-        params_.controller.memory_mode == 0 && !modules_.empty()) {
+    if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem && !dram_cache_ &&
+        !modules_.empty()) {
       const Place place = place_in_pmem(line);
       modules_[place.module].look_ahead(place.local_line);
     }
@@ -102,7 +103,7 @@ class MemorySystem {
   [[nodiscard]] DramChannel& channel_of(std::uint64_t line, Picoseconds acts_at);
   Picoseconds read_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
   Picoseconds write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
-  [[nodiscard]] std::uint64_t cached_in(std::uint64_t set) const;
+  void write_back_victim(const MemoryModeCache::Held& victim, Picoseconds now, Picoseconds acts_at);
 
   PlatformParams params_;
   Counters* counters_;
@@ -113,7 +114,6 @@ class MemorySystem {
   Divider dram_interleave_lines_;
   Divider module_count_;
   Divider channel_count_;
-  std::uint64_t footprint_lines_;
   std::uint32_t changed_ = 0;
   Picoseconds last_drain_ = 0;
   Picoseconds clock_ = 0;  ///< somebody has acted then: modules are not looked at as they were before
@@ -128,9 +128,7 @@ class MemorySystem {
   std::vector<Slice> slices_;
   Modulus slice_count_;
   std::size_t credits_;
-  /// Memory mode: which line a set of the direct-mapped DRAM cache holds, where it differs from the initial
-  /// content.
-  std::unordered_map<std::uint64_t, std::uint64_t> memory_mode_sets_;
+  std::optional<MemoryModeCache> dram_cache_;  ///< in memory mode
 };
 
 }  // namespace pmsim::machine

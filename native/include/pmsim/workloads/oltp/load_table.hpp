@@ -8,8 +8,8 @@
 #include "pmsim/core/error.hpp"
 #include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
+#include "pmsim/core/scatter.hpp"
 #include "pmsim/engines/engine.hpp"
-#include "pmsim/workloads/oltp/scatter.hpp"
 
 namespace pmsim::workloads::oltp {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/core/scatter.hpp"
 #include "pmsim/workloads/oltp/load_table.hpp"
-#include "pmsim/workloads/oltp/scatter.hpp"
 #include "pmsim/workloads/oltp/transactions.hpp"
 #include "pmsim/workloads/oltp/zipf.hpp"
 

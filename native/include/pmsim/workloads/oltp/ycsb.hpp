@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/core/scatter.hpp"
 #include "pmsim/workloads/oltp/fill_bytes.hpp"
 #include "pmsim/workloads/oltp/load_table.hpp"
-#include "pmsim/workloads/oltp/scatter.hpp"
 #include "pmsim/workloads/oltp/transactions.hpp"
 #include "pmsim/workloads/oltp/zipf.hpp"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "pmsim/core/poll.hpp"
+#include "pmsim/core/scatter.hpp"
 #include "pmsim/engines/engine.hpp"
-#include "pmsim/workloads/oltp/scatter.hpp"
 #include "pmsim/workloads/oltp/tpcc/tables.hpp"
 
 namespace pmsim::workloads::oltp::tpcc {

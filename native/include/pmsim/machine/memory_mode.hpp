@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+
+#include "pmsim/core/random.hpp"
+#include "pmsim/core/scatter.hpp"
+#include "pmsim/machine/params.hpp"
+#include "pmsim/memory/micro_op.hpp"
+
+namespace pmsim::machine {
+
+/// What DRAM holds in memory mode: a direct-mapped cache of PMem, one line of 64 bytes a set. Tags only; who
+/// reads and writes what is up to the memory system.
+///
+/// Lines are named by their place in the region of PMem. The operating system gives a region its physical
+/// memory in pieces of 4 MiB from anywhere, so that which lines share a set is a matter of chance, and a region
+/// smaller than DRAM has conflicts, too. Linux shuffles its free memory in such pieces where it finds a
+/// direct-mapped memory-side cache (since 5.2; kernel parameter page_alloc.shuffle).
+///
+/// Invariant: a set holds one line that maps to it, or kNone.
+class MemoryModeCache {
+ public:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0} >> 1;
+
+  struct Held {
+    std::uint64_t line;
+    bool dirty;
+  };
+
+  /// `footprint`: lines of PMem in use, from 0 on. The cache begins as their long use leaves it: each set holds
+  /// one of those that map to it, with equal chance, clean.
+  MemoryModeCache(const PlatformParams& params, std::uint64_t footprint, std::uint64_t seed)
+      : sets_(
+            std::max<std::uint64_t>(1, static_cast<std::uint64_t>(params.dram.capacity) / memory::kLineBytes)),
+        footprint_(footprint),
+        pieces_(pieces(params, footprint)),
+        placement_(pieces_, mix64(seed)) {}
+
+  [[nodiscard]] std::uint64_t set_of(std::uint64_t line) const noexcept {
+    return physical(placement_(line / kPieceLines % pieces_), line) % sets_;
+  }
+
+  [[nodiscard]] Held held_in(std::uint64_t set) const {
+    if (const auto found = changed_.find(set); found != changed_.end()) {
+      return found->second;
+    }
+    std::uint64_t chosen = kNone;
+    std::uint64_t candidates = 0;
+    for (std::uint64_t place = set; place < pieces_ * kPieceLines; place += sets_) {
+      const std::uint64_t line = physical(placement_.inverse(place / kPieceLines), place);
+      if (line < footprint_) {
+        ++candidates;  // each of n is chosen in the end with a chance of 1/n
+        chosen = mix64(set ^ candidates << 48) % candidates == 0 ? line : chosen;
+      }
+    }
+    return Held{chosen, false};
+  }
+
+  void hold(std::uint64_t set, std::uint64_t line, bool dirty) { changed_[set] = Held{line, dirty}; }
+
+ private:
+  static constexpr std::uint64_t kPieceLines = (std::uint64_t{4} << 20) / memory::kLineBytes;
+
+  static std::uint64_t pieces(const PlatformParams& params, std::uint64_t footprint) {
+    const std::uint64_t capacity = static_cast<std::uint64_t>(params.pmem.capacity) / memory::kLineBytes;
+    return std::max<std::uint64_t>(1, (std::max(capacity, footprint) + kPieceLines - 1) / kPieceLines);
+  }
+  /// The line of a piece that lies where `line` lies in its own.
+  [[nodiscard]] static std::uint64_t physical(std::uint64_t piece, std::uint64_t line) noexcept {
+    return piece * kPieceLines + line % kPieceLines;
+  }
+
+  std::uint64_t sets_;
+  std::uint64_t footprint_;
+  std::uint64_t pieces_;
+  Scatter placement_;                                ///< pieces of the region to pieces of physical memory
+  std::unordered_map<std::uint64_t, Held> changed_;  ///< sets whose content differs from the initial one
+};
+
+}  // namespace pmsim::machine

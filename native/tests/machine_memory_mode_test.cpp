@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "machine_harness.hpp"
+#include "pmsim/machine/memory_mode.hpp"
+
+namespace pmsim::machine {
+namespace {
+
+using Ops = Script::Ops;
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kPiece = 4 * kMiB / 64;  // lines
+
+PlatformParams memory_mode_machine(std::uint64_t dram, std::uint64_t pmem) {
+  PlatformParams params = plain_machine();
+  params.controller.memory_mode = 1;
+  params.controller.memory_mode_tag_latency = 11 * kNs;
+  params.dram.capacity = static_cast<std::int64_t>(dram);
+  params.pmem.capacity = static_cast<std::int64_t>(pmem);
+  return params;
+}
+
+TEST(MemoryMode, HitsCostDramAndTheTagMissesPmemAsWell) {
+  const PlatformParams params = memory_mode_machine(kMiB, 4 * kMiB);  // one piece: a mebibyte has no conflicts
+  const Picoseconds hit =
+      params.core.shared_read_latency + params.dram.row_hit_latency + params.controller.memory_mode_tag_latency;
+  const Picoseconds miss = hit + params.pmem.media_read_latency + params.pmem.buffer_latency;
+  EXPECT_EQ(time_of(params, {load(kPmemBase)}, {load(kPmemBase + 64)}, kMiB), hit);
+  EXPECT_EQ(time_of(params, {load(kPmemBase)}, {load(kPmemBase + kMiB + 64)}, kMiB), miss);
+  const Ops conflict = {load(kPmemBase), dependent_load(kPmemBase + 64), dependent_load(kPmemBase + kMiB)};
+  const LaneResult result = run(params, conflict, kMiB);
+  EXPECT_EQ(result.counters.memory_mode_hits, 2);
+  EXPECT_EQ(result.counters.memory_mode_misses, 1);
+}
+
+TEST(MemoryMode, ADirtyLineGoesToItsModuleWhenAnotherTakesItsSet) {
+  const PlatformParams params = memory_mode_machine(kMiB, 4 * kMiB);
+  Ops ops = {stream_store(kPmemBase), mfence()};
+  EXPECT_EQ(run(params, ops, kMiB).counters.pmem_write_lines, 0);
+  ops.push_back(load(kPmemBase + kMiB));
+  EXPECT_EQ(run(params, ops, kMiB).counters.pmem_write_lines, 1);
+}
+
+TEST(MemoryModeCache, ASetHoldsNothingButALineInUseThatMapsToIt) {
+  const std::uint64_t footprint = 10 * kPiece - 7;
+  const MemoryModeCache cache(memory_mode_machine(12 * kMiB, 64 * kMiB), footprint, 3);
+  std::uint64_t empty = 0;
+  for (std::uint64_t set = 0; set < 12 * kMiB / 64; ++set) {
+    const MemoryModeCache::Held held = cache.held_in(set);
+    EXPECT_FALSE(held.dirty);
+    if (held.line == MemoryModeCache::kNone) {
+      ++empty;
+      continue;
+    }
+    ASSERT_LT(held.line, footprint);
+    ASSERT_EQ(cache.set_of(held.line), set);
+  }
+  for (std::uint64_t line = 0; line < footprint; line += 61) {
+    ASSERT_NE(cache.held_in(cache.set_of(line)).line, MemoryModeCache::kNone);
+  }
+  EXPECT_LT(empty, 12 * kMiB / 64);
+}
+
+// A set is shared by Poisson-distributed many lines, so of the lines in use (1 - exp(-n)) / n are held, where n
+// is the region over DRAM: 55 % of a region as large as DRAM would be found were it 1.5 times as large, and 98
+// % of a 25th of it.
+TEST(MemoryModeCache, HoldsWhatChancePlacementLeaves) {
+  const std::uint64_t dram = 2048 * 4 * kMiB;
+  for (const double n : {0.04, 1.0, 1.875}) {
+    const auto footprint = static_cast<std::uint64_t>(n * 2048) * kPiece;
+    const MemoryModeCache cache(memory_mode_machine(dram, 64 * dram), footprint, 5);
+    std::uint64_t held = 0, asked = 0;
+    for (std::uint64_t line = 0; line < footprint; line += kPiece / 8, ++asked) {
+      held += cache.held_in(cache.set_of(line)).line == line ? 1U : 0U;
+    }
+    EXPECT_NEAR(static_cast<double>(held) / static_cast<double>(asked), (1 - std::exp(-n)) / n, 0.03) << n;
+  }
+}
+
+TEST(MemoryModeCache, LinesOfOnePieceDoNotConflict) {
+  const MemoryModeCache cache(memory_mode_machine(12 * kMiB, 64 * kMiB), 16 * kPiece, 3);
+  std::set<std::uint64_t> sets;
+  for (std::uint64_t line = 0; line < kPiece; ++line) {
+    sets.insert(cache.set_of(5 * kPiece + line));
+  }
+  EXPECT_EQ(sets.size(), kPiece);
+}
+
+}  // namespace
+}  // namespace pmsim::machine
