@@ -39,24 +39,24 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
         raise ConfigError(f"{origin}: not usable TOML: nested too deeply; correct the file") from None
 
 
-def read_text(path: Path) -> str:
-    """Read a UTF-8 file, or raise a ConfigError that names it."""
+def read_text(path: Path, what: str = "TOML", largest: int = LARGEST_FILE) -> str:
+    """Read a UTF-8 file of at most so many bytes, or raise a ConfigError that names it."""
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+            content = file.read(largest + 1)
         text = content.decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; check the path") from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: is a directory; name a file in it") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not TOML: not UTF-8 text; name a text file") from None
+        raise ConfigError(f"{path}: not {what}: not UTF-8 text; name a text file") from None
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{path}: cannot be read: {_one_line(error)}; check the path and its permissions"
         ) from None
-    if len(content) > LARGEST_FILE:
-        raise ConfigError(f"{path}: has more than {LARGEST_FILE >> 20} MiB; name a text file")
+    if len(content) > largest:
+        raise ConfigError(f"{path}: has more than {largest >> 20} MiB; name a text file")
     return text
 
 

@@ -15,7 +15,7 @@ from pmsim.validation.loaders import DataSet, load
 from pmsim.validation.measures import Runs, simulator
 from pmsim.validation.printed import print_validation
 from pmsim.validation.report import write_report
-from pmsim.validation.runnable import check_suite
+from pmsim.validation.runnable import check_suite, leave_out_impossible
 from pmsim.validation.summary import Validation
 from pmsim.validation.summary import validate as run_validation
 
@@ -84,7 +84,10 @@ def _tell_interrupted(what: str) -> None:
 def _data_sets(folders: list[Path], units: str) -> list[DataSet]:
     if units not in ("labelled", "binary"):
         raise ConfigError(f"--optane-units {units}: unknown; known: labelled, binary")
-    return load(folders, "binary" if units == "binary" else "labelled") if folders else []
+    found = load(folders, "binary" if units == "binary" else "labelled") if folders else []
+    for data_set in found:
+        leave_out_impossible(data_set)
+    return found
 
 
 def _introduce(console: Console, data_set: DataSet) -> None:

@@ -1,4 +1,4 @@
-"""Whether everything that a suite asks for can be run and judged, asked before the first run."""
+"""Whether all that suites and data sets ask for can be run and judged, asked before the first run."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from pmsim.kinds import find_kind
 from pmsim.kinds.types import KindParameters
 from pmsim.runner import Progress
 from pmsim.validation.claims import Series, Suite
+from pmsim.validation.loaders import DataSet, Measurement
 from pmsim.validation.measures import DERIVED, Metrics, Point, Runs, points_of, resolve
 from pmsim.validation.verdict import decide
 
@@ -26,6 +27,24 @@ def check_suite(suite: Suite) -> None:
         except ConfigError as error:
             raise error.prefixed(f"{suite.file_of(name)}: series '{name}'") from None
     _check_claims(suite)
+
+
+def leave_out_impossible(data: DataSet) -> None:
+    """Take what pmsim cannot simulate out of a data set; it is counted with the first reason.
+
+    Nobody corrects the files that others have published, so they are no reason to refuse the rest.
+    """
+    possible: list[Measurement] = []
+    first: dict[tuple[str, str], str] = {}
+    for row in data.rows:
+        try:
+            resolve(row.point, 0)
+        except ConfigError as error:
+            reason = first.setdefault((row.experiment, str(error).partition(":")[0]), str(error))
+            data.skipped.add(f"{row.experiment}: {reason}")
+        else:
+            possible.append(row)
+    data.rows = possible
 
 
 def _check_series(series: Series) -> None:

@@ -32,12 +32,21 @@ def load(folders: Sequence[Path], optane_units: Units = "labelled") -> list[Data
             raise ConfigError(f"{folder}: not a directory; name the folder of a data set with --data")
         here = _load_one(folder, optane_units)
         if not here:
-            below = sorted(path for path in folder.iterdir() if path.is_dir())
+            below = _subfolders(folder)
             here = [data_set for path in below for data_set in _load_one(path, optane_units)]
         if not here:
-            raise ConfigError(f"{folder}: no known data set here; known: {'; '.join(LAYOUTS)}")
+            raise ConfigError(
+                f"{folder}: no known data set here; known: {'; '.join(LAYOUTS)}; name another folder"
+            )
         found.update(((data_set.name, data_set.folder), data_set) for data_set in here)
     return list(found.values())
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.is_dir())
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be read: {error.strerror}; check its permissions") from None
 
 
 def _load_one(folder: Path, optane_units: Units) -> list[DataSet]:

@@ -1,6 +1,9 @@
 """What the readers of published measurements share."""
 
 import csv
+import io
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,10 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from pmsim.errors import ConfigError
+from pmsim.messages import shown
+from pmsim.toml_file import read_text
 from pmsim.validation.claims import PlatformRef, Use
 from pmsim.validation.measures import Point
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+#: The published files have a few MiB; /dev/zero has no end [B].
+LARGEST_FILE = 256 * MIB
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -70,29 +78,43 @@ class DataSet:
     notes: list[str] = field(default_factory=list)
 
 
-def read_csv(path: Path, required: Iterable[str]) -> list[dict[str, str]]:
+def read_data(path: Path, what: str) -> str:
+    """Read a text file of a data set, or raise a ConfigError that names it."""
+    return read_text(path, what, LARGEST_FILE)
+
+
+def read_csv(path: Path, required: Iterable[str]) -> list[tuple[int, dict[str, str]]]:
     """Read a table with a header line, checking that the columns are there and every line is complete.
+
+    Returns
+    -------
+    list of (line, row) : the number of the line in the file, and its texts by column.
 
     Raises
     ------
     ConfigError : names the file, and the line where there is one.
     """
+    reader = csv.DictReader(io.StringIO(read_data(path, "CSV"), newline=""), strict=True)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            header = reader.fieldnames or []
-            missing = [name for name in required if name not in header]
-            if missing:
-                raise ConfigError(f"{path}: no column '{missing[0]}'; found: {', '.join(header) or 'nothing'}")
-            rows = []
-            for row in reader:
-                if None in row or None in row.values():
-                    raise ConfigError(f"{path}, line {reader.line_num}: expected {len(header)} values")
-                rows.append({str(name): str(value).strip() for name, value in row.items()})
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
+        header = reader.fieldnames or []
+        missing = [name for name in required if name not in header]
+        if missing:
+            found = ", ".join(header) or "nothing"
+            raise ConfigError(f"{path}: no column '{missing[0]}'; found: {found}; correct the header")
+        twice = [name for name, times in Counter(header).items() if times > 1]
+        if twice:
+            raise ConfigError(f"{path}: two columns '{twice[0]}'; remove or rename one")
+        rows = []
+        for row in reader:
+            if None in row or None in row.values():
+                raise ConfigError(
+                    f"{path}, line {reader.line_num}: expected {len(header)} values; correct the line"
+                )
+            rows.append((reader.line_num, {str(name): str(value).strip() for name, value in row.items()}))
+    except csv.Error as error:
+        raise ConfigError(f"{path}, line {reader.line_num}: not CSV: {error}; correct the line") from None
     if not rows:
-        raise ConfigError(f"{path}: no measurements behind the header")
+        raise ConfigError(f"{path}: no measurements behind the header; fetch the file again")
     return rows
 
 
@@ -103,13 +125,9 @@ def number(path: Path, line: int, row: Mapping[str, str], column: str) -> float:
     ------
     ConfigError : names file, line and column.
     """
-    text = row[column]
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not 0 < value < float("inf"):
-        raise ConfigError(f"{path}, line {line}, column '{column}': '{text}' is not a positive number")
+    value = _number(row[column])
+    if not 0 < value < math.inf:
+        raise _refused(path, line, row, column, "is not a positive number")
     return value
 
 
@@ -117,5 +135,30 @@ def count(path: Path, line: int, row: Mapping[str, str], column: str) -> int:
     """Read a positive whole number."""
     value = number(path, line, row, column)
     if value != int(value):
-        raise ConfigError(f"{path}, line {line}, column '{column}': '{row[column]}' is not a whole number")
+        raise _refused(path, line, row, column, "is not a whole number")
     return int(value)
+
+
+def amount(path: Path, line: int, row: Mapping[str, str], column: str) -> float:
+    """Read a number of at least 0; an empty or absent column means 0."""
+    value = _number(row.get(column) or "0")
+    if not 0 <= value < math.inf:
+        raise _refused(path, line, row, column, "is not a number of at least 0")
+    return value
+
+
+def count_or_zero(path: Path, line: int, row: Mapping[str, str], column: str) -> int:
+    """Read a whole number of at least 0; an empty or absent column means 0."""
+    value = amount(path, line, row, column)
+    if value != int(value):
+        raise _refused(path, line, row, column, "is not a whole number")
+    return int(value)
+
+
+def _number(text: str) -> float:
+    # float() alone would take 1_000 and the digits of other scripts.
+    return float(text) if _DECIMAL.fullmatch(text) else math.nan
+
+
+def _refused(path: Path, line: int, row: Mapping[str, str], column: str, problem: str) -> ConfigError:
+    return ConfigError(f"{path}, line {line}, column '{column}': {shown(row[column])} {problem}; correct it")

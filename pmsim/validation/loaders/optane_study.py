@@ -17,6 +17,7 @@ Units are taken as the publishers label them, GB = 1e9 and MB = 1e6 bytes. Their
 2**20, so that its "MB" may be MiB; `load` can read them so.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,7 +26,17 @@ from typing import Any, Literal
 
 from pmsim.errors import ConfigError
 from pmsim.validation.claims import Use
-from pmsim.validation.loaders.common import GIB, DataSet, Measurement, Skipped, count, number, read_csv
+from pmsim.validation.loaders.common import (
+    GIB,
+    DataSet,
+    Measurement,
+    Skipped,
+    amount,
+    count,
+    count_or_zero,
+    number,
+    read_csv,
+)
 
 NAME = "optane-study"
 LAYOUT = "OptaneStudy (graphs/*.csv, random_bandwidth_subset.csv, data/bandwidth.csv)"
@@ -88,13 +99,13 @@ def load(folder: Path, units: Units = "labelled") -> DataSet:
     reader = _Reader(data, units)
     for name in _FIGURES:
         path = folder / "graphs" / f"{name}.csv"
-        if path.is_file():
+        if os.path.lexists(path):
             reader.figure(path)
-    if (folder / _SUBSET).is_file():
+    if os.path.lexists(folder / _SUBSET):
         reader.subset(folder / _SUBSET)
     for name in _RAW:
         path = folder / "data" / name
-        if path.is_file():
+        if os.path.lexists(path):
             reader.raw(path)
     return data
 
@@ -166,7 +177,7 @@ class _Reader:
             r"Write\(clwb)": ("store+clwb", "sequential"),
         }
         rows = read_csv(path, ["", "DRAM", "Optane"])
-        for line, row in enumerate(rows, start=2):
+        for line, row in rows:
             if row[""] not in setups:
                 raise ConfigError(f"{path}, line {line}: '{row['']}': unknown; known: {', '.join(setups)}")
             operation, pattern = setups[row[""]]
@@ -182,7 +193,7 @@ class _Reader:
     def _by_threads(self, path: Path, part: str) -> None:
         rows = read_csv(path, ["Threads", *_KERNELS])
         kernels = self._unswapped(path, rows) if part == "optane" else _KERNELS
-        for line, row in enumerate(rows, start=2):
+        for line, row in rows:
             for column, operation in kernels.items():
                 parameters = bandwidth_parameters(
                     "dram" if part == "dram" else "pmem",
@@ -195,20 +206,20 @@ class _Reader:
                 value = number(path, line, row, column) * self._gb
                 self._add(path.stem, "bandwidth", parameters, "bandwidth_gb_s", value)
 
-    def _unswapped(self, path: Path, rows: Sequence[dict[str, str]]) -> dict[str, str]:
+    def _unswapped(self, path: Path, rows: Sequence[tuple[int, dict[str, str]]]) -> dict[str, str]:
         """Undo the erratum of 04-bandwidth_thcount_optane.csv: its two write columns have each other's name.
 
         One thread streams faster than it flushes. Where the columns say the opposite their names are swapped; a
         corrected file is read as it is.
         """
-        first = min(rows, key=lambda row: number(path, 2, row, "Threads"))
-        if number(path, 2, first, "Write(clwb)") <= number(path, 2, first, "Write(ntstore)"):
+        line, first = min(rows, key=lambda found: number(path, found[0], found[1], "Threads"))
+        if number(path, line, first, "Write(clwb)") <= number(path, line, first, "Write(ntstore)"):
             return _KERNELS
         self._data.notes.append(f"{path.name}: the names of its two write columns are swapped (known erratum)")
         return {"Read": "load", "Write(clwb)": "ntstore", "Write(ntstore)": "store+clwb"}
 
     def _by_size(self, path: Path, part: str) -> None:
-        for line, row in enumerate(read_csv(path, ["AccessSize", *_KERNELS]), start=2):
+        for line, row in read_csv(path, ["AccessSize", *_KERNELS]):
             for column, operation in _KERNELS.items():
                 parameters = bandwidth_parameters(
                     "dram" if part == "dram" else "pmem",
@@ -226,7 +237,7 @@ class _Reader:
     def _persist(self, path: Path) -> None:
         bandwidth = path.stem.endswith("_bw")
         operations = ["ntstore", "store+clwb", *(["store"] if bandwidth else [])]
-        for line, row in enumerate(read_csv(path, ["", *operations]), start=2):
+        for line, row in read_csv(path, ["", *operations]):
             size = count(path, line, row, "")
             for operation in operations:
                 threads = 6 if bandwidth else 1
@@ -245,7 +256,7 @@ class _Reader:
 
     def _fence_interval(self, path: Path) -> None:
         columns = {"clwb(every 64B)": "store+clwb", "clwb(write size)": "store+clwb", "ntstore": "ntstore"}
-        for line, row in enumerate(read_csv(path, ["", *columns]), start=2):
+        for line, row in read_csv(path, ["", *columns]):
             interval = count(path, line, row, "")
             for column, operation in columns.items():
                 parameters = bandwidth_parameters("pmem", operation, "sequential", 64, 1, interleaved=False)
@@ -259,7 +270,7 @@ class _Reader:
 
     def subset(self, path: Path) -> None:
         columns = ["media", "interleaving", "operation", "access_size", "threads", "throughput_mb_s"]
-        for line, row in enumerate(read_csv(path, columns), start=2):
+        for line, row in read_csv(path, columns):
             parameters = self._random(path, line, row)
             value = number(path, line, row, "throughput_mb_s") * self._mb
             self._add(path.stem, "bandwidth", parameters, "bandwidth_gb_s", value)
@@ -314,24 +325,24 @@ class _RawRows:
         self._budget = self._usual_budget()
 
     def _usual_budget(self) -> tuple[str, str]:
-        budgets = Counter((row.get("avgpower", ""), row.get("peakpower", "")) for row in self._table)
+        budgets = Counter((row.get("avgpower", ""), row.get("peakpower", "")) for _, row in self._table)
         return budgets.most_common(1)[0][0]
 
     def rows(self) -> Iterator[tuple[dict[str, Any], float]]:
-        for line, row in enumerate(self._table, start=2):
-            reason = self._reason(row)
+        for line, row in self._table:
+            reason = self._reason(line, row)
             parameters = {} if reason else self._parameters(line, row)
             if parameters:
                 yield parameters, number(self._path, line, row, "throughput")
             else:
                 self._skipped.add(f"{self._path.name}: {reason or self._why}")
 
-    def _reason(self, row: dict[str, str]) -> str:
+    def _reason(self, line: int, row: dict[str, str]) -> str:
         if row["media"].startswith("r") or row.get("local", "1") in ("0", "0.0"):
             return "remote socket"
         if (row.get("avgpower", ""), row.get("peakpower", "")) != self._budget:
             return "power budget other than the usual one"
-        if float(row.get("delay") or 0) > 0:
+        if amount(self._path, line, row, "delay") > 0:
             return "delay between accesses"
         return "" if row["throughput"] not in ("", "0", "0.0") else "no throughput recorded"
 
@@ -371,14 +382,14 @@ class _RawRows:
     def _sweep(self, line: int, row: dict[str, str]) -> dict[str, Any]:
         operation = _one_of(self._path, line, row, "operation", _OPERATIONS)
         size = count(self._path, line, row, "access_size")
-        stride = int(float(row.get("stride_size") or 0))
+        stride = count_or_zero(self._path, line, row, "stride_size")
         if row.get("task_type", "RandBW") == "StrideBW" or (stride and "task_type" not in row):
             parameters = self._common(line, row, operation, "sequential" if stride in (0, size) else "strided")
             if parameters["pattern"] == "strided":
                 parameters["stride"] = stride
             return parameters
         parameters = self._common(line, row, operation, "random")
-        align = int(float(row.get("align_size") or 0))
+        align = count_or_zero(self._path, line, row, "align_size")
         if align not in (0, size):
             parameters["alignment"] = align
         return parameters
@@ -390,8 +401,10 @@ class _RawRows:
         random = row.get("op", "0") in ("1", "1.0")
         parameters = self._common(line, row, operation, "random" if random else "sequential")
         parameters |= {"shared_region": False, "region_size": _THREAD_REGION * parameters["threads"]}
-        parameters["fence_every"] = int(float(row.get("fence_size") or 0)) or parameters["access_size"]
-        window = int(float(row.get("clwb_size") or 0))
+        parameters["fence_every"] = (
+            count_or_zero(self._path, line, row, "fence_size") or parameters["access_size"]
+        )
+        window = count_or_zero(self._path, line, row, "clwb_size")
         if window > _LINE and operation == "store+clwb":
             parameters["flush_every"] = window
         return parameters

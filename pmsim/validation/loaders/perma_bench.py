@@ -14,13 +14,14 @@ source:
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pmsim.errors import ConfigError
+from pmsim.messages import shown
 from pmsim.validation.claims import Use
-from pmsim.validation.loaders.common import GIB, DataSet, Measurement, count, number, read_csv
+from pmsim.validation.loaders.common import GIB, DataSet, Measurement, count, number, read_csv, read_data
 
 NAME = "perma-bench"
 LAYOUT = "PerMA-Bench (a256_raw.csv, *.json results)"
@@ -56,20 +57,25 @@ _CHAIN = re.compile(r"r[dp]?_\d+|w[dp]?_\d+_(none|cache|cacheinv|nocache)(_-?\d+
 
 def recognises(folder: Path) -> bool:
     """Tell whether a folder holds the table, or at least one result file (here or under ``results``)."""
-    return any(folder.glob("*_raw.csv")) or any(True for _ in _result_files(folder))
+    return any(folder.glob("*_raw.csv")) or any(_has_results(path) for path in _json_files(folder))
 
 
-def _result_files(folder: Path) -> Iterator[Path]:
-    for path in sorted([*folder.glob("*.json"), *folder.glob("results/**/*.json")]):
-        if path.is_symlink():  # the published set links one file into several folders
-            continue
-        try:
-            with path.open(encoding="utf-8") as file:
-                start = file.read(65536)
-        except (OSError, UnicodeDecodeError):
-            continue
-        if start.lstrip().startswith("[") and re.search(r'"(bm_name|bench_name)"', start):
-            yield path
+def _json_files(folder: Path) -> list[Path]:
+    found = sorted([*folder.glob("*.json"), *folder.glob("results/**/*.json")])
+    # The published set links one file into several folders.
+    return [path for path in found if not path.is_symlink()]
+
+
+def _has_results(path: Path) -> bool:
+    """Tell whether a file begins as results do. One with the name of a machine is read in any case."""
+    if path.stem in _MACHINES:
+        return True
+    try:
+        with path.open("rb") as file:
+            start = file.read(65536)
+    except OSError:
+        return False
+    return start.lstrip().startswith(b"[") and re.search(rb'"(bm_name|bench_name)"', start) is not None
 
 
 def load(folder: Path) -> DataSet:
@@ -78,8 +84,11 @@ def load(folder: Path) -> DataSet:
     reader = _Reader(data)
     for path in sorted(folder.glob("*_raw.csv")):
         reader.table(path)
-    for path in _result_files(folder):
-        reader.results(path)
+    for path in _json_files(folder):
+        if _has_results(path):
+            reader.results(path)
+        else:
+            data.skipped.add(f"{path.name}: no results of PerMA-Bench")
     return data
 
 
@@ -132,7 +141,7 @@ class _Reader:
             "ops_per_s",
             "lat_avg",
         ]
-        for line, row in enumerate(read_csv(path, columns), start=2):
+        for line, row in read_csv(path, columns):
             place = {"benchmark": row["bench"], "platform": _MACHINES[machine], "where": f"{path}, line {line}"}
             threads = count(path, line, row, "threads")
             medium = _known(place, "memory", row["memory"], ("dram", "pmem"))
@@ -158,10 +167,7 @@ class _Reader:
 
     def results(self, path: Path) -> None:
         """Read a JSON result file."""
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
-            raise ConfigError(f"{path}: not a JSON file: {error}") from error
+        content = _parsed(path)
         machine = _MACHINES.get(path.stem)
         left_out = "no profile of this machine"
         if path.parent.name in _OTHER_CONFIGURATIONS:
@@ -169,13 +175,13 @@ class _Reader:
         for position, benchmark in enumerate(content if isinstance(content, list) else [None]):
             if not isinstance(benchmark, dict) or not isinstance(benchmark.get("benchmarks"), list):
                 raise ConfigError(
-                    f"{path}: benchmark {position}: expected an object with the list 'benchmarks'"
+                    f"{path}: benchmark {position}: expected an object with the list 'benchmarks'; correct it"
                 )
             name = str(benchmark.get("bm_name") or benchmark.get("bench_name"))
             for run_number, run in enumerate(benchmark["benchmarks"]):
                 where = f"{path}: {name}, run {run_number}"
                 if not isinstance(run, dict) or not isinstance(run.get("config", run.get("configs")), dict):
-                    raise ConfigError(f"{where}: expected an object with 'config'")
+                    raise ConfigError(f"{where}: expected an object with 'config'; correct it")
                 if machine is None:
                     self._data.skipped.add(f"{path.name}: {left_out}")
                     continue
@@ -183,7 +189,7 @@ class _Reader:
 
     def _run(self, place: Mapping[str, str], run: dict[str, Any]) -> None:
         config: dict[str, Any] = run["config"] if "config" in run else run["configs"]
-        results: dict[str, Any] = run.get("results", run)
+        results = _object(place, "results", run.get("results", run))
         if _is_parallel(config):
             self._side_by_side(place, config, results)
             return
@@ -207,11 +213,10 @@ class _Reader:
             self._data.skipped.add(f"{place['benchmark']}: two workloads, of which one has no task in pmsim")
             return
         for index, (name, part) in enumerate(config.items(), start=1):
-            own = results.get(name)
-            if not isinstance(own, dict):
-                raise ConfigError(f"{place['where']}: no results of '{name}'")
-            value = _bandwidth_of(place, part, own.get("results", own)) * GIB / 1e9
-            medium = str(part.get("memory_type", "pmem"))
+            own = _object(place, f"results of {name}", results.get(name))
+            own = _object(place, f"results of {name}", own.get("results", own))
+            value = _bandwidth_of(place, part, own) * GIB / 1e9
+            medium = groups[index - 1]["memory"]
             metric = f"group_{index}_bandwidth_gb_s"
             self._add(place, "mixed", {"groups": groups}, metric, value, medium)
 
@@ -222,7 +227,7 @@ class _Reader:
         parameters = {
             "operations": chain,
             "threads": _whole(place, config, "number_threads"),
-            "region_size": int(config.get("memory_range", _DEFAULT_RANGE)) or _DEFAULT_RANGE,
+            "region_size": _optional(place, config, "memory_range") or _DEFAULT_RANGE,
         }
         rate = results.get("ops_per_second", results.get("ops_per_s"))
         self._add(
@@ -265,7 +270,7 @@ def _group(place: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:
 def _not_expressible(config: dict[str, Any]) -> str:
     if config.get("numa_pattern", "near") != "near":
         return "remote socket"
-    if float(config.get("dram_operation_ratio", 0) or 0) not in (0.0,):
+    if config.get("dram_operation_ratio", 0) not in (0, None, "", "0", "0.0"):
         return "operations split between DRAM and PMem"
     if config.get("random_distribution", "uniform") != "uniform":
         return "skewed distribution"
@@ -280,9 +285,9 @@ def _bandwidth(place: Mapping[str, str], config: Mapping[str, Any], medium: str)
     pattern = _known(place, "exec_mode", str(config.get("exec_mode", "")), ("random", "sequential"))
     access_size = _whole(place, config, "access_size")
     threads = _whole(place, config, "number_threads")
-    partitions = int(config.get("number_partitions", 1))
+    partitions = _optional(place, config, "number_partitions", 1)
     shared = pattern == "random" and (partitions == 1 or threads == 1)
-    total = int(config.get("memory_range", _DEFAULT_RANGE)) or _DEFAULT_RANGE
+    total = _optional(place, config, "memory_range") or _DEFAULT_RANGE
     parameters: dict[str, Any] = {
         "memory": medium,
         "operation": "load",
@@ -314,7 +319,7 @@ def _chain(place: Mapping[str, str], text: str, medium: str) -> str:
     for operation in operations:
         if not _CHAIN.fullmatch(operation):
             raise ConfigError(
-                f"{place['where']}: operation '{operation}' is not in the notation of PerMA-Bench"
+                f"{place['where']}: operation {shown(operation)} is not in the notation of PerMA-Bench; correct it"
             )
     # "r_64" and "rp_64" mean the memory under test; in a run on DRAM that is DRAM.
     letter = "d" if medium == "dram" else "p"
@@ -322,20 +327,52 @@ def _chain(place: Mapping[str, str], text: str, medium: str) -> str:
     return ",".join(re.sub(r"^([rw])p_", rf"\1{letter}_", operation) for operation in explicit)
 
 
+def _parsed(path: Path) -> Any:
+    text = read_data(path, "JSON")
+    try:
+        return json.loads(text, object_pairs_hook=_without_twins)
+    except RecursionError:
+        raise ConfigError(f"{path}: not a JSON file: nested too deeply; correct it") from None
+    except ValueError as error:  # JSONDecodeError, and whole numbers of thousands of digits
+        raise ConfigError(f"{path}: not a JSON file: {' '.join(str(error).split())}; correct it") from None
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise ValueError(f"an object with a key twice, among {', '.join(table)}")
+    return table
+
+
+def _object(place: Mapping[str, str], key: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{place['where']}: {key} = {shown(value)}: expected an object; correct it")
+    return value
+
+
 def _known(place: Mapping[str, str], key: str, text: str, known: tuple[str, ...]) -> str:
     if text not in known:
-        raise ConfigError(f"{place['where']}: {key} = '{text}': unknown; known: {', '.join(known)}")
+        raise ConfigError(f"{place['where']}: {key} = {shown(text)}: unknown; known: {', '.join(known)}")
     return text
 
 
 def _positive(place: Mapping[str, str], key: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ConfigError(f"{place['where']}: {key} = {value!r}: expected a positive number")
+    # Beyond a double are only whole numbers that somebody has invented.
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
+    if not usable:
+        raise ConfigError(f"{place['where']}: {key} = {shown(value)}: expected a positive number; correct it")
+    assert isinstance(value, int | float)
     return float(value)
 
 
 def _whole(place: Mapping[str, str], config: Mapping[str, Any], key: str) -> int:
     value = _positive(place, key, config.get(key))
     if value != int(value):
-        raise ConfigError(f"{place['where']}: {key} = {value!r}: expected a whole number")
+        raise ConfigError(f"{place['where']}: {key} = {shown(value)}: expected a whole number; correct it")
     return int(value)
+
+
+def _optional(place: Mapping[str, str], config: Mapping[str, Any], key: str, default: int = 0) -> int:
+    """Read a whole number that may be 0 or absent."""
+    value = config.get(key, default)
+    return 0 if value == 0 and not isinstance(value, bool) else _whole(place, {key: value}, key)
