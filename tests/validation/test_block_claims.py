@@ -38,8 +38,8 @@ def test_every_series_and_measure_is_used(family: tuple[str, Suite]) -> None:
     assert {name for claim in suite.claim for name in suite.series_of(claim)} == set(suite.series)
 
 
-#: The one CPU cost, set on one number, the number that `pmem.reread_delay` was set on, and what was read with results
-#: in view (docs/calibration.md).
+#: The one CPU cost, set on one number, the number that `pmem.reread_delay` was set on, and what was read with
+#: results in view (docs/calibration.md).
 CALIBRATED = {
     "coro": ["coro-lookup-speedup-dram"],
     "inplace": ["inplace-read-seq-ordering", "inplace-read-rand-ordering"],
