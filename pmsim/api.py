@@ -12,6 +12,7 @@ from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
 from pmsim.messages import shown
+from pmsim.output_place import check_output_folder
 from pmsim.overrides import with_overrides
 from pmsim.platforms import Platform
 from pmsim.point_cache import PointCache
@@ -68,7 +69,7 @@ def run(
     RunInterrupted : Ctrl-C; the finished points are kept in ``out``.
     """
     # Frames and figures take a second to import; the workers of a run need neither.
-    from pmsim.results import Result, RunInfo
+    from pmsim.results import OUTPUTS, Result, RunInfo
 
     resolved = with_overrides(load_scenario(scenario), {} if set is None else set, seed=seed)
     usable_jobs(jobs)
@@ -79,7 +80,10 @@ def run(
         points = points_of(resolved)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
-    cache = PointCache(folder / POINTS_FOLDER) if folder is not None else None
+    cache = None
+    if folder is not None:
+        check_output_folder(folder, OUTPUTS)
+        cache = PointCache(folder / POINTS_FOLDER)
     started = datetime.datetime.now(datetime.UTC)
     clock = time.monotonic()
     with progress_bar(resolved.name or resolved.kind, len(points), progress) as advance:

@@ -6,7 +6,6 @@ sees the engines, the blocks or the benchmarks of several threads: they are pred
 """
 
 import datetime
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from pmsim.errors import ConfigError
 from pmsim.host_machine import HostMachine, this_machine
 from pmsim.host_subjects import DeviceSubjects
 from pmsim.host_timing import DISTURBED, FULL, QUICK, Effort, Subject, Timing, check_file, time_benchmark
+from pmsim.output_place import check_output_file
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 
@@ -177,20 +177,11 @@ def check_out(path: Path) -> None:
 
     Raises
     ------
-    ConfigError : not a .toml file, a directory, or a folder without write permission.
+    ConfigError : not a .toml file, or none that can be written.
     """
     if path.suffix != ".toml":
         raise ConfigError(f"--out {path}: a profile's name ends in .toml; write --out NAME.toml")
-    try:
-        if path.is_dir():
-            raise ConfigError(f"--out {path}: is a directory; name a file in it")
-        folder = next(parent for parent in path.absolute().parents if parent.exists())
-        writable = folder.is_dir() and os.access(folder, os.W_OK)
-        writable = writable and (not path.exists() or os.access(path, os.W_OK))
-    except OSError:  # a name that no file can have
-        writable = False
-    if not writable:
-        raise ConfigError(f"--out {path}: cannot be written; choose another file")
+    check_output_file(path)
 
 
 def write_profile(platform: Platform, path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pmsim.errors import ConfigError, PmsimError
+from pmsim.errors import PmsimError
 from pmsim.host_blocks import chosen_blocks
 from pmsim.host_machine import HostMachine, this_machine
 from pmsim.host_timing import DISTURBED, FULL, QUICK, Subject, Timing, check_file
@@ -16,6 +16,8 @@ from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 from pmsim.versions import native_build, native_version, package_version
 
+#: Files of the output directory.
+OUTPUTS = ("measurements.parquet", "measurements.csv", "provenance.json", "report.html")
 #: Two measurements that differ by more have an order that a prediction should keep.
 ORDER_MARGIN = 0.2
 #: Predictions within this factor count as near.
@@ -212,21 +214,3 @@ def _warnings(rows: Sequence[Row], on: Path | None) -> list[str]:
     if failed:
         warnings.append(f"{len(failed)} set-ups could not be simulated; first: {failed[0].message}")
     return warnings
-
-
-def check_out(folder: Path) -> None:
-    """Create the output folder, or refuse it before anything is measured.
-
-    Raises
-    ------
-    ConfigError : it cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".pmsim-probe"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise ConfigError(
-            f"--out {folder}: cannot be written: {error.strerror}; choose another directory"
-        ) from None

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from pmsim.errors import ConfigError
 from pmsim.host_blocks import chosen_blocks
-from pmsim.measure import MeasureResult, check_out, measure
+from pmsim.measure import OUTPUTS, MeasureResult, measure
+from pmsim.output_place import check_output_folder
 from pmsim.profiles import load_platform
 from pmsim.progress import step_display
 from pmsim.terminal import Column, output, print_item, print_table
@@ -34,7 +35,7 @@ def measure_command(
     """Run building blocks on this machine and print real beside simulated."""
     chosen_blocks(blocks or [])  # bad input first: measuring takes a while
     likeness = load_platform(_profile(platform))
-    check_out(out)
+    check_output_folder(out, OUTPUTS)
     with step_display("measuring") as doing:
         result = measure(likeness, blocks=blocks or [], on=on, quick=quick, progress=doing)
     from pmsim.measure_report import save  # frames and figures take a second to import

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from pmsim.api import POINTS_FOLDER
 from pmsim.errors import ConfigError
+from pmsim.output_place import check_output_folder
 from pmsim.runner import RunInterrupted
 from pmsim.terminal import complaints, output
 from pmsim.validation.claims import load_suite
@@ -20,6 +21,7 @@ from pmsim.validation.summary import Validation
 from pmsim.validation.summary import validate as run_validation
 
 _INTERRUPTED = 130
+_OUTPUTS = ("results.parquet", "report.html")
 
 
 def validate(
@@ -49,7 +51,7 @@ def validate(
     check_suite(tested)
     data_sets = _data_sets(data or [], optane_units)
     if out is not None:
-        _make(out)
+        check_output_folder(out, _OUTPUTS)
     if not data_sets:
         console.print("No measurement data (--data): the claims of the publications alone.")
     for data_set in data_sets:
@@ -97,15 +99,6 @@ def _introduce(console: Console, data_set: DataSet) -> None:
         console.print(f"  {note}", style="dim", soft_wrap=True)
     for reason, number in data_set.skipped.counts.items():
         console.print(f"  left out, {number}: {reason}", style="dim", soft_wrap=True)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"{folder}: cannot be written: {error.strerror or error}; choose another with --out"
-        ) from error
 
 
 def _save(result: Validation, folder: Path) -> None:

@@ -1,0 +1,56 @@
+"""Whether output can be written, tried before anything that takes long."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from pmsim.errors import ConfigError
+
+
+def check_output_folder(folder: Path, files: Iterable[str]) -> None:
+    """Make the folder of some output files, and refuse it where one of them could not be written.
+
+    Raises
+    ------
+    ConfigError : names the folder or the file.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _probe(folder)
+        taken = next((folder / name for name in files if (folder / name).is_dir()), None)
+    except OSError as error:
+        raise _refused(folder, error.strerror, "directory") from None
+    if taken is not None:
+        raise ConfigError(f"--out {taken}: is a directory; delete it, or choose another output directory")
+
+
+def check_output_file(path: Path) -> None:
+    """Make the folder of an output file, and refuse it where the file could not be written.
+
+    Raises
+    ------
+    ConfigError : names the file.
+    """
+    try:
+        if path.is_dir():
+            raise ConfigError(f"--out {path}: is a directory; name a file in it")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _probe(path.parent)
+        if path.exists():
+            path.open("ab").close()
+        elif len(os.fsencode(path.name)) > os.pathconf(path.parent, "PC_NAME_MAX"):
+            raise _refused(path, "the name is too long", "file")
+    except OSError as error:
+        raise _refused(path, error.strerror, "file") from None
+
+
+def _probe(folder: Path) -> None:
+    # Asking for permissions does not tell of file systems that take no files.
+    probe = folder / f".pmsim-probe.{os.getpid()}"
+    probe.touch()
+    probe.unlink()
+
+
+def _refused(path: Path, problem: str | None, what: str) -> ConfigError:
+    other = "output directory" if what == "directory" else what
+    return ConfigError(f"--out {path}: cannot be written: {problem}; choose another {other}")

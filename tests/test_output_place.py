@@ -1,0 +1,86 @@
+"""Output that cannot be written is refused before anything runs or is measured."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pmsim.calibrate
+import pmsim.commands.calibrate
+import pmsim.commands.measure
+import pmsim.measure
+import pmsim.results
+from pmsim import api
+from pmsim.validation import cli
+
+SUITE = """
+title = "Mine"
+[sources.paper]
+citation = "Somebody: Something, 2020"
+[series.s]
+platform = "tum-6212u"
+kind = "latency"
+metric = "latency_ns"
+[[claim]]
+id = "mine"
+source = [{ ref = "paper", where = "Table 1" }]
+setup = ""
+quantity = "latency"
+kind = "absolute"
+expected = 1
+unit = "ns"
+precision = "stated"
+rule = "stated"
+measures.m = { point = "s" }
+checks = [{ value = "m" }]
+"""
+COMMANDS = {
+    "run": ("run", "good.toml"),
+    "measure": ("measure", "--platform", "tum-6212u"),
+    "validate": ("validate", "--suite", "mine.toml"),
+}
+OUTPUTS = {"run": pmsim.results.OUTPUTS, "measure": pmsim.measure.OUTPUTS, "validate": cli._OUTPUTS}
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs(monkeypatch: pytest.MonkeyPatch, working_folder: Path) -> None:
+    """Fail where work begins."""
+
+    def work(*arguments: object, **named: object) -> None:
+        raise AssertionError("work has begun")
+
+    monkeypatch.setattr(api, "run_points", work)
+    monkeypatch.setattr(pmsim.commands.measure, "measure", work)
+    monkeypatch.setattr(pmsim.commands.calibrate, "calibrate", work)
+    monkeypatch.setattr(cli, "run_validation", work)
+    (working_folder / "mine.toml").write_text(SUITE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("out", ["good.toml", "good.toml/x", "/proc/pmsim", "x" * 300])
+def test_a_folder_that_cannot_be(command: str, out: str, complaint: Callable[..., str]) -> None:
+    said = complaint(*COMMANDS[command], "--out", out)
+    assert f"--out {out}: cannot be written: " in said
+    assert "choose another output directory" in said
+
+
+@pytest.mark.parametrize(("command", "file"), [(name, file) for name in OUTPUTS for file in OUTPUTS[name]])
+def test_a_folder_where_a_result_belongs(
+    command: str, file: str, working_folder: Path, complaint: Callable[..., str]
+) -> None:
+    (working_folder / "out" / file).mkdir(parents=True)
+    assert f"--out out/{file}: is a directory; delete it" in complaint(*COMMANDS[command], "--out", "out")
+
+
+@pytest.mark.parametrize(
+    "out", ["good.toml/x.toml", "/proc/x.toml", "/sys/x.toml", "x" * 251 + ".toml", "folder.toml"]
+)
+def test_a_profile_that_cannot_be(out: str, complaint: Callable[..., str]) -> None:
+    said = complaint("calibrate", "--out", out)
+    assert f"--out {out}: " in said
+    assert ("is a directory" if out == "folder.toml" else "cannot be written: ") in said
+
+
+def test_trying_leaves_nothing_behind(working_folder: Path) -> None:
+    pmsim.calibrate.check_out(working_folder / "out" / "mine.toml")
+    assert not list((working_folder / "out").iterdir())
