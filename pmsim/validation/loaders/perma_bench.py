@@ -319,7 +319,8 @@ def _chain(place: Mapping[str, str], text: str, medium: str) -> str:
     for operation in operations:
         if not _CHAIN.fullmatch(operation):
             raise ConfigError(
-                f"{place['where']}: operation {shown(operation)} is not in PerMA-Bench's notation; correct it"
+                f"{place['where']}: operation {shown(operation)} is not in the notation of PerMA-Bench; "
+                "correct it"
             )
     # "r_64" and "rp_64" mean the memory under test; in a run on DRAM that is DRAM.
     letter = "d" if medium == "dram" else "p"
