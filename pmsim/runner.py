@@ -17,6 +17,9 @@ from pmsim.points import Point
 #: Called with the number of finished points whenever it grows.
 Progress = Callable[[int], None]
 
+#: Processes that may be asked for: more than one for each processor is no faster, and each takes memory.
+_PER_PROCESSOR = 16
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -139,10 +142,16 @@ def run_points(
 
 def usable_jobs(jobs: int | None) -> int:
     """Return a number of processes, or raise a ConfigError."""
+    processors = os.cpu_count() or 1
     if jobs is None:
-        return os.cpu_count() or 1
+        return processors
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ConfigError(f"jobs: {shown(jobs)} processes cannot run anything; choose at least 1")
+    if jobs > (most := _PER_PROCESSOR * processors):
+        raise ConfigError(
+            f"jobs: {shown(jobs)} processes on a machine with {processors} processors only take memory; "
+            f"choose at most {most}"
+        )
     return jobs
 
 

@@ -35,6 +35,12 @@ ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
     "binary file": (["run", "binary.toml"], "binary.toml: not TOML", "name a text file"),
     "output directory is a file": (["run", "good.toml", "--out", "binary.toml"], "binary.toml", "--out"),
     "no jobs": (["run", "good.toml", "--jobs", "0"], "jobs: 0 processes", "choose at least 1"),
+    "jobs without measure": (
+        ["run", "good.toml", "--jobs", "100000"],
+        "jobs: 100000 processes",
+        "choose at most",
+    ),
+    "many for validate": (["validate", "--jobs", "100000"], "jobs: 100000 processes", "choose at most"),
     "jobs as text": (["run", "good.toml", "--jobs", "two"], "--jobs", "see pmsim run --help"),
     "negative seed": (["run", "good.toml", "--seed", "-1"], "seed: -1", "choose at least 0"),
     "set without a value": (["run", "good.toml", "--set", "threads"], "--set 'threads'", "--set key=value"),

@@ -9,7 +9,7 @@ from rich.console import Console
 from pmsim.api import POINTS_FOLDER
 from pmsim.errors import ConfigError
 from pmsim.output_place import check_output_folder
-from pmsim.runner import RunInterrupted
+from pmsim.runner import RunInterrupted, usable_jobs
 from pmsim.terminal import complaints, output
 from pmsim.validation.claims import load_suite
 from pmsim.validation.loaders import DataSet, load
@@ -47,6 +47,7 @@ def validate(
 ) -> None:
     """Hold predictions against published measurements; exits with 1 if a claim fails."""
     console = output()
+    usable_jobs(jobs)
     tested = load_suite(suite)
     check_suite(tested)
     data_sets = _data_sets(data or [], optane_units)
