@@ -329,7 +329,7 @@ def crash_check(block: str, *, states: int = 100000, seed: int = 1, eadr: bool =
     """
 def engines() -> dict[str, typing.Any]:
     """
-    The storage engines: name and title.
+    The storage engines: by name, the title and the tier that is home to all pages (dram, pmem or ssd).
     """
 def fields() -> list[dict[str, typing.Any]]:
     """

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pmsim
+from pmsim import _native
 from pmsim.cli import app
 from pmsim.errors import ConfigError
 from pmsim.kinds import measurement
@@ -77,6 +78,17 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
     result = run_file(tmp_path, engine="main-memory", operations=200, warmup=0, scale="1/64", data_size="4 GiB")
     assert result.exit_code == 0
     assert "pmsim: in 1 of 1 rows `fits` is 0" in result.stderr
+    assert "dram_capacity has to hold all pages of main-memory" in result.stderr
+
+
+@pytest.mark.parametrize("engine", sorted(_native.engines()))
+def test_data_that_fit_into_the_home_of_all_pages_fit(engine: str) -> None:
+    home = f"{_native.engines()[engine][1]}_capacity"
+    sizes = dict.fromkeys(("dram_capacity", "pmem_capacity", "ssd_capacity"), "8 GiB")
+    workload = {"workload": "lookup8", "data_size": "1 GiB", "operations": 200, "warmup": 0, "scale": "1/64"}
+    given = {"engine": engine, **workload, **sizes}
+    assert pmsim.simulate_point("oltp", PLATFORM, given, 1)["fits"] == 1
+    assert pmsim.simulate_point("oltp", PLATFORM, given | {home: "256 MiB"}, 1)["fits"] == 0
 
 
 def test_a_run_is_repeatable_and_depends_on_its_seed() -> None:

@@ -219,12 +219,14 @@ void bind_engines(py::module_& module) {
   module.def(
       "engines",
       [] {
-        py::dict titles;
+        constexpr std::array<const char*, 3> kTiers{"dram", "pmem", "ssd"};
+        py::dict kinds;
         for (const auto& kind : engines::engine_kinds<SimMemory>())
-          titles[py::str(kind.name)] = py::str(kind.title);
-        return titles;
+          kinds[py::str(kind.name)] =
+              py::make_tuple(kind.title, kTiers.at(static_cast<std::size_t>(kind.home)));
+        return kinds;
       },
-      "The storage engines: name and title.");
+      "The storage engines: by name, the title and the tier that is home to all pages (dram, pmem or ssd).");
   py::class_<PythonEngine>(module, "Engine",
                            "A storage engine on simulated memory, for tests and exploration: untimed.")
       .def(py::init<const std::string&, const py::dict&, std::uint64_t, bool>(), py::arg("name"), py::kw_only(),

@@ -8,6 +8,7 @@ import pandas as pd
 import typer
 from rich.console import Console
 
+from pmsim import _native
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
@@ -98,10 +99,10 @@ def _report(result: Result, folder: Path) -> None:
     errors = complaints()
     for failure in result.failures:
         errors.print(f"pmsim: {failure}")
-    if refused := int((result.frame.get("fits", pd.Series(dtype=int)) == 0).sum()):
+    if "fits" in result.frame and len(refused := result.frame[result.frame["fits"] == 0]):
         errors.print(
-            f"pmsim: in {refused} of {len(result.frame)} rows `fits` is 0: the engine cannot hold the data in "
-            "the capacities it was given; raise them, or make the data smaller"
+            f"pmsim: in {len(refused)} of {len(result.frame)} rows `fits` is 0: the engine cannot hold the data in "
+            f"the capacities it was given; raise them, or make the data smaller. {_homes(refused)}"
         )
     told = result.provenance
     done = told["points"] - len(result.failures)
@@ -110,6 +111,15 @@ def _report(result: Result, folder: Path) -> None:
         f"in {told['wall_time_s']:.1f} s: {folder / 'report.html'}",
         soft_wrap=True,
     )
+
+
+def _homes(refused: pd.DataFrame) -> str:
+    """Tell which capacity has to hold all pages of each engine."""
+    engines: dict[str, list[str]] = {}
+    for engine in dict.fromkeys(refused["engine"]):
+        engines.setdefault(_native.engines()[engine][1], []).append(engine)
+    homes = [f"{home}_capacity has to hold all pages of {', '.join(names)}" for home, names in engines.items()]
+    return "; ".join(homes)
 
 
 def _print_frame(console: Console, result: Result) -> None:

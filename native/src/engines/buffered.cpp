@@ -9,11 +9,13 @@
 namespace pmsim::engines {
 
 template <memory::Memory M>
-EngineKind<M> buffered_kind(std::string_view name, std::string_view title) {
-  return engine_kind<M, TreeEngine<M, BufferedStore<M>>>(name, title);
+EngineKind<M> buffered_kind(std::string_view name, std::string_view title, memory::Medium home) {
+  return engine_kind<M, TreeEngine<M, BufferedStore<M>>>(name, title, home);
 }
 
-template EngineKind<memory::SimMemory> buffered_kind(std::string_view name, std::string_view title);
-template EngineKind<memory::HostMemory> buffered_kind(std::string_view name, std::string_view title);
+template EngineKind<memory::SimMemory> buffered_kind(std::string_view name, std::string_view title,
+                                                     memory::Medium home);
+template EngineKind<memory::HostMemory> buffered_kind(std::string_view name, std::string_view title,
+                                                      memory::Medium home);
 
 }  // namespace pmsim::engines

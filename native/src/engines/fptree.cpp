@@ -7,8 +7,8 @@ namespace pmsim::engines {
 
 template <memory::Memory M>
 EngineKind<M> fptree_kind() {
-  return engine_kind<M, fptree::FpTreeEngine<M>>("fptree",
-                                                 "inner nodes in DRAM, fingerprinted leaves on PMem (FPTree)");
+  return engine_kind<M, fptree::FpTreeEngine<M>>(
+      "fptree", "inner nodes in DRAM, fingerprinted leaves on PMem (FPTree)", memory::Medium::kPmem);
 }
 
 template EngineKind<memory::SimMemory> fptree_kind();

@@ -10,8 +10,8 @@ namespace pmsim::engines {
 /// The row of an engine whose class is `Made`: made from (memory, options), restarted from (memory, options,
 /// place).
 template <memory::Memory M, typename Made>
-[[nodiscard]] EngineKind<M> engine_kind(std::string_view name, std::string_view title) {
-  return {name, title,
+[[nodiscard]] EngineKind<M> engine_kind(std::string_view name, std::string_view title, memory::Medium home) {
+  return {name, title, home,
           [](M& memory, const EngineOptions& options) -> std::unique_ptr<Engine<M>> {
             return std::make_unique<Made>(memory, options);
           },
@@ -29,6 +29,6 @@ template <memory::Memory M>
 [[nodiscard]] EngineKind<M> fptree_kind();
 /// basic-nvm-bm, ssd-bm, three-tier or spitfire: one class, configured by the name in the options.
 template <memory::Memory M>
-[[nodiscard]] EngineKind<M> buffered_kind(std::string_view name, std::string_view title);
+[[nodiscard]] EngineKind<M> buffered_kind(std::string_view name, std::string_view title, memory::Medium home);
 
 }  // namespace pmsim::engines

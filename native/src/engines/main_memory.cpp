@@ -10,8 +10,8 @@ namespace pmsim::engines {
 
 template <memory::Memory M>
 EngineKind<M> main_memory_kind() {
-  return engine_kind<M, TreeEngine<M, LoggedMemoryStore<M>>>("main-memory",
-                                                             "pages in DRAM; a checkpoint image below");
+  return engine_kind<M, TreeEngine<M, LoggedMemoryStore<M>>>(
+      "main-memory", "pages in DRAM; a checkpoint image below", memory::Medium::kDram);
 }
 
 template EngineKind<memory::SimMemory> main_memory_kind();

@@ -11,8 +11,8 @@ namespace pmsim::engines {
 
 template <memory::Memory M>
 EngineKind<M> nvm_direct_kind() {
-  return engine_kind<M, TreeEngine<M, NvmDirectStore<M>>>("nvm-direct",
-                                                          "pages on PMem, changed where they are");
+  return engine_kind<M, TreeEngine<M, NvmDirectStore<M>>>("nvm-direct", "pages on PMem, changed where they are",
+                                                          memory::Medium::kPmem);
 }
 
 template EngineKind<memory::SimMemory> nvm_direct_kind();

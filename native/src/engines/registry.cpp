@@ -16,11 +16,13 @@ std::span<const EngineKind<M>> engine_kinds() noexcept {
       main_memory_kind<M>(),
       nvm_direct_kind<M>(),
       fptree_kind<M>(),
-      buffered_kind<M>("basic-nvm-bm", "DRAM caches whole pages of PMem"),
-      buffered_kind<M>("ssd-bm", "DRAM caches pages of the SSD"),
-      buffered_kind<M>("three-tier", "DRAM over PMem over SSD, cache-line-grained (HyMem)"),
+      buffered_kind<M>("basic-nvm-bm", "DRAM caches whole pages of PMem", memory::Medium::kPmem),
+      buffered_kind<M>("ssd-bm", "DRAM caches pages of the SSD", memory::Medium::kBlock),
+      buffered_kind<M>("three-tier", "DRAM over PMem over SSD, cache-line-grained (HyMem)",
+                       memory::Medium::kBlock),
       buffered_kind<M>("spitfire",
-                       "three tiers, PMem used directly too; four migration probabilities (Spitfire)"),
+                       "three tiers, PMem used directly too; four migration probabilities (Spitfire)",
+                       memory::Medium::kBlock),
   };
   return kinds;
 }

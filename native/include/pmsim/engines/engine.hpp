@@ -84,6 +84,7 @@ template <memory::Memory M>
 struct EngineKind {
   std::string_view name;
   std::string_view title;  ///< how it uses the tiers
+  memory::Medium home;     ///< where every page has a place: what data must fit into
   /// A new, empty engine. Throws ConfigError where the options cannot be.
   std::unique_ptr<Engine<M>> (*create)(M& memory, const EngineOptions& options);
   /// The engine that create() made, after shutdown() or a crash: runs its recovery on `memory`.

@@ -32,7 +32,7 @@ template <memory::Memory M, std::uint32_t kInnerNodeBytes>
 Address FpTreeEngine<M, kInnerNodeBytes>::split(M& memory, Table& table, Address leaf, std::uint64_t key) {
   // Nothing may fail once the leaf has been split: a new inner node per level, and a new root.
   if (store_.free_pages() < table.inner->root_level() + 2) {
-    throw ConfigError("engine fptree: dram_bytes: its inner nodes are full; raise it");
+    throw CapacityError("engine fptree: dram_bytes: its inner nodes are full; raise it");
   }
   ++leaf_splits_;
   const Address fresh = space_.take(memory);

@@ -39,13 +39,13 @@ class LeafSpace {
   }
   [[nodiscard]] Address link(Address leaf) const { return links_ + number(leaf) * 8; }
 
-  /// Throws ConfigError when there is none. Its bytes are whatever they were.
+  /// Throws CapacityError when there is none. Its bytes are whatever they were.
   [[nodiscard]] Address take(M& memory) {
     if (stacked_ > 0)
       return leaf(memory.template load<std::uint32_t>(stack_ + --stacked_ * 4));
     if (mark_ == count_) {
-      throw ConfigError("engine fptree: pmem_bytes = " + std::to_string(count_ * kEach) + ": its " +
-                        std::to_string(count_) + " leaves are full; raise it");
+      throw CapacityError("engine fptree: pmem_bytes = " + std::to_string(count_ * kEach) + ": its " +
+                          std::to_string(count_) + " leaves are full; raise it");
     }
     return leaf(mark_++);
   }
