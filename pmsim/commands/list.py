@@ -70,8 +70,8 @@ def list_command(
         )
         console.print("points: persistence points, each of which pmsim crash removes in turn", style="dim")
     elif what is What.ENGINES:
-        rows = [(engine, home, title) for engine, (title, home) in _native.engines().items()]
-        print_table(console, ["engine", "home", _TITLE], rows)
+        engines = [(engine, home, title) for engine, (title, home) in _native.engines().items()]
+        print_table(console, ["engine", "home", _TITLE], engines)
         console.print("home: the tier with room for all pages, into which the data have to fit", style="dim")
     elif name is None:
         print_table(console, ["kind", _TITLE], [(kind.name, kind.title) for kind in KINDS.values()])

@@ -101,8 +101,8 @@ def _report(result: Result, folder: Path) -> None:
         errors.print(f"pmsim: {failure}")
     if "fits" in result.frame and len(refused := result.frame[result.frame["fits"] == 0]):
         errors.print(
-            f"pmsim: in {len(refused)} of {len(result.frame)} rows `fits` is 0: the engine cannot hold the data in "
-            f"the capacities it was given; raise them, or make the data smaller. {_homes(refused)}"
+            f"pmsim: in {len(refused)} of {len(result.frame)} rows `fits` is 0: the engine cannot hold the "
+            f"data in the capacities it was given; raise them, or make the data smaller. {_homes(refused)}"
         )
     told = result.provenance
     done = told["points"] - len(result.failures)
