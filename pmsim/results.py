@@ -200,7 +200,10 @@ class Result:
         model = find_kind(self.scenario.kind).parameter_model
         frame = self.frame[[*varying, *metrics]]
         for name in varying:
-            if name in model.model_fields and (quantity := quantity_of(model, name)):
+            quantity = quantity_of(model, name) if name in model.model_fields else None
+            if name.startswith("platform.") and name.endswith("_bytes"):
+                quantity = Quantity.SIZE
+            if quantity:
                 frame = frame.assign(**{name: frame[name].map(partial(_written, quantity))})
         return frame
 

@@ -10,13 +10,15 @@ from typer.testing import CliRunner
 import pmsim
 from pmsim.api import load_scenario
 from pmsim.cli import app
-from pmsim.kinds import find_kind
+from pmsim.kinds import KINDS, find_kind
+from pmsim.kinds.types import quantity_of
 from pmsim.plot_spec import Mark, Plot
 from pmsim.plots.figure import figure_of
 from pmsim.plots.layout import plot_layout
 from pmsim.plots.style import parameter_title, value_label
 from pmsim.points import column_of_axis, points_of
 from pmsim.shipped import find_scenario, scenario_names
+from pmsim.units import Quantity
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,25 @@ def test_an_axis_names_its_unit(column: str, title: str) -> None:
     assert parameter_title(column) == title
 
 
+def test_every_size_and_every_time_among_the_parameters_has_its_unit() -> None:
+    units = {Quantity.SIZE: "[B]", Quantity.TIME: "[ps]"}
+    for kind in KINDS.values():
+        for name in kind.parameter_model.model_fields:
+            if (quantity := quantity_of(kind.parameter_model, name)) in units:
+                assert parameter_title(name).endswith(units[quantity]), (kind.name, name)
+
+
+def test_an_axis_of_one_value_is_neither_colour_nor_panel() -> None:
+    frame = pd.DataFrame({"x": [1, 2] * 2, "one": 5, "engine": ["a", "a", "b", "b"], "y": 1.0})
+    columns = plot_layout(
+        frame, plot=Plot(x="x", y="y"), axes=["one", "engine", "x"], metrics=["y"], default_metric="y"
+    ).columns
+    assert (columns.color, columns.facet, columns.lines) == ("engine", "", ())
+
+
 def test_a_legend_keeps_the_unit() -> None:
+    assert value_label("pmem_capacity", 128 << 30) == "PMem capacity 128 GiB"
+    assert value_label("duration", 36 * 10**14) == "duration 3600 s"
     assert value_label("timeout_us", 0.1) == "timeout 0.1 us"
     assert value_label("access_size", 65536) == "access size 64 KiB"
     assert value_label("threads", 4) == "threads 4"

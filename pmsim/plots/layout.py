@@ -110,6 +110,8 @@ def plot_layout(
 
 def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str) -> Columns:
     free = [axis for axis in axes if axis not in (plot.x, plot.color, plot.line, plot.facet)]
+    # A sweep over one value has nothing to tell apart.
+    free = [axis for axis in free if axis not in frame or len(set(frame[axis])) > 1] or free[:1]
     x = plot.x or _first_numeric(frame, free) or (free[0] if free else str(frame.columns[0]))
     # What the horizontal axis says (the same size in another unit) asks for no colour and no panel.
     free = [axis for axis in free if axis != x and not _follows(frame, axis, x)]

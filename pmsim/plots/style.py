@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pmsim.units import Quantity, format_value
+
 #: Okabe and Ito's palette: told apart in print and by colour-blind readers.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
 DASHES = ("solid", "dash", "dot", "dashdot")
@@ -30,6 +32,11 @@ _PARAMETER_TITLES = {
     "platform": "platform",
     "rate": "arrivals [1/s]",
     "load_percent": "offered load [% of saturation]",
+    "timeout": "timeout [ps]",
+    "crash_at": "crash at [ps]",
+    "restart_after": "restart after [ps]",
+    "duration": "duration [ps]",
+    "segment": "segment [ps]",
 }
 
 #: Shorter on an axis than the meaning of the metric; the definition stands in the documentation.
@@ -96,7 +103,7 @@ def parameter_title(column: str) -> str:
 
 def _is_size(column: str) -> bool:
     """Tell parameters in bytes from numbers of coroutines."""
-    return column.endswith("_size") and not column.endswith("group_size")
+    return column.endswith(("_size", "_capacity")) and not column.endswith("group_size")
 
 
 def _words(column: str) -> str:
@@ -126,6 +133,8 @@ def value_label(column: str, value: object) -> str:
     separator = ": " if column.startswith("groups.") else " "
     if isinstance(value, int | float):
         size = _is_size(column) or column in ("fence_every", "flush_every", "stride", "alignment")
+        if unit == "ps":
+            return f"{name}{separator}{format_value(int(value), Quantity.TIME)}"
         shown = _bytes(int(value)) if size or unit == "B" else f"{value:g} {unit}".rstrip()
         return f"{name}{separator}{shown}"
     text = _VALUE_NAMES.get(str(value), str(value))
