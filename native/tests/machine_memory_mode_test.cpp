@@ -80,6 +80,14 @@ TEST(MemoryModeCache, HoldsWhatChancePlacementLeaves) {
   }
 }
 
+TEST(MemoryModeCache, TinyDramIsLookedUpAsFast) {
+  const MemoryModeCache cache(memory_mode_machine(64 << 10, std::uint64_t{64} << 40), 1024 * kPiece, 3);
+  for (std::uint64_t set = 0; set < 1024; ++set) {
+    const MemoryModeCache::Held held = cache.held_in(set);
+    EXPECT_TRUE(held.line == MemoryModeCache::kNone || cache.set_of(held.line) == set);
+  }
+}
+
 TEST(MemoryModeCache, LinesOfOnePieceDoNotConflict) {
   const MemoryModeCache cache(memory_mode_machine(12 * kMiB, 64 * kMiB), 16 * kPiece, 3);
   std::set<std::uint64_t> sets;

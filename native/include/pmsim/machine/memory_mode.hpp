@@ -48,7 +48,8 @@ class MemoryModeCache {
     }
     std::uint64_t chosen = kNone;
     std::uint64_t candidates = 0;
-    for (std::uint64_t place = set; place < pieces_ * kPieceLines; place += sets_) {
+    const std::uint64_t end = std::min(pieces_ * kPieceLines, set + kMostShared * sets_);
+    for (std::uint64_t place = set; place < end; place += sets_) {
       const std::uint64_t line = physical(placement_.inverse(place / kPieceLines), place);
       if (line < footprint_) {
         ++candidates;  // each of n is chosen in the end with a chance of 1/n
@@ -62,6 +63,9 @@ class MemoryModeCache {
 
  private:
   static constexpr std::uint64_t kPieceLines = (std::uint64_t{4} << 20) / memory::kLineBytes;
+  /// Of more lines that share a set only so many are looked at: DRAM is then less than a thousandth of PMem,
+  /// and what it holds at first is soon gone.
+  static constexpr std::uint64_t kMostShared = 1024;
 
   static std::uint64_t pieces(const PlatformParams& params, std::uint64_t footprint) {
     const std::uint64_t capacity = static_cast<std::uint64_t>(params.pmem.capacity) / memory::kLineBytes;
