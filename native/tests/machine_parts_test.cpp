@@ -1,16 +1,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
+#include <stdexcept>
 
 #include "machine_harness.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/machine/block_device.hpp"
 #include "pmsim/machine/block_index.hpp"
 #include "pmsim/machine/cache.hpp"
+#include "pmsim/machine/hierarchy.hpp"
 #include "pmsim/machine/memory_system.hpp"
+#include "pmsim/machine/shared_feed.hpp"
 #include "pmsim/machine/tlb.hpp"
 
 namespace pmsim::machine {
@@ -433,6 +437,25 @@ TEST(PmemWrites, CombineIntoBlocks) {
   const LaneResult pieces = run(params, partial);
   EXPECT_EQ(pieces.counters.pmem_media_write_blocks, pieces.counters.pmem_partial_writes);
   EXPECT_GE(pieces.counters.pmem_partial_writes, 1);
+}
+
+/// The recovery of an engine comes in one batch: Ctrl-C has to be noticed within it.
+TEST(SharedFeed, PollsWithinALongBatchAndEndsWhenThatThrows) {
+  const Script::Ops ops(std::size_t{3} << 20, load(kDramBase));
+  const auto take = [&](const std::function<void()>& poll) {
+    Script script(std::vector<Script::Ops>{ops});
+    Hierarchy hierarchy(plain_machine(), 1);
+    SharedFeed feed(script, hierarchy, 1, 1, poll);
+    const TimedOp* first = nullptr;
+    const TimedOp* last = nullptr;
+    feed.lane(0).next(0, first, last);
+    return last - first;
+  };
+  int calls = 0;
+  const auto timed = take([&calls] { ++calls; });
+  EXPECT_EQ(calls, 2);  // after each 2^20 operations but the last
+  EXPECT_EQ(timed, take({}));
+  EXPECT_THROW(static_cast<void>(take([] { throw std::runtime_error("Ctrl-C"); })), std::runtime_error);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ using memory::OpKind;
 namespace {
 
 constexpr std::size_t kLookAhead = 32;             ///< operations whose tags are asked for together
+constexpr std::ptrdiff_t kPollEvery = 1 << 20;     ///< operations, some 50 ms
 constexpr std::uint32_t kMergedInstructions = 64;  ///< keeps the window's granularity when L1 hits are merged
 
 /// What an access counts, by its Level.
@@ -221,10 +222,17 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
   }
 }
 
-void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out) {
+void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out,
+                         const std::function<void()>& poll) {
   Core& core = cores_[thread % cores_used_];
   const memory::MicroOp* const end = stream.data() + stream.size();
+  std::ptrdiff_t polled = 0;
   for (const memory::MicroOp* first = stream.data(); first != end;) {
+    if (first - stream.data() - polled >= kPollEvery) {
+      polled = first - stream.data();
+      if (poll)
+        poll();
+    }
     const memory::MicroOp* last = first + std::min<std::ptrdiff_t>(end - first, kLookAhead);
     if (core.looks_ahead) {
       prefetch_tags(core, first, last);

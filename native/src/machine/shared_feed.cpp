@@ -4,8 +4,9 @@
 
 namespace pmsim::machine {
 
-SharedFeed::SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes)
-    : source_(&source), hierarchy_(&hierarchy), lane_count_(lanes), logs_(threads) {
+SharedFeed::SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes,
+                       std::function<void()> poll)
+    : source_(&source), hierarchy_(&hierarchy), lane_count_(lanes), poll_(std::move(poll)), logs_(threads) {
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     lanes_.push_back(std::make_unique<LaneFeed>(*this, threads));
   }
@@ -30,7 +31,7 @@ void SharedFeed::execute(std::uint32_t thread) {
   batch->ops.clear();
   batch->ops.reserve(stream_.size() + stream_.size() / 4);  // nearly always one timed operation for each
   batch->readers = lane_count_ + 1;
-  hierarchy_->classify(thread, stream_, batch->ops);
+  hierarchy_->classify(thread, stream_, batch->ops, poll_);
   log.batches.push_back(std::move(batch));
 }
 

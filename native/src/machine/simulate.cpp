@@ -132,7 +132,7 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
   }
   require_same_hierarchy(platforms);
   Hierarchy hierarchy(platforms.front(), threads);
-  SharedFeed feed(source, hierarchy, threads, platforms.size());
+  SharedFeed feed(source, hierarchy, threads, platforms.size(), options.poll);
   std::vector<Measurement> lanes(platforms.size());
   for (std::size_t index = 0; index < platforms.size(); ++index) {
     lanes[index].lane = std::make_unique<Lane>(platforms[index], threads, feed.lane(index), options.seed,

@@ -112,8 +112,8 @@ void Driver::run(Picoseconds until, const std::function<void()>& poll) {
     queue_.pop_front();
     grant(next);
   }
-  for (std::uint32_t steps = 1; step(until); ++steps) {
-    if (poll && (steps & 0xffff) == 0)
+  for (std::uint32_t steps = 1; step(until); ++steps) {  // a step may be a scan of many rows
+    if (poll && (steps & 0x3ff) == 0)
       poll();
   }
   now_ = until;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "pmsim/machine/cache.hpp"
@@ -24,7 +25,9 @@ class Hierarchy {
   Hierarchy(const PlatformParams& params, std::uint32_t threads);
 
   /// Appends the timed form of all of `stream` to `out`.
-  void classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out);
+  /// `poll` is called now and then where the stream is long (the recovery of an engine is one), and may throw.
+  void classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out,
+                const std::function<void()>& poll = {});
 
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
 

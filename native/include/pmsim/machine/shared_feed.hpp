@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -18,7 +19,9 @@ namespace pmsim::machine {
 /// outcome.
 class SharedFeed {
  public:
-  SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes);
+  /// `poll`: see Hierarchy::classify.
+  SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes,
+             std::function<void()> poll = {});
 
   [[nodiscard]] Feed& lane(std::size_t index) noexcept { return *lanes_[index]; }
   /// Micro-operations executed so far, over all threads.
@@ -52,6 +55,7 @@ class SharedFeed {
   memory::Source* source_;
   Hierarchy* hierarchy_;
   std::size_t lane_count_;
+  std::function<void()> poll_;
   std::vector<ThreadLog> logs_;
   std::vector<std::unique_ptr<Batch>> spare_;
   std::vector<std::unique_ptr<LaneFeed>> lanes_;
