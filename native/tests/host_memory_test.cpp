@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -128,6 +129,33 @@ TEST(HostMemory, EveryStreamWidthOfThisMachineWritesTheSameBytes) {
       }
     }
   }
+}
+
+template <Memory M>
+void copy_lines_and_compare(M& memory) {
+  const Address source = memory.allocate(Medium::kPmem, 4096);
+  const Address target = memory.allocate(Medium::kDram, 4096);
+  for (std::uint32_t lines = 0; lines <= 21; ++lines) {
+    const auto content = bytes_from(4096, lines);
+    const auto before = bytes_from(4096, 100 + lines);
+    memory.write(source, content);
+    memory.write(target, before);
+    memory.copy_lines(source + 64, target + 128, lines);
+    std::vector<std::byte> found(4096);
+    memory.read(target, found);
+    std::vector<std::byte> wanted = before;
+    std::copy_n(content.begin() + 64, lines * 64, wanted.begin() + 128);
+    EXPECT_EQ(found, wanted) << lines << " lines";
+  }
+  EXPECT_THROW(memory.copy_lines(source + 8, target, 1), SimulationError);
+  EXPECT_THROW(memory.copy_lines(target, source, 1), SimulationError);  // not failure-atomic: dram alone
+}
+
+TEST(HostMemory, LinesAreCopiedAsOnSimMemory) {
+  HostMemory host(small());
+  copy_lines_and_compare(host);
+  SimMemory simulated({.capacities = small().capacities});
+  copy_lines_and_compare(simulated);
 }
 
 TEST(HostMemory, WritesOfAnyAlignmentTouchExactlyTheirBytes) {

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pmsim/core/random.hpp"
@@ -80,6 +81,27 @@ TEST(SimMemory, EveryCallLeavesOneMicroOperationPerLine) {
   expect_op(stream[i++], OpKind::kCompute, 300, 20);
   expect_op(stream[i++], OpKind::kCompute, 0, 1, kDependent);
   expect_op(stream[i++], OpKind::kOperationEnd, 0, 0);
+}
+
+TEST(SimMemory, CopiedLinesCostWhatTheCompiledLoopCosts) {
+  SimMemory memory({.capacities = Capacities::of(4096, 4096, 0)});
+  const Address source = memory.allocate(Medium::kPmem, 2048);
+  const Address target = memory.allocate(Medium::kDram, 2048);
+  // benchmarks/gather.cpp counts them: 38 instructions a turn of four lines, 12 for each line that is left.
+  for (const auto& [lines, instructions] : {std::pair{1U, 20U}, {3U, 44U}, {4U, 44U}, {5U, 58U}, {16U, 158U}}) {
+    Stream stream;
+    memory.attach(stream);
+    memory.copy_lines(source, target, lines);
+    memory.detach();
+    std::uint32_t sum = 0;
+    std::uint32_t loads = 0;
+    for (std::size_t op = 0; op < stream.size(); ++op) {
+      sum += stream[op].kind == OpKind::kCompute ? stream[op].bytes : 1;
+      loads += stream[op].kind == OpKind::kLoad ? 1 : 0;
+    }
+    EXPECT_EQ(sum, instructions) << lines << " lines";
+    EXPECT_EQ(loads, lines);
+  }
 }
 
 TEST(SimMemory, DetachedItEmitsNothingButStillWrites) {

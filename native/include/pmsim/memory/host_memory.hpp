@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/memory/copy_lines.hpp"
 #include "pmsim/memory/host_cpu.hpp"
 #include "pmsim/memory/host_mapping.hpp"
 #include "pmsim/memory/memory.hpp"
@@ -77,6 +78,13 @@ class HostMemory {
       copy_in(at(address, from.size()), from);
   }
   void stream(Address address, std::span<const std::byte> from);
+  void copy_lines(Address from, Address to, std::uint32_t lines) {
+    ensure(((from | to) & (kLineBytes - 1)) == 0 && medium_of(to) == Medium::kDram,
+           "copy_lines() needs lines of dram");
+    const std::uint64_t bytes = std::uint64_t{lines} * kLineBytes;
+    if (bytes != 0)
+      memory::copy_lines(at(to, bytes), at(from, bytes), lines);
+  }
   /// Throws ConfigError where the CPU lacks the instruction.
   void flush(Address address, std::size_t bytes, FlushKind kind = FlushKind::kClwb, Site = kNoSite) {
     if (bytes == 0)

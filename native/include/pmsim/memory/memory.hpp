@@ -48,6 +48,8 @@ inline constexpr std::size_t kSectorBytes = 512;
 ///  - load_dependent<T>: the address came from the value of the load before it (a pointer was followed).
 ///  - read, write: any alignment; a write is a series of stores of at most 8 bytes in ascending order.
 ///  - stream: non-temporal store; address and size are multiples of 8.
+///  - copy_lines(from, to, lines): whole lines to dram, in no order and not failure-atomic; the ranges do not
+///    overlap. Costs what its loop costs (copy_lines.hpp).
 ///  - Loads see the thread's latest stores, streamed ones included.
 /// Durability (x86; lines are 64 bytes; media other than kPmem lose everything)
 ///  - A cached store *may* become durable at any moment from then on, since any line may be evicted at any
@@ -86,6 +88,7 @@ concept Memory =
       { memory.read(address, into) } -> std::same_as<void>;
       { memory.write(address, from) } -> std::same_as<void>;
       { memory.stream(address, from) } -> std::same_as<void>;
+      { memory.copy_lines(address, address, instructions) } -> std::same_as<void>;
       { memory.flush(address, bytes, kind, site) } -> std::same_as<void>;
       { memory.sfence(site) } -> std::same_as<void>;
       { memory.mfence(site) } -> std::same_as<void>;

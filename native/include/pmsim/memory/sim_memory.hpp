@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/memory/copy_lines.hpp"
 #include "pmsim/memory/durability.hpp"
 #include "pmsim/memory/mapped_bytes.hpp"
 #include "pmsim/memory/memory.hpp"
@@ -79,6 +80,18 @@ class SimMemory {
     ensure(((address | from.size()) & (kAtomicBytes - 1)) == 0, "stream() needs multiples of 8 bytes");
     if (!from.empty())
       put<OpKind::kStreamStore>(address, from);
+  }
+  /// The instructions lie between the accesses: they fill the window, and so bound how many misses overlap.
+  void copy_lines(Address from, Address to, std::uint32_t lines) {
+    ensure(((from | to) & kLineMask) == 0 && medium_of(to) == Medium::kDram,
+           "copy_lines() needs lines of dram");
+    compute(0, CopyInstructions::kEntry + (lines % 4 != 0 ? CopyInstructions::kOdd : 0));
+    std::array<std::byte, kLineBytes> content;
+    for (std::uint32_t line = 0; line < lines; ++line) {
+      read(from + line * kLineBytes, content);
+      write(to + line * kLineBytes, content);
+      compute(0, CopyInstructions::of(line, lines));
+    }
   }
   void flush(Address address, std::size_t bytes, FlushKind kind = FlushKind::kClwb, Site site = kNoSite) {
     if (bytes == 0)

@@ -146,10 +146,18 @@ class BufferManager {
   void unfix_mini(M& memory, Address mini, FrameState state);
 
   // lines.hpp
-  [[nodiscard]] Address data_of(Address full) const noexcept { return full + layout_.header_bytes(); }
-  Address resident_full(M& memory, Address full, std::uint32_t offset, std::uint32_t bytes);
-  Address resident_mini(M& memory, Address mini, std::uint32_t offset, std::uint32_t bytes);
-  void load_lines(M& memory, Address full, std::uint32_t first, std::uint32_t last);
+  [[nodiscard]] Address data_of(Address full) const noexcept { return full + header_bytes_; }
+  [[gnu::always_inline]] Address resident_full(M& memory, Address full, std::uint32_t offset,
+                                               std::uint32_t bytes);
+  // Not inlined into resident(): most calls are for lines that are here, and need none of these.
+  [[gnu::noinline]] Address resident_mini(M& memory, Address mini, std::uint32_t offset, std::uint32_t bytes);
+  [[gnu::noinline]] Address resident_on_pmem(M& memory, const Page& page, std::uint32_t offset);
+  void load_word(M& memory, Address full, std::uint32_t word, std::uint64_t wanted);
+  [[gnu::noinline]] void load_words(M& memory, Address full, std::uint32_t first, std::uint32_t last);
+  [[gnu::noinline]] void load_missing(M& memory, Address full, std::uint32_t word, std::uint64_t missing,
+                                      std::uint64_t have);
+  [[gnu::noinline]] void load_runs(M& memory, Address from, Address to, std::uint64_t missing);
+  [[gnu::noinline]] void note_complete(M& memory, Address full);
   void load_all(M& memory, Address full);
   /// The full page in the place of a fixed mini page.
   Address promote(M& memory, Address mini);
@@ -218,6 +226,7 @@ class BufferManager {
 
   BufferConfig config_;
   FullFrame layout_;
+  std::uint32_t header_bytes_;  ///< layout_'s, which every access needs
   EnginePlace place_;
   DramPool dram_;
   PmemPool pmem_;

@@ -4,14 +4,17 @@
 
 namespace pmsim::engines::buffer {
 
-/// Instructions beside the accesses that copying lines emits. They matter less for their time than for the
-/// window of the core: the more of them lie between two loads, the fewer misses overlap. All are counted in
-/// what g++ 12 -O2 for baseline x86-64 makes of these loops over plain memory; docs/engines/buffer_manager.md
-/// has the loop and the count.
+/// Instructions beside the accesses. They matter less for their time than for the window of the core: the more
+/// of them lie between two loads, the fewer misses overlap. Counted in what g++ 12 -O2 for baseline x86-64
+/// makes of this code over plain memory, by benchmarks/gather.cpp, which prints the counts beside these sums
+/// (docs/engines/buffer_manager.md). What a page without mask costs too, from the call to the address, is
+/// left out: nobody is charged for it. Those of the copies are in memory/copy_lines.hpp.
 struct LineInstructions {
-  static constexpr std::uint32_t kMask = 33;  ///< per word of the resident mask: which of its lines are missing
-  static constexpr std::uint32_t kRun = 21;   ///< per run of missing lines: its two ends, three addresses
-  static constexpr std::uint32_t kLine = 10;  ///< per line of a run: 16 bytes at a time, two pointers, the loop
+  static constexpr std::uint32_t kAsk = 27;   ///< first and last line, the lines wanted of one word of the mask
+  static constexpr std::uint32_t kWord = 30;  ///< more, per word, where the range lies in several
+  static constexpr std::uint32_t kMissing = 34;  ///< per word with missing lines: is it one run; addresses
+  static constexpr std::uint32_t kRun = 25;  ///< per run, where a word has several or a page is loaded whole
+  static constexpr std::uint32_t kComplete = 16;  ///< per word that becomes full: whether the others are
   static constexpr std::uint32_t kSlot = 15;  ///< per line of a mini page: slot, two addresses, the line, loop
 };
 
@@ -24,22 +27,6 @@ inline void gather_line(M& memory, Address from, Address to, std::uint32_t instr
   memory.compute(0, instructions);
 }
 
-/// Copies the lines whose bits are set, run by run; returns how many.
-template <memory::Memory M>
-inline std::uint32_t gather_lines(M& memory, Address from, Address to, std::uint64_t wanted) {
-  const auto lines = static_cast<std::uint32_t>(std::popcount(wanted));
-  while (wanted != 0) {
-    const auto first = static_cast<std::uint32_t>(std::countr_zero(wanted));
-    const std::uint64_t rest = wanted + (wanted & -wanted);  // the carry ends behind the lowest run
-    const auto end = rest != 0 ? static_cast<std::uint32_t>(std::countr_zero(rest)) : 64U;
-    memory.compute(0, LineInstructions::kRun);
-    for (std::uint32_t line = first; line < end; ++line)
-      gather_line(memory, from + line * kLineBytes, to + line * kLineBytes, LineInstructions::kLine);
-    wanted &= rest;
-  }
-  return lines;
-}
-
 /// MakeResident of section 3.1.
 template <memory::Memory M>
 Address BufferManager<M>::resident(M& memory, Page& page, std::uint32_t offset, std::uint32_t bytes) {
@@ -47,44 +34,92 @@ Address BufferManager<M>::resident(M& memory, Page& page, std::uint32_t offset, 
     return data_of(untagged(page.frame)) + offset;
   if (is_mini(page.frame))
     return resident_mini(memory, page.frame, offset, bytes);
-  if (!on_pmem(page.frame))
-    return resident_full(memory, page.frame, offset, bytes);
+  if (on_pmem(page.frame))
+    return resident_on_pmem(memory, page, offset);
+  return resident_full(memory, page.frame, offset, bytes);
+}
+
+template <memory::Memory M>
+Address BufferManager<M>::resident_on_pmem(M& memory, const Page& page, std::uint32_t offset) {
   const Address full = migrated(memory, page);
   return (full != 0 ? data_of(full) : page.frame) + offset;
 }
 
 template <memory::Memory M>
-Address BufferManager<M>::resident_full(M& memory, Address full, std::uint32_t offset, std::uint32_t bytes) {
-  if (memory.template load<FrameState>(full).resident == 0)
-    load_lines(memory, full, offset / kLineBytes, (offset + bytes - 1) / kLineBytes);
+inline Address BufferManager<M>::resident_full(M& memory, Address full, std::uint32_t offset,
+                                               std::uint32_t bytes) {
+  if (memory.template load<FrameState>(full).resident == 0) {
+    const std::uint32_t first = offset / kLineBytes;
+    const std::uint32_t last = (offset + bytes - 1) / kLineBytes;
+    memory.compute(0, LineInstructions::kAsk);
+    // Most ranges lie in one word of the mask, and most of their lines are here.
+    if (first / 64 == last / 64) [[likely]] {
+      load_word(memory, full, first / 64, ((std::uint64_t{2} << (last - first)) - 1) << (first % 64));
+    } else {
+      load_words(memory, full, first, last);
+    }
+  }
   return data_of(full) + offset;
 }
 
-/// Loads what is missing of the lines first..last of an NVM-backed page.
 template <memory::Memory M>
-void BufferManager<M>::load_lines(M& memory, Address full, std::uint32_t first, std::uint32_t last) {
-  Address source = 0;
-  bool complete = false;
+void BufferManager<M>::load_words(M& memory, Address full, std::uint32_t first, std::uint32_t last) {
   for (std::uint32_t word = first / 64; word <= last / 64; ++word) {
     std::uint64_t wanted = ~std::uint64_t{0};
     if (word == first / 64)
-      wanted &= ~std::uint64_t{0} << (first % 64);
+      wanted <<= first % 64;
     if (word == last / 64)
       wanted &= ~std::uint64_t{0} >> (63 - last % 64);
-    const auto have = memory.template load<std::uint64_t>(full + FullFrame::kResident + word * 8);
-    const std::uint64_t missing = wanted & ~have;
-    memory.compute(0, LineInstructions::kMask);
-    if (missing == 0)
-      continue;
-    if (source == 0)
-      source = memory.template load<Address>(full + FullFrame::kPmem);
-    complete = (have | missing) == ~std::uint64_t{0};
-    memory.template store<std::uint64_t>(full + FullFrame::kResident + word * 8, have | missing);
-    counters_.lines_loaded +=
-        gather_lines(memory, source + word * 64 * kLineBytes, data_of(full) + word * 64 * kLineBytes, missing);
+    memory.compute(0, LineInstructions::kWord);
+    load_word(memory, full, word, wanted);
   }
-  if (!complete)
-    return;
+}
+
+/// Loads what is missing of the lines `wanted` of one word of the mask of an NVM-backed page.
+template <memory::Memory M>
+inline void BufferManager<M>::load_word(M& memory, Address full, std::uint32_t word, std::uint64_t wanted) {
+  const auto have = memory.template load<std::uint64_t>(full + FullFrame::kResident + word * 8);
+  if ((wanted & ~have) != 0)
+    load_missing(memory, full, word, wanted & ~have, have | wanted);
+}
+
+/// One run of missing lines is the rule: of a row, what the row before does not share with it. The copy comes
+/// last, when nothing is left to remember.
+template <memory::Memory M>
+void BufferManager<M>::load_missing(M& memory, Address full, std::uint32_t word, std::uint64_t missing,
+                                    std::uint64_t have) {
+  memory.compute(0, LineInstructions::kMissing);
+  memory.template store<std::uint64_t>(full + FullFrame::kResident + word * 8, have);
+  if (have == ~std::uint64_t{0}) [[unlikely]]
+    note_complete(memory, full);
+  const std::uint64_t base = std::uint64_t{word} * 64 * kLineBytes;
+  const Address from = memory.template load<Address>(full + FullFrame::kPmem) + base;
+  const Address to = data_of(full) + base;
+  const auto first = static_cast<std::uint32_t>(__builtin_ctzll(missing));
+  const std::uint64_t run = missing >> first;
+  if ((run & (run + 1)) != 0) [[unlikely]]
+    return load_runs(memory, from, to, missing);
+  const std::uint32_t lines = 64 - static_cast<std::uint32_t>(__builtin_clzll(run));
+  counters_.lines_loaded += lines;
+  memory.copy_lines(from + first * kLineBytes, to + first * kLineBytes, lines);
+}
+
+template <memory::Memory M>
+void BufferManager<M>::load_runs(M& memory, Address from, Address to, std::uint64_t missing) {
+  do {
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(missing));
+    const auto lines = static_cast<std::uint32_t>(std::countr_one(missing >> first));
+    memory.compute(0, LineInstructions::kRun);
+    memory.copy_lines(from + first * kLineBytes, to + first * kLineBytes, lines);
+    counters_.lines_loaded += lines;
+    missing &= missing + (std::uint64_t{1} << first);  // the carry ends behind the lowest run
+  } while (missing != 0);
+}
+
+/// A word of the mask has just become full: with the last one, the page needs no mask any more.
+template <memory::Memory M>
+void BufferManager<M>::note_complete(M& memory, Address full) {
+  memory.compute(0, LineInstructions::kComplete);
   for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word) {
     if (memory.template load<std::uint64_t>(full + FullFrame::kResident + word * 8) != ~std::uint64_t{0})
       return;
@@ -103,8 +138,9 @@ void BufferManager<M>::load_all(M& memory, Address full) {
   for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word) {
     const std::uint64_t have =
         masked ? memory.template load<std::uint64_t>(full + FullFrame::kResident + word * 8) : 0;
-    counters_.lines_loaded +=
-        gather_lines(memory, source + word * 64 * kLineBytes, data_of(full) + word * 64 * kLineBytes, ~have);
+    const std::uint64_t base = std::uint64_t{word} * 64 * kLineBytes;
+    if (have != ~std::uint64_t{0})
+      load_runs(memory, source + base, data_of(full) + base, ~have);
   }
   state.resident = 1;
   memory.template store<FrameState>(full, state);

@@ -95,13 +95,17 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
 
 template <memory::Memory M>
 BufferManager<M>::BufferManager(M& memory, const BufferConfig& config)
-    : config_(config), layout_{config.page_bytes}, random_(config.seed) {
+    : config_(config), layout_{config.page_bytes}, header_bytes_(layout_.header_bytes()), random_(config.seed) {
   lay_out(memory, true);
 }
 
 template <memory::Memory M>
 BufferManager<M>::BufferManager(M& memory, const BufferConfig& config, const EnginePlace& place)
-    : config_(config), layout_{config.page_bytes}, place_(place), random_(config.seed) {
+    : config_(config),
+      layout_{config.page_bytes},
+      header_bytes_(layout_.header_bytes()),
+      place_(place),
+      random_(config.seed) {
   lay_out(memory, false);
 }
 
