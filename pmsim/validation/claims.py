@@ -5,7 +5,6 @@ each claim names the rule that follows from how precisely its source states the 
 tolerance.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,14 +19,8 @@ from pydantic import (
     StrictBool,
     StrictFloat,
     StrictInt,
-    ValidationError,
     model_validator,
 )
-
-from pmsim.errors import ConfigError
-from pmsim.messages import described
-from pmsim.resources import validation_dir
-from pmsim.toml_file import read_toml
 
 Scalar = StrictBool | StrictInt | StrictFloat | str
 PlatformRef = str | dict[str, Any]
@@ -414,95 +407,3 @@ class Suite(_Model):
     def citation(self, claim: Claim) -> str:
         """Write where the claim comes from."""
         return "; ".join(f"{self.sources[cited.ref].citation}, {cited.where}" for cited in claim.source)
-
-
-def suites() -> list[str]:
-    """Names of the suites that come with pmsim."""
-    entries = (validation_dir() / "claims").iterdir()
-    return sorted(path.stem for path in entries if path.is_dir() or path.suffix == ".toml")
-
-
-def load_suite(name_or_path: str | Path) -> Suite:
-    """Read and check a suite.
-
-    Parameters
-    ----------
-    name_or_path : the name of a suite that comes with pmsim, or a path: a ``.toml`` file, or a folder of them.
-        The files of a folder share one name space; each is complete in itself.
-
-    Raises
-    ------
-    ConfigError : the file is missing, is not TOML, or a claim in it is incomplete; one line names the place.
-    """
-    path = Path(name_or_path)
-    if path.suffix == ".toml":
-        return _load_file(path)
-    # A name means what comes with pmsim, also where the working directory has a folder of that name.
-    if str(name_or_path) in suites():
-        path = validation_dir() / "claims" / str(name_or_path)
-        if not path.is_dir():
-            return _load_file(path.with_suffix(".toml"))
-    files = sorted(path.glob("*.toml")) if os.path.isdir(path) else []  # Path.is_dir fails for long names
-    if not files:
-        raise ConfigError(f"suite '{name_or_path}': unknown; known: {', '.join(suites()) or 'none'}")
-    return _merged(path, [(file, _load_file(file)) for file in files])
-
-
-def _load_file(path: Path) -> Suite:
-    content = read_toml(path)
-    try:
-        suite = Suite.model_validate({"name": path.stem, **content})
-    except ValidationError as error:
-        raise ConfigError(f"{path}: {_first_problem(error, content)}") from error
-    suite._files.update(dict.fromkeys([*suite.series, *(claim.id for claim in suite.claim)], path))
-    return suite
-
-
-def _merged(folder: Path, parts: list[tuple[Path, Suite]]) -> Suite:
-    """Join the suites of a folder; a source may be repeated word by word, other names belong to one file."""
-    sources: dict[str, Source] = {}
-    series: dict[str, Series] = {}
-    measures: dict[str, Measure] = {}
-    claims: dict[str, Claim] = {}
-    for path, part in parts:
-        for name, source in part.sources.items():
-            if sources.setdefault(name, source) != source:
-                raise ConfigError(f"{path}: source '{name}': another file of the suite cites it differently")
-        by_id = {claim.id: claim for claim in part.claim}
-        for what, known, new in (
-            ("series", series, part.series),
-            ("measure", measures, part.measures),
-            ("claim", claims, by_id),
-        ):
-            if twice := sorted(known.keys() & new.keys()):
-                raise ConfigError(
-                    f"{path}: {what} '{twice[0]}': another file of the suite has it too; rename it"
-                )
-        series |= part.series
-        measures |= part.measures
-        claims |= by_id
-    title = "; ".join(part.title for _, part in parts)
-    merged = Suite(
-        name=folder.name,
-        title=title,
-        sources=sources,
-        series=series,
-        measures=measures,
-        claim=list(claims.values()),
-    )
-    for _, part in parts:
-        merged._files.update(part._files)
-    return merged
-
-
-def _first_problem(error: ValidationError, content: dict[str, Any]) -> str:
-    problems = error.errors()
-    # A misspelt key is the cause of the key that is missing.
-    problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
-    where = [str(part) for part in problem["loc"]]
-    if len(where) > 1 and where[0] == "claim":
-        claim = content["claim"][int(where[1])]
-        name = claim.get("id", where[1]) if isinstance(claim, dict) else where[1]
-        where = [f"claim '{name}'", ".".join(where[2:])]
-    message = " ".join(described(dict(problem), Suite).split())
-    return ": ".join([part for part in (*where, message) if part])

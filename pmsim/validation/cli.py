@@ -11,12 +11,12 @@ from pmsim.errors import ConfigError
 from pmsim.output_place import check_output_folder
 from pmsim.runner import RunInterrupted, usable_jobs
 from pmsim.terminal import complaints, output
-from pmsim.validation.claims import load_suite
 from pmsim.validation.loaders import DataSet, load
 from pmsim.validation.measures import Runs, simulator
 from pmsim.validation.printed import print_validation
 from pmsim.validation.report import write_report
 from pmsim.validation.runnable import check_suite, leave_out_impossible
+from pmsim.validation.suite_files import load_suite
 from pmsim.validation.summary import Validation
 from pmsim.validation.summary import validate as run_validation
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pmsim.validation.claims import Suite, load_suite
+from pmsim.validation.claims import Suite
+from pmsim.validation.suite_files import load_suite
 
 DATA = Path(__file__).parents[1] / "data"
 FOLDER = Path(__file__).parents[2] / "validation" / "claims" / "blocks"

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from pmsim.errors import ConfigError
-from pmsim.validation.claims import RULES, Suite, load_suite, parse_ordering
+from pmsim.validation.claims import RULES, Suite, parse_ordering
 from pmsim.validation.measures import Point
+from pmsim.validation.suite_files import load_suite
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from pmsim.errors import ConfigError, SimulationError
 from pmsim.runner import Progress
-from pmsim.validation.claims import Crossover, Measure, PlatformRef, Series, load_suite
+from pmsim.validation.claims import Crossover, Measure, PlatformRef, Series
 from pmsim.validation.measures import Curve, Point, Runs, curve, points_of, reduce, resolve, simulator
+from pmsim.validation.suite_files import load_suite
 
 RISE_AND_FALL: Curve = [(1, 4.0), (2, 8.0), (3, 9.9), (4, 10.0), (8, 9.0), (16, 5.0)]
 

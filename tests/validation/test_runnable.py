@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pmsim.validation.claims import load_suite, suites
 from pmsim.validation.runnable import check_suite
+from pmsim.validation.suite_files import load_suite, suites
 
 SUITE = """
 title = "Mine"

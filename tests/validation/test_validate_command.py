@@ -16,10 +16,10 @@ import pytest
 from pmsim.cli import main
 from pmsim.runner import Progress
 from pmsim.validation import cli, summary
-from pmsim.validation.claims import load_suite
 from pmsim.validation.loaders import load
 from pmsim.validation.measures import Backend, Point, Runs
 from pmsim.validation.report import with_range
+from pmsim.validation.suite_files import load_suite
 from pmsim.validation.summary import validate as run_validation
 
 DATA = Path(__file__).parents[1] / "data"
