@@ -105,13 +105,13 @@ class Session:
     A service on a simulated machine whose workers sleep until they are given a request. Times are picoseconds; use pmsim.des, which drives it from SimPy.
     """
     @staticmethod
-    def of_workload(workload: str, parameters: collections.abc.Mapping[str, int | str], platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]], *, workers: int, seed: int) -> Session:
+    def of_workload(workload: str, parameters: collections.abc.Mapping[str, int | str], platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]], *, workers: int, seed: int, watch: typing.Any = None) -> Session:
         """
         A server whose request 'operation' is the next one of a native closed-loop workload.
         """
-    def __init__(self, parts: collections.abc.Sequence[tuple[str, collections.abc.Mapping[str, int | str]]], platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]], *, workers: int, seed: int, crash: bool = False) -> None:
+    def __init__(self, parts: collections.abc.Sequence[tuple[str, collections.abc.Mapping[str, int | str]]], platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]], *, workers: int, seed: int, crash: bool = False, watch: typing.Any = None) -> None:
         """
-        A server of parts (name, parameters). Raises ConfigError.
+        A server of parts (name, parameters). `watch`: as of simulate(). Raises ConfigError.
         """
     def advance(self, before: int) -> typing.Any:
         """
@@ -291,9 +291,9 @@ class Driver:
         """
         Continues from a saved state.
         """
-    def run(self, until: int) -> None:
+    def run(self, until: int, watch: typing.Any = None) -> None:
         """
-        Runs up to the events of a time, without them.
+        Runs up to the events of a time, without them. `watch`: as of simulate().
         """
     def save(self) -> bytes:
         """
@@ -363,19 +363,19 @@ def parts() -> list[str]:
     """
     Names of the parts that a server can be made of.
     """
-def simulate(workload: str, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], parameters: collections.abc.Mapping[str, int | str], seed: int) -> list[dict[str, typing.Any]]:
+def simulate(workload: str, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], parameters: collections.abc.Mapping[str, int | str], seed: int, watch: typing.Any = None) -> list[dict[str, typing.Any]]:
     """
-    Executes a workload once and times it on every platform (values in base units). One dictionary per platform: started_ps, elapsed_ps, batch_ends_ps, operations, user_bytes, micro_ops, warmup_micro_ops, latency, counters, groups, facts. Raises ConfigError.
+    Executes a workload once and times it on every platform (values in base units). One dictionary per platform: started_ps, elapsed_ps, batch_ends_ps, operations, user_bytes, micro_ops, warmup_micro_ops, latency, counters, groups, facts. `watch` is called now and then with what is being done ("loading", "warming up", "measuring") and the share of that which is done. Raises ConfigError.
     """
 def trace_info(path: os.PathLike[str] | str | bytes, verify: bool = False) -> dict[str, typing.Any]:
     """
     What a trace file says about itself; with verify, after reading all of it. Raises ConfigError.
     """
-def trace_record(path: os.PathLike[str] | str | bytes, workload: str, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], parameters: collections.abc.Mapping[str, int | str], seed: int, provenance: str) -> list[dict[str, typing.Any]]:
+def trace_record(path: os.PathLike[str] | str | bytes, workload: str, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], parameters: collections.abc.Mapping[str, int | str], seed: int, provenance: str, watch: typing.Any = None) -> list[dict[str, typing.Any]]:
     """
     As simulate(), and writes the micro-operations to a trace with `provenance`, a JSON text.
     """
-def trace_replay(path: os.PathLike[str] | str | bytes, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]]) -> list[dict[str, typing.Any]]:
+def trace_replay(path: os.PathLike[str] | str | bytes, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], watch: typing.Any = None) -> list[dict[str, typing.Any]]:
     """
     Times a recorded trace on every platform; the dictionaries of simulate(). Raises ConfigError.
     """

@@ -3,12 +3,16 @@
 import multiprocessing
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
+
+from pmsim.standing import Board, watched
+
+T = TypeVar("T")
 
 
 class InlineExecutor(Executor):
@@ -17,11 +21,15 @@ class InlineExecutor(Executor):
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run ``fn`` and return its finished future. A KeyboardInterrupt passes through."""
         future: Future[Any] = Future()
+        self.run(future, fn, *args, **kwargs)
+        return future
+
+    def run(self, future: Future[Any], fn: Any, /, *args: Any, **kwargs: Any) -> None:
+        """Run ``fn`` for a future of the caller's."""
         try:
             future.set_result(fn(*args, **kwargs))
         except Exception as error:
             future.set_exception(error)
-        return future
 
 
 class LocalPool(ProcessPoolExecutor):
@@ -31,13 +39,20 @@ class LocalPool(ProcessPoolExecutor):
     ----------
     jobs : int
         Number of processes.
+    board : Board, optional
+        Where the tasks tell where they stand (`on_board`).
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, board: Board | None = None) -> None:
         self._others = set(multiprocessing.active_children())
         # It unblocks what `_deaf_to_interrupts` blocks, when it starts.
         resource_tracker.ensure_running()
-        super().__init__(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts)
+        super().__init__(
+            jobs,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_begin_worker,
+            initargs=(board,),
+        )
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Submit ``fn``; this is also where the pool starts its processes."""
@@ -77,7 +92,22 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _ignore_interrupts() -> None:
+#: Of a worker process.
+_board: Board | None = None
+
+
+def on_board(number: int, fn: Callable[..., T], *args: Any) -> T:
+    """Call ``fn`` in a worker process; where it stands goes to a row of the pool's board."""
+    board = _board
+    if board is None:
+        return fn(*args)
+    with watched(lambda doing, share: board.tell(number, doing, share)):
+        return fn(*args)
+
+
+def _begin_worker(board: Board | None) -> None:
+    global _board
+    _board = board
     # The terminal sends Ctrl-C to every process of the group; the parent decides what happens.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])

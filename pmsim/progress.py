@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -15,8 +16,18 @@ from rich.progress import (
 )
 
 
+class Show(Protocol):
+    """Shows the number of finished points, with shares of those that run, and what these are doing."""
+
+    def __call__(self, finished: float, doing: str = "") -> None: ...
+
+
+def _show_nothing(finished: float, doing: str = "") -> None:
+    pass
+
+
 @contextmanager
-def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
+def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Show]:
     """Show a bar while the block runs.
 
     Parameters
@@ -30,11 +41,11 @@ def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Callab
 
     Yields
     ------
-    callable : takes the number of finished points.
+    Show : to be called whenever one of them changes.
     """
     console = Console(stderr=True)
     if not (console.is_terminal if wanted is None else wanted):
-        yield lambda finished: None
+        yield _show_nothing
         return
     columns = (
         TextColumn("{task.description}"),
@@ -43,10 +54,16 @@ def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Callab
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[doing]}", style="dim"),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda finished: bar.update(task, completed=finished)
+    # What is printed meanwhile goes above the bar where both are one terminal, and past it into a file.
+    with Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
+        task = bar.add_task(title, total=total, doing="")
+
+        def show(finished: float, doing: str = "") -> None:
+            bar.update(task, completed=finished, doing=doing)
+
+        yield show
 
 
 @contextmanager

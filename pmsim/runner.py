@@ -2,20 +2,30 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
 
 from pmsim.errors import ConfigError, InternalError, PmsimError
-from pmsim.executors import InlineExecutor, LocalPool
+from pmsim.executors import InlineExecutor, LocalPool, on_board
 from pmsim.kinds import find_kind
 from pmsim.messages import shown
 from pmsim.point_cache import Metrics, PointCache
 from pmsim.points import Point
+from pmsim.standing import Board, Watch, watched
 
-#: Called with the number of finished points whenever it grows.
-Progress = Callable[[int], None]
+#: Called whenever a point ends and several times per second: with the number of finished points, to which those
+#: that run add the share that they have done, and with what these are doing.
+Progress = Callable[[float, str], None]
+
+#: A function and its arguments.
+Task = tuple[Any, ...]
+
+#: Seconds between two looks at what worker processes do.
+_LOOK = 0.2
 
 #: Processes that may be asked for: more than one for each processor is no faster, and each takes memory.
 _PER_PROCESSOR = 16
@@ -92,7 +102,8 @@ def run_points(
     executor : concurrent.futures.Executor, optional
         Runs the points instead of a local pool, for example that of a Dask client.
     progress : callable, optional
-        Called with the number of finished points.
+        Called with the number of finished points, shares of running ones included, and what these are doing.
+        Points in an executor of the caller's count when they have ended.
 
     Returns
     -------
@@ -107,24 +118,31 @@ def run_points(
     open_points = [index for index, metrics in enumerate(outcome.metrics) if metrics is None]
     passes = _passes(points, open_points)
     outcome.from_cache = finished = len(points) - len(open_points)
-    if progress:
-        progress(finished)
-    futures: dict[Future[list[Metrics]], list[int]] = {}
+    futures: dict[Future[list[Metrics]], int] = {}
+    board = Board([len(indices) for indices in passes])
+
+    def show() -> None:
+        if progress:
+            share, doing = board.read(list(futures.values()))
+            progress(finished + share, doing)
+
+    show()
     try:
         with ExitStack() as stack:
             workers = min(jobs, len(passes))
             if executor is None and workers > 1:
-                executor = stack.enter_context(LocalPool(workers))
+                executor = stack.enter_context(LocalPool(workers, board))
             # The processes of a caller's executor may be on machines that do not see our files.
             states = cache if executor is None or isinstance(executor, LocalPool) else None
-            for future in _completed(executor or InlineExecutor(), points, passes, futures, states):
-                indices = futures.pop(future)
+            tasks = [_task([points[index] for index in indices], states) for indices in passes]
+            for future in _completed(executor or InlineExecutor(), tasks, futures, board, show):
+                indices = passes[futures.pop(future)]
                 _collect(outcome, indices, points, future, cache)
                 finished += len(indices)
-                if progress:
-                    progress(finished)
+                show()
     except KeyboardInterrupt:
-        for future, indices in futures.items():
+        for future, number in futures.items():
+            indices = passes[number]
             if future.done() and not future.cancelled() and future.exception() is None:
                 _collect(outcome, indices, points, future, cache)
             future.cancel()
@@ -165,28 +183,51 @@ def _passes(points: Sequence[Point], indices: Sequence[int]) -> list[list[int]]:
     return list(passes.values())
 
 
-def _completed(
-    executor: Executor,
-    points: Sequence[Point],
-    passes: Sequence[list[int]],
-    futures: dict[Future[list[Metrics]], list[int]],
-    states: PointCache | None,
-) -> Iterator[Future[list[Metrics]]]:
-    if isinstance(executor, InlineExecutor):
-        for indices in passes:
-            future = _submit(executor, [points[index] for index in indices], states)
-            futures[future] = indices
-            yield future
-        return
-    futures.update((_submit(executor, [points[i] for i in indices], states), indices) for indices in passes)
-    yield from as_completed(list(futures))
-
-
-def _submit(executor: Executor, points: list[Point], states: PointCache | None) -> Future[list[Metrics]]:
+def _task(points: list[Point], states: PointCache | None) -> Task:
     first = points[0]
     if states is not None and find_kind(first.kind).resumes(first.parameters):
-        return executor.submit(evaluate_from, first, states.state(first))
-    return executor.submit(evaluate_lanes, points)
+        return evaluate_from, first, states.state(first)
+    return evaluate_lanes, points
+
+
+def _completed(
+    executor: Executor,
+    tasks: Sequence[Task],
+    futures: dict[Future[list[Metrics]], int],
+    board: Board,
+    show: Callable[[], None],
+) -> Iterator[Future[list[Metrics]]]:
+    """Run tasks, and tell which have ended; those that have not, with their numbers, are in `futures`."""
+    if isinstance(executor, InlineExecutor):
+        for number, task in enumerate(tasks):
+            future: Future[list[Metrics]] = Future()
+            futures[future] = number
+            with watched(_shower(number, board, show)):
+                executor.run(future, *task)
+            yield future
+        return
+    ended: SimpleQueue[Future[list[Metrics]]] = SimpleQueue()
+    for number, task in enumerate(tasks):
+        wanted = (on_board, number, *task) if isinstance(executor, LocalPool) else task
+        futures[executor.submit(*wanted)] = number
+    for future in list(futures):
+        future.add_done_callback(ended.put)
+    for _ in tasks:
+        while True:
+            try:
+                future = ended.get(timeout=_LOOK)
+                break
+            except Empty:
+                show()
+        yield future
+
+
+def _shower(number: int, board: Board, show: Callable[[], None]) -> Watch:
+    def told(doing: str, share: float) -> None:
+        board.tell(number, doing, share)
+        show()
+
+    return told
 
 
 def _collect(

@@ -18,8 +18,10 @@ from pmsim.overrides import with_overrides
 from pmsim.platforms import Platform
 from pmsim.points import Point, points_of
 from pmsim.profiles import load_platform, platform_names
+from pmsim.progress import progress_bar
 from pmsim.runner import evaluate
 from pmsim.scenario import Scenario
+from pmsim.standing import phases, watched
 from pmsim.terminal import Column, output, print_table
 from pmsim.versions import native_version, package_version
 
@@ -165,7 +167,7 @@ def replay(path: str | Path, platform: str | Mapping[str, Any] | Platform | None
     ConfigError : not a usable trace, or one that the platform has not enough memory or threads for.
     """
     machine = recorded_platform(info(path)) if platform is None else load_platform(platform)
-    (row,) = _native.trace_replay(arguments.path("trace", path), [machine.native()])
+    (row,) = _native.trace_replay(arguments.path("trace", path), [machine.native()], phases())
     return measurement_of(row, machine)
 
 
@@ -201,11 +203,11 @@ class _Recorder:
         seed: int,
     ) -> list[dict[str, Any]]:
         if self.done:
-            return _native.simulate(workload, platforms, parameters, seed)
+            return _native.simulate(workload, platforms, parameters, seed, phases())
         self.done = True
         provenance = self.provenance | {"workload": workload, "workload_parameters": parameters, "seed": seed}
         text = json.dumps(provenance, sort_keys=True, separators=(",", ":"))
-        return _native.trace_record(self.path, workload, platforms, parameters, seed, text)
+        return _native.trace_record(self.path, workload, platforms, parameters, seed, text, phases())
 
 
 def _provenance(scenario: Scenario, number: int, point: Point) -> dict[str, Any]:
@@ -236,7 +238,9 @@ def _record_command(
     seed: Annotated[int | None, typer.Option(help="Replaces the scenario's seed.")] = None,
 ) -> None:
     """Run one point of a scenario and write its micro-operations to a file."""
-    _print_info(record(scenario, out, point=point, set=set_, seed=seed))
+    with progress_bar(out.name, 1, None) as show, watched(lambda doing, share: show(share, doing)):
+        recorded = record(scenario, out, point=point, set=set_, seed=seed)
+    _print_info(recorded)
 
 
 @trace_app.command("replay")

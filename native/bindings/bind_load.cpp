@@ -89,9 +89,10 @@ class PyDriver {
   PyDriver(PySession& session, const std::vector<TenantValues>& tenants, bool keep_log)
       : driver_(session.native(), specs_of(tenants), keep_log) {}
 
-  void run(Picoseconds until) {
+  void run(Picoseconds until, const py::object& watch) {
+    PyWatch waiting(watch);
     const py::gil_scoped_release released;
-    driver_.run(until, check_signals);
+    driver_.run(until, waiting.watch());
   }
   [[nodiscard]] py::list log() const {
     py::list rows;
@@ -158,7 +159,8 @@ void bind_load(py::module_& module) {
   py::class_<PyDriver>(module, "Driver", "Open loops and closed pools that are served natively; use pmsim.des.")
       .def(py::init<PySession&, const std::vector<TenantValues>&, bool>(), py::arg("session"),
            py::arg("tenants"), py::arg("keep_log") = false, py::keep_alive<1, 2>())
-      .def("run", &PyDriver::run, py::arg("until"), "Runs up to the events of a time, without them.")
+      .def("run", &PyDriver::run, py::arg("until"), py::arg("watch") = py::none(),
+           "Runs up to the events of a time, without them. `watch`: as of simulate().")
       .def("log", &PyDriver::log,
            "With keep_log: (tenant, request, worker, submitted, granted, begin, end) per acknowledged request.")
       .def("recorder", &PyDriver::recorder, py::arg("tenant"), py::return_value_policy::reference_internal,

@@ -1,6 +1,8 @@
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
+#include <array>
+
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/workloads/oltp/host_run.hpp"
@@ -65,24 +67,38 @@ void check_signals() {
   }
 }
 
+void PyWatch::tell(Doing doing) {
+  constexpr std::array kNames{"loading", "warming up", "measuring"};
+  constexpr std::chrono::milliseconds kBetween{100};
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0)
+    throw py::error_already_set();
+  const auto now = std::chrono::steady_clock::now();
+  if (told_.is_none() || now < next_)
+    return;
+  next_ = now + kBetween;
+  told_(kNames[static_cast<std::size_t>(doing.phase)], doing.share);
+}
+
 namespace {
 
 std::vector<py::dict> simulate(const std::string& name, const std::vector<PlatformValues>& values,
-                               const WorkloadValues& parameters, std::uint64_t seed) {
+                               const WorkloadValues& parameters, std::uint64_t seed, const py::object& watch) {
   const std::vector<machine::PlatformParams> platforms = to_platforms(values);
   std::vector<machine::LaneResult> results;
   std::map<std::string, double> facts;
+  PyWatch waiting(watch);
   {
     const py::gil_scoped_release released;
     const std::unique_ptr<workloads::Workload> workload = workloads::make_workload(
-        name, workloads::Parameters(name, parameters), platforms.front(), seed, check_signals);
+        name, workloads::Parameters(name, parameters), platforms.front(), seed, waiting.watch());
     results = machine::simulate(*workload, workload->threads(), platforms,
                                 machine::SimulateOptions{.length = workload->length(),
                                                          .group_of_thread = workload->groups(),
                                                          .seed = seed,
                                                          .pmem_footprint = workload->pmem_footprint(),
                                                          .batches = workload->batches(),
-                                                         .poll = check_signals});
+                                                         .watch = waiting.watch()});
     facts = workload->facts();
   }
   std::vector<py::dict> rows;
@@ -120,10 +136,12 @@ void bind_simulate(py::module_& module) {
              "Makes a workload without its data and drops it. Raises what `simulate` would raise at once.");
   module.def(
       "simulate", &simulate, py::arg("workload"), py::arg("platforms"), py::arg("parameters"), py::arg("seed"),
+      py::arg("watch") = py::none(),
       "Executes a workload once and times it on every platform (values in base units). One dictionary per "
       "platform: started_ps, elapsed_ps, batch_ends_ps, operations, user_bytes, micro_ops, warmup_micro_ops, "
       "latency, counters, "
-      "groups, facts. Raises ConfigError.");
+      "groups, facts. `watch` is called now and then with what is being done (\"loading\", \"warming up\", "
+      "\"measuring\") and the share of that which is done. Raises ConfigError.");
   module.def(
       "host_oltp", &host_oltp, py::arg("parameters"), py::arg("warmup"), py::arg("operations"), py::arg("seed"),
       "CPU seconds of an OLTP benchmark on a storage engine that runs natively, in this machine's DRAM.");

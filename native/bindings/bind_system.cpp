@@ -20,21 +20,23 @@ namespace {
 using Parts = std::vector<std::pair<std::string, WorkloadValues>>;
 
 std::unique_ptr<PySession> make_session(const Parts& parts, const PlatformValues& values, std::uint32_t workers,
-                                        std::uint64_t seed, bool crash) {
+                                        std::uint64_t seed, bool crash, const py::object& watch) {
   const machine::PlatformParams platform = to_platform(values);
   std::vector<system::PartSpec> specs;
   for (const auto& [part, parameters] : parts)
     specs.push_back({part, parameters});
-  return std::make_unique<PySession>(system::make_service(specs, platform, workers, seed, crash, check_signals),
-                                     platform, workers, seed);
+  PyWatch waiting(watch);
+  return std::make_unique<PySession>(
+      system::make_service(specs, platform, workers, seed, crash, waiting.watch()), platform, workers, seed);
 }
 
 std::unique_ptr<PySession> make_workload_session(const std::string& workload, const WorkloadValues& parameters,
                                                  const PlatformValues& values, std::uint32_t workers,
-                                                 std::uint64_t seed) {
+                                                 std::uint64_t seed, const py::object& watch) {
   const machine::PlatformParams platform = to_platform(values);
+  PyWatch waiting(watch);
   return std::make_unique<PySession>(
-      system::make_workload_service(workload, parameters, platform, seed, check_signals), platform, workers,
+      system::make_workload_service(workload, parameters, platform, seed, waiting.watch()), platform, workers,
       seed);
 }
 
@@ -53,10 +55,11 @@ void bind_system(py::module_& module) {
                         "A service on a simulated machine whose workers sleep until they are given a request. "
                         "Times are picoseconds; use pmsim.des, which drives it from SimPy.")
       .def(py::init(&make_session), py::arg("parts"), py::arg("platform"), py::kw_only(), py::arg("workers"),
-           py::arg("seed"), py::arg("crash") = false,
-           "A server of parts (name, parameters). Raises ConfigError.")
+           py::arg("seed"), py::arg("crash") = false, py::arg("watch") = py::none(),
+           "A server of parts (name, parameters). `watch`: as of simulate(). Raises ConfigError.")
       .def_static("of_workload", &make_workload_session, py::arg("workload"), py::arg("parameters"),
                   py::arg("platform"), py::kw_only(), py::arg("workers"), py::arg("seed"),
+                  py::arg("watch") = py::none(),
                   "A server whose request 'operation' is the next one of a native closed-loop workload.")
       .def("submit", &PySession::submit, py::arg("worker"), py::arg("id"), py::arg("kind"), py::arg("first"),
            py::arg("count"), py::arg("at"), "Gives a free worker a request.")

@@ -63,19 +63,20 @@ std::vector<py::dict> to_rows(const std::vector<machine::LaneResult>& results) {
 
 std::vector<py::dict> trace_record(const std::filesystem::path& path, const std::string& name,
                                    const std::vector<PlatformValues>& values, const WorkloadValues& parameters,
-                                   std::uint64_t seed, const std::string& provenance) {
+                                   std::uint64_t seed, const std::string& provenance, const py::object& watch) {
   const std::vector<machine::PlatformParams> platforms = to_platforms(values);
   std::vector<machine::LaneResult> results;
   std::map<std::string, double> facts;
+  PyWatch waiting(watch);
   {
     const py::gil_scoped_release released;
     const std::unique_ptr<workloads::Workload> workload = workloads::make_workload(
-        name, workloads::Parameters(name, parameters), platforms.front(), seed, check_signals);
+        name, workloads::Parameters(name, parameters), platforms.front(), seed, waiting.watch());
     const machine::SimulateOptions options{.length = workload->length(),
                                            .group_of_thread = workload->groups(),
                                            .seed = seed,
                                            .pmem_footprint = workload->pmem_footprint(),
-                                           .poll = check_signals};
+                                           .watch = waiting.watch()};
     trace::TraceWriter writer(
         path, workload->threads(), provenance,
         {.seed = seed,
@@ -115,10 +116,11 @@ void check_fits(const std::string& trace, const trace::TraceInfo& info,
   }
 }
 
-std::vector<py::dict> trace_replay(const std::filesystem::path& path,
-                                   const std::vector<PlatformValues>& values) {
+std::vector<py::dict> trace_replay(const std::filesystem::path& path, const std::vector<PlatformValues>& values,
+                                   const py::object& watch) {
   const std::vector<machine::PlatformParams> platforms = to_platforms(values);
   std::vector<machine::LaneResult> results;
+  PyWatch waiting(watch);
   {
     const py::gil_scoped_release released;
     trace::ReplaySource source(path);
@@ -134,7 +136,7 @@ std::vector<py::dict> trace_replay(const std::filesystem::path& path,
             .group_of_thread = info.plan.group_of_thread,
             .seed = info.plan.seed,
             .pmem_footprint = info.plan.pmem_footprint,
-            .poll = check_signals});
+            .watch = waiting.watch()});
     source.drain();
     source.check_served();
   }
@@ -147,9 +149,10 @@ void bind_trace(py::module_& module) {
   module.def("trace_info", &trace_info, py::arg("path"), py::arg("verify") = false,
              "What a trace file says about itself; with verify, after reading all of it. Raises ConfigError.");
   module.def("trace_record", &trace_record, py::arg("path"), py::arg("workload"), py::arg("platforms"),
-             py::arg("parameters"), py::arg("seed"), py::arg("provenance"),
+             py::arg("parameters"), py::arg("seed"), py::arg("provenance"), py::arg("watch") = py::none(),
              "As simulate(), and writes the micro-operations to a trace with `provenance`, a JSON text.");
   module.def("trace_replay", &trace_replay, py::arg("path"), py::arg("platforms"),
+             py::arg("watch") = py::none(),
              "Times a recorded trace on every platform; the dictionaries of simulate(). Raises ConfigError.");
 }
 

@@ -2,10 +2,12 @@
 
 #include <pybind11/pybind11.h>
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "pmsim/core/poll.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/simulate.hpp"
 #include "pmsim/workloads/parameters.hpp"
@@ -38,5 +40,26 @@ using WorkloadValues = std::map<std::string, workloads::Parameters::Value>;
 
 /// Throws the pending Python exception where the user has pressed Ctrl-C. Takes the GIL.
 void check_signals();
+
+/// The Python side of a Watch: notices Ctrl-C, and tells a callable what the run is doing, where there is one.
+class PyWatch {
+ public:
+  /// `told`: None, or called with the name of the phase and the share of it that is done, some ten times per
+  /// second.
+  explicit PyWatch(const pybind11::object& told) : told_(told) {}
+  PyWatch(const PyWatch&) = delete;
+  PyWatch& operator=(const PyWatch&) = delete;
+
+  /// For calls without the GIL, which it takes; must not outlive this object.
+  [[nodiscard]] Watch watch() {
+    return [this](Doing doing) { tell(doing); };
+  }
+
+ private:
+  void tell(Doing doing);
+
+  const pybind11::object& told_;  ///< a copy in the Watch could be copied without the GIL
+  std::chrono::steady_clock::time_point next_{};
+};
 
 }  // namespace pmsim::bindings

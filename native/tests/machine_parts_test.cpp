@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 
 #include "machine_harness.hpp"
@@ -453,9 +454,52 @@ TEST(SharedFeed, PollsWithinALongBatchAndEndsWhenThatThrows) {
   };
   int calls = 0;
   const auto timed = take([&calls] { ++calls; });
-  EXPECT_EQ(calls, 2);  // after each 2^20 operations but the last
+  EXPECT_EQ(calls,
+            4);  // after each 2^20 operations but the last, when they are executed and when they are sorted
   EXPECT_EQ(timed, take({}));
   EXPECT_THROW(static_cast<void>(take([] { throw std::runtime_error("Ctrl-C"); })), std::runtime_error);
+}
+
+/// A million operations of a load each, a thousand at once.
+class Pieces final : public memory::Source {
+ public:
+  void refill(std::uint32_t, memory::Stream& stream) override {
+    for (int number = 0; pieces_ > 0 && number < 1'000; ++number) {
+      stream.push(memory::OpKind::kOperationBegin, 0, 0);
+      stream.push(memory::OpKind::kLoad, kDramBase, 8);
+      stream.push(memory::OpKind::kOperationEnd, 0, 0);
+    }
+    --pieces_;
+  }
+
+ private:
+  int pieces_ = 1'000;
+};
+
+TEST(Simulate, TellsHowMuchOfTheRunLengthIsDone) {
+  const auto take = [&](const Watch& watch) {
+    Pieces pieces;
+    const std::vector platforms{plain_machine(), plain_machine()};
+    SimulateOptions options;
+    options.length = {.warmup_operations = 200'000, .measured_operations = 800'000};
+    options.watch = watch;
+    return simulate(pieces, 1, platforms, options);
+  };
+  std::vector<double> told;
+  const std::vector<LaneResult> watched = take([&](Doing doing) {
+    EXPECT_EQ(doing.phase, Phase::kMeasure);
+    told.push_back(doing.share);
+  });
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  EXPECT_EQ(told.back(), 1);
+  // A slice is 2^18 of the three million timed operations.
+  EXPECT_GE(std::set<double>(told.begin(), told.end()).size(), 10U);
+  EXPECT_EQ(take({})[1].elapsed, watched[1].elapsed);
+  EXPECT_THROW(take([](Doing doing) {
+                 if (doing.share > 0.5)
+                   throw std::runtime_error("Ctrl-C");
+               }),
+               std::runtime_error);
 }
 
 }  // namespace

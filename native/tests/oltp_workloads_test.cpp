@@ -184,23 +184,33 @@ TEST(Uniform8, LooksUpEveryPairAndChecksItsValue) {
                SimulationError);
 }
 
-/// Calls of a poll while a benchmark with `rows` rows in its tables is loaded; and a poll that throws ends
-/// that.
+/// Calls of a poll while a benchmark with `rows` rows in its tables is loaded, with a share that grows; and a
+/// poll that throws ends that.
 template <typename Benchmark>
 void expect_polls(Benchmark benchmark, const std::function<std::uint64_t(ReferenceEngine<SimMemory>&)>& rows) {
   SimMemory memory;
   ReferenceEngine<SimMemory> engine, stopped;
   std::uint64_t calls = 0;
-  benchmark().load(memory, engine, 0.66, Poll([&calls] { ++calls; }));
+  double share = 0;
+  const auto count = [&](Doing doing) {
+    ++calls;
+    EXPECT_EQ(doing.phase, Phase::kLoad);
+    EXPECT_GT(doing.share, share);
+    share = doing.share;
+  };
+  benchmark().load(memory, engine, 0.66, Poll(count, Phase::kLoad));
+  // The last call comes with less than a stride to go; TPC-C does not know how many lines its orders have.
+  EXPECT_GT(share, 0.75);
+  EXPECT_LE(share, 1.0);
   const std::uint64_t expected = rows(engine) / Poll::kStride;
   EXPECT_GT(expected, 2U);
   EXPECT_EQ(calls, expected);
   std::uint64_t left = 2;
-  const auto stop = [&left] {
+  const auto stop = [&left](Doing) {
     if (--left == 0)
       throw std::runtime_error("Ctrl-C");
   };
-  EXPECT_THROW(benchmark().load(memory, stopped, 0.66, Poll(stop)), std::runtime_error);
+  EXPECT_THROW(benchmark().load(memory, stopped, 0.66, Poll(stop, Phase::kLoad)), std::runtime_error);
 }
 
 TEST(Loading, PollsOnceForEachStrideOfRowsAndEndsWhenThatThrows) {

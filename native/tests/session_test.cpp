@@ -188,9 +188,9 @@ TEST(Session, LoadingAnEnginePollsOnceForEachStrideOfRowsAndEndsWhenThatThrows) 
                          {"rows", std::int64_t{10'000}},
                          {"row_size", std::int64_t{8}}}};
   std::uint64_t calls = 0;
-  const auto made = make_service({engine}, platform, 1, 1, false, [&calls] { ++calls; });
+  const auto made = make_service({engine}, platform, 1, 1, false, [&calls](Doing) { ++calls; });
   EXPECT_EQ(calls, 10'000 / Poll::kStride);
-  const auto stop = [] { throw std::runtime_error("Ctrl-C"); };
+  const auto stop = [](Doing) { throw std::runtime_error("Ctrl-C"); };
   EXPECT_THROW(static_cast<void>(make_service({engine}, platform, 1, 1, false, stop)), std::runtime_error);
 }
 

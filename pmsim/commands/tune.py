@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from pmsim.progress import progress_bar
+from pmsim.standing import watched
 from pmsim.terminal import output
 from pmsim.tuning import Step, tune
 from pmsim.units import number
@@ -37,23 +39,31 @@ def tune_command(
     """Search a sweep for its best point by simulated annealing, without running all of it."""
     console = output()
 
-    def show(step: Step) -> None:
+    taken = 0
+
+    def tell(step: Step) -> None:
+        nonlocal taken
+        taken += 1
         where = ", ".join(f"{name} = {text}" for name, text in step.settings.items())
         verdict = "taken" if step.accepted else "left"
         value = "-" if math.isnan(step.value) else number(step.value)
         console.print(f"{value:>14}  {verdict:5s}  {where}", soft_wrap=True)
 
-    found = tune(
-        scenario,
-        metric=metric,
-        minimize=minimize,
-        require=require or [],
-        steps=steps,
-        seed=seed,
-        set=set_,
-        out=out,
-        progress=show,
-    )
+    with (
+        progress_bar("tune", steps + 1, None) as show,
+        watched(lambda doing, share: show(taken + share, doing)),
+    ):
+        found = tune(
+            scenario,
+            metric=metric,
+            minimize=minimize,
+            require=require or [],
+            steps=steps,
+            seed=seed,
+            set=set_,
+            out=out,
+            progress=tell,
+        )
     seen = f"{found.simulated} of {found.points} points were visited"
     if found.best is None:
         needed = " and ".join(map(str, found.goal.requirements)) or f"a value of {found.goal.column}"

@@ -14,6 +14,7 @@ from pmsim import _native
 from pmsim.des.server import Execution, PowerFailureError, Server, WorkerGroup
 from pmsim.des.times import Time, picoseconds
 from pmsim.errors import ConfigError
+from pmsim.standing import watcher
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -380,7 +381,7 @@ class NativeLoad(_Statistics):
 
     def run(self, until: Time) -> None:
         """Simulate up to a time; may be called again. Ctrl-C interrupts it between requests."""
-        self._driver.run(picoseconds(until))
+        self._driver.run(picoseconds(until), watcher())
 
     def drain(self) -> bytes:
         """Finish what workers do, and return the state, for `restore` on a fresh server; see `LongRun`."""

@@ -12,6 +12,7 @@ from pmsim.des.load import NativeLoad, Tenant
 from pmsim.des.server import Server
 from pmsim.des.times import Time, picoseconds
 from pmsim.errors import ConfigError
+from pmsim.standing import stretch
 from pmsim.versions import native_build
 
 _MAGIC = b"pmsim-run-2\n"
@@ -102,7 +103,8 @@ class LongRun:
             raise ConfigError(f"until: {end} ps is not the end of a segment of {self._segment} ps")
         while self.segments * self._segment < end:
             # A drain may have gone past the end of a short segment.
-            self._load.run(max(self._load.now, (self.segments + 1) * self._segment))
+            with stretch(self.segments * self._segment / end, (self.segments + 1) * self._segment / end):
+                self._load.run(max(self._load.now, (self.segments + 1) * self._segment))
             saved = self._load.drain()
             self._before = Counter(self.counters())
             self.segments += 1

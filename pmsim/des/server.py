@@ -20,6 +20,7 @@ from pmsim.hints import nearest
 from pmsim.kinds.engine_options import in_parameters
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
+from pmsim.standing import stretch, watcher
 
 _RESTART = 2**64 - 1
 
@@ -273,13 +274,15 @@ class Server:
         native_parts = [native_part(part) for part in parts]
         self.description = repr((native_parts, machine.native(), groups))
         try:
-            session = _native.Session(
-                native_parts,
-                machine.native(),
-                workers=sum(groups.values()),
-                seed=seed,
-                crash=crash,
-            )
+            with stretch(0, 0):  # how long it takes beside the rest nobody knows
+                session = _native.Session(
+                    native_parts,
+                    machine.native(),
+                    workers=sum(groups.values()),
+                    seed=seed,
+                    crash=crash,
+                    watch=watcher(),
+                )
         except ConfigError as error:
             raise in_parameters(error) from None
         self._start(env, session, groups, pool)

@@ -5,6 +5,7 @@ acknowledgement.
 """
 
 import math
+import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +24,18 @@ from pmsim.des.server import PowerFailureError, Recovery, Server
 from pmsim.des.times import S
 from pmsim.errors import SimulationError
 from pmsim.platforms import Platform
+from pmsim.standing import stretch, watcher
 
+#: Part of the requests of a study that are served before they count, and seconds between two tellings.
+_WARM_UP = 1 / 11
+_TELLING = 0.1
 #: A queue has grown without end when so many of the requests are still there at the end of a run.
 _BACKLOG = 0.01
 #: Requests of one run of the bisection, and its steps: each halves the bracket of the saturation.
 _PROBE = 20_000
 _STEPS = 10
+#: Requests that the bisection serves, about.
+SEARCH_REQUESTS = (_STEPS + 2) * _PROBE
 
 Summary = dict[str, Any]
 
@@ -59,9 +66,11 @@ def closed_throughput(setting: Setting, *, clients: int | None = None, requests:
     """Return the throughput [1/s] of clients that never think, by default two for each worker."""
     pool = ClosedPool(2 * setting.workers if clients is None else clients)
     load = NativeLoad(setting.server(), [Tenant("all", pool, setting.mix, "1 s")], seed=setting.seed)
-    _run_requests(load, requests // 10)
+    with stretch(0, _WARM_UP):
+        _run_requests(load, requests // 10)
     load.restart_statistics()
-    _run_requests(load, requests)
+    with stretch(_WARM_UP, 1):
+        _run_requests(load, requests)
     found = load.summary()
     load.server.close()
     return float(found["count"] * S / found["elapsed_ps"])
@@ -73,13 +82,17 @@ def saturation(setting: Setting) -> float:
     A queue counts as growing where more than 1 % of the requests of a run are still in the system at its end.
     The bracket begins at the throughput of a closed pool.
     """
-    closed = closed_throughput(setting)
-    low, high = 0.0, closed
-    while _keeps_up(setting, high):
-        low, high = high, 2 * high
-    for _ in range(_STEPS):
+    doing, runs = "seeking the saturation", _STEPS + 2
+    with stretch(0, 1 / runs, doing):
+        high = closed_throughput(setting)
+    low = 0.0
+    with stretch(1 / runs, 2 / runs, doing):
+        while _keeps_up(setting, high):
+            low, high = high, 2 * high
+    for step in range(2, runs):
         middle = (low + high) / 2
-        low, high = (middle, high) if _keeps_up(setting, middle) else (low, middle)
+        with stretch(step / runs, (step + 1) / runs, doing):
+            low, high = (middle, high) if _keeps_up(setting, middle) else (low, middle)
     return low
 
 
@@ -94,8 +107,10 @@ def _keeps_up(setting: Setting, rate: float) -> bool:
 def _run_requests(load: NativeLoad, requests: int) -> None:
     # The rate is not known beforehand: ever longer pieces until enough have ended.
     piece = 1_000_000
-    while load.summary()["count"] < requests:
-        load.run(load.now + piece)
+    while (count := load.summary()["count"]) < requests:
+        done = count / requests
+        with stretch(done, min(1.0, 2 * done)):  # a piece is as long as those before it
+            load.run(load.now + piece)
         piece *= 2
         if piece > 10**18:
             raise SimulationError("pmsim bug: a closed pool that serves nobody")
@@ -105,9 +120,11 @@ def open_load(setting: Setting, rate: float, requests: int) -> Summary:
     """Serve about so many requests that come at a rate [1/s], a tenth of them before they count."""
     load = NativeLoad(setting.server(), [Tenant("all", Poisson(rate), setting.mix, "1 s")], seed=setting.seed)
     length = round(requests / rate * S)
-    load.run(length // 10)
+    with stretch(0, _WARM_UP):
+        load.run(length // 10)
     load.restart_statistics()
-    load.run(length + length // 10)
+    with stretch(_WARM_UP, 1):
+        load.run(length + length // 10)
     return load.summary() | {"offered": rate} | _last_of(load.server, load.now)
 
 
@@ -118,9 +135,11 @@ def two_tenants(setting: Setting, rate: float, scans: Ask, scanners: int, reques
         tenants.append(Tenant("scans", ClosedPool(scanners), [scans], "1 s"))
     load = NativeLoad(setting.server(), tenants, seed=setting.seed)
     length = round(requests / rate * S)
-    load.run(length // 10)
+    with stretch(0, _WARM_UP):
+        load.run(length // 10)
     load.restart_statistics()
-    load.run(length + length // 10)
+    with stretch(_WARM_UP, 1):
+        load.run(length + length // 10)
     found = load.summary("all") | {"offered": rate}
     if scanners:
         scanned = load.summary("scans")
@@ -150,6 +169,22 @@ def long_run(
     return found, list(run.load.recorder().windows())[:windows]
 
 
+def _teller(env: Environment, end: float) -> Callable[[], None]:
+    """Return what a process of a study calls for each request: it tells now and then where the study stands.
+
+    No process of its own: that would be events.
+    """
+    watch, told = watcher(), 0.0
+
+    def tell() -> None:
+        nonlocal told
+        if watch is not None and (now := time.monotonic()) - told >= _TELLING:
+            told = now
+            watch("measuring", min(1.0, env.now / end))
+
+    return tell
+
+
 def _last_of(server: Server, now: int) -> Summary:
     """Return what the machine and the parts say at the end, and give the server's memory back."""
     last = {"counters": dict(server.session.counters(now)), "facts": server.facts()}
@@ -167,9 +202,12 @@ def group_commit(
     recorder = _native.Recorder(S)
     gaps = Poisson(rate).native(seed)
 
+    tell = _teller(env, 1.1 * requests / rate * S)
+
     def transactions() -> Generator[Event, Any, None]:
         for _ in range(requests + requests // 10):
             yield env.timeout(gaps.next())
+            tell()
             began = env.now
             recorder.submitted(began)
             _, durable = commit.append()
@@ -226,9 +264,12 @@ def propagation(
     append = server.kind("log.append")
     flush = server.kind("pages.flush")
 
+    tell = _teller(env, 1.1 * requests / rate * S)
+
     def arrivals() -> Generator[Event, Any, None]:
         for number in range(2 * requests):
             yield env.timeout(gaps.next())
+            tell()
             env.process(transaction(number))
 
     def transaction(number: int) -> Generator[Event, Any, None]:
@@ -272,9 +313,12 @@ def restart_under_load(
     gaps = Poisson(rate).native(setting.seed)
     mix = _native.Mix([ask.native(server) for ask in setting.mix], setting.seed + 1)
 
+    tell = _teller(env, duration)
+
     def arrivals() -> Generator[Event, Any, None]:
         while True:
             yield env.timeout(gaps.next())
+            tell()
             env.process(client())
 
     def client() -> Generator[Event, Any, None]:

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_memory, check_region, check_threads
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
+from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure_both
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
 from pmsim.platforms import Platform
 from pmsim.units import Quantity, parse
@@ -92,8 +92,7 @@ class InPlace(Kind[InPlaceParameters]):
     def run(self, machine: Platform, parameters: InPlaceParameters, seed: int) -> dict[str, int | float]:
         """Simulate the operation twice: back to back for the throughput, and one at a time for the latency."""
         given: dict[str, int | str] = parameters.model_dump()
-        back_to_back = measure("in-place", machine, given | {"timed": 0}, seed)
-        timed = measure("in-place", machine, given | {"timed": 1}, seed)
+        back_to_back, timed = measure_both("in-place", machine, given, seed)
         count, operations = back_to_back.counters, back_to_back.total.operations
         return (
             {"ops_per_s": back_to_back.total.operations_per_s}

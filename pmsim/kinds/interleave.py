@@ -10,6 +10,7 @@ from pmsim.kinds.checks import check_region, check_threads
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
 from pmsim.platforms import Platform
+from pmsim.standing import stretch
 from pmsim.units import Quantity, parse
 
 #: Bytes of a leaf with 32 slots.
@@ -108,10 +109,13 @@ class Interleave(Kind[InterleaveParameters]):
         The latency of an interleaved operation is that of its group.
         """
         given = parameters.model_dump()
-        result = measure("interleave", machine, given, seed)
-        plain = result
-        if parameters.interleave != "none":
-            plain = measure("interleave", machine, given | {"interleave": "none"}, seed)
+        if parameters.interleave == "none":
+            plain = result = measure("interleave", machine, given, seed)
+        else:
+            with stretch(0, 1 / 2):
+                result = measure("interleave", machine, given, seed)
+            with stretch(1 / 2, 1):
+                plain = measure("interleave", machine, given | {"interleave": "none"}, seed)
         return (
             _per_operation(result, parameters)
             | {"speedup": result.total.operations_per_s / plain.total.operations_per_s}

@@ -7,7 +7,7 @@ from pydantic import Field
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_region, check_threads
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure
+from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_both
 from pmsim.kinds.types import Count, CountOrZero, KindParameters, LineSize, Memory, Threads, WordSize
 from pmsim.platforms import Platform
 
@@ -79,8 +79,7 @@ class Log(Kind[LogParameters]):
     def run(self, machine: Platform, parameters: LogParameters, seed: int) -> dict[str, int | float]:
         """Simulate the appends twice: back to back for the throughput, and one at a time for the latency."""
         given: dict[str, int | str] = parameters.model_dump()
-        back_to_back = measure("log", machine, given | {"timed": 0}, seed)
-        timed = measure("log", machine, given | {"timed": 1}, seed)
+        back_to_back, timed = measure_both("log", machine, given, seed)
         return (
             block_metrics(back_to_back, parameters.memory)
             | timed.total.latency.metrics()

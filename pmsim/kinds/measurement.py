@@ -10,6 +10,7 @@ from pmsim.errors import InternalError
 from pmsim.kinds.base import COUNTER_PREFIX, Metric
 from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform
+from pmsim.standing import phases, stretch
 
 _PS_PER_NS = 1_000
 
@@ -17,8 +18,19 @@ Simulate = Callable[
     [str, list[dict[str, dict[str, int]]], dict[str, int | str], int],
     list[dict[str, Any]],
 ]
+
+
+def _simulate(
+    workload: str,
+    platforms: list[dict[str, dict[str, int]]],
+    parameters: dict[str, int | str],
+    seed: int,
+) -> list[dict[str, Any]]:
+    return _native.simulate(workload, platforms, parameters, seed, phases())
+
+
 #: How `measure` reaches the core; `pmsim.trace` stands in for it while it records.
-simulator: ContextVar[Simulate] = ContextVar("simulator", default=_native.simulate)
+simulator: ContextVar[Simulate] = ContextVar("simulator", default=_simulate)
 
 LATENCY_METRICS = (
     Metric("latency_ns", "ns", "mean latency of an operation"),
@@ -123,6 +135,17 @@ class Measurement:
 def measure(workload: str, machine: Platform, parameters: Mapping[str, int | str], seed: int) -> Measurement:
     """Simulate a native workload on one machine."""
     return measure_lanes(workload, [machine], parameters, seed)[0]
+
+
+def measure_both(
+    workload: str, machine: Platform, parameters: Mapping[str, int | str], seed: int
+) -> tuple[Measurement, Measurement]:
+    """Simulate operations back to back, for the throughput, and again one at a time, for the latency."""
+    with stretch(0, 1 / 2):
+        back_to_back = measure(workload, machine, {**parameters, "timed": 0}, seed)
+    with stretch(1 / 2, 1):
+        timed = measure(workload, machine, {**parameters, "timed": 1}, seed)
+    return back_to_back, timed
 
 
 def measure_lanes(

@@ -11,6 +11,7 @@ from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import COMMON_METRICS, Measurement, measure
 from pmsim.kinds.types import KindParameters, LineSize, Memory, PageSize, Prefetcher, TaskSize, Threads
 from pmsim.platforms import Platform
+from pmsim.standing import stretch
 
 #: A log entry and a page of the building-blocks paper (sections 2.4 and 3.2), a line, a block of the medium.
 _TASK_BYTES = {
@@ -145,12 +146,15 @@ class Mixed(Kind[MixedParameters]):
     def run(self, machine: Platform, parameters: MixedParameters, seed: int) -> dict[str, int | float]:
         """Simulate the groups together, and then each of them alone on the same machine."""
         groups = [group.native() for group in parameters.groups]
-        together = self._measure(machine, groups, parameters.region_size, seed)
+        runs = len(groups) + 1 if len(groups) > 1 else 1
+        with stretch(0, 1 / runs):
+            together = self._measure(machine, groups, parameters.region_size, seed)
         metrics: dict[str, int | float] = {}
         for number, (text, group) in enumerate(zip(groups, together.groups, strict=True), start=1):
             alone = group
             if len(groups) > 1:
-                alone = self._measure(machine, [text], parameters.region_size, seed).groups[0]
+                with stretch(number / runs, (number + 1) / runs):
+                    alone = self._measure(machine, [text], parameters.region_size, seed).groups[0]
             shared_gb_s, alone_gb_s = group.bandwidth_gb_s, alone.bandwidth_gb_s
             metrics |= {
                 f"group_{number}_bandwidth_gb_s": shared_gb_s,

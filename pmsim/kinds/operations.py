@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_access, check_memory, check_region, check_threads
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
+from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure_both
 from pmsim.kinds.types import LINE_BYTES, KindParameters, LineSize, Threads
 from pmsim.messages import shown
 from pmsim.platforms import Platform
@@ -85,8 +85,7 @@ class Operations(Kind[OperationsParameters]):
             "threads": parameters.threads,
             "region_size": parameters.region_size,
         }
-        back_to_back = measure("operations", machine, given | {"timed": 0}, seed)
-        timed = measure("operations", machine, given | {"timed": 1}, seed)
+        back_to_back, timed = measure_both("operations", machine, given, seed)
         return (
             {"operations_per_s": back_to_back.total.operations_per_s}
             | timed.total.latency.metrics()

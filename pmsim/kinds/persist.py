@@ -12,7 +12,7 @@ from pmsim.kinds.measurement import (
     BANDWIDTH_METRIC,
     COMMON_METRICS,
     LATENCY_METRICS,
-    measure,
+    measure_both,
 )
 from pmsim.kinds.types import Dimms, KindParameters, LineSize, LineSizeOrZero, Memory, Threads
 from pmsim.platforms import Platform
@@ -67,8 +67,7 @@ class Persist(Kind[PersistParameters]):
             "threads": parameters.threads,
             "region_size": parameters.region_size,
         }
-        back_to_back = measure("persist", machine, given | {"timed": 0}, seed)
-        timed = measure("persist", machine, given | {"timed": 1}, seed)
+        back_to_back, timed = measure_both("persist", machine, given, seed)
         return (
             timed.total.latency.metrics()
             | {"bandwidth_gb_s": back_to_back.total.bandwidth_gb_s}

@@ -14,6 +14,7 @@ from pmsim.kinds.system_checks import check_system
 from pmsim.kinds.system_parameters import SystemParameters
 from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log
 from pmsim.platforms import Platform
+from pmsim.standing import stretch
 
 _WINDOW = f"{COUNTER_PREFIX}window."
 _PS_PER_NS = 1e3
@@ -143,8 +144,20 @@ def _simulate(
             seed=seed,
         ), []
     setting = _setting(machine, parameters, seed)
-    saturation = math.nan if parameters.rate else studies.saturation(setting)
+    searched = studies.SEARCH_REQUESTS / (studies.SEARCH_REQUESTS + parameters.requests)
+    if parameters.rate:
+        saturation, searched = math.nan, 0.0
+    else:
+        with stretch(0, searched):
+            saturation = studies.saturation(setting)
     rate = float(parameters.rate or saturation * parameters.load_percent / 100)
+    with stretch(searched, 1):
+        return _under_load(setting, parameters, rate, saturation, state)
+
+
+def _under_load(
+    setting: studies.Setting, parameters: SystemParameters, rate: float, saturation: float, state: Path | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     if parameters.study == "restart":
         found, series = studies.restart_under_load(
             setting,

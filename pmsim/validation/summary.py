@@ -154,7 +154,7 @@ def validate(
 
 def _behind(before: int, finished: Progress) -> Progress:
     """Count on from what the seeds before have finished."""
-    return lambda done: finished(before + done)
+    return lambda done, doing: finished(before + done, doing)
 
 
 def _points(suite: Suite, claim: Claim) -> list[Point]:

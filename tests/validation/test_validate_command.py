@@ -333,17 +333,17 @@ def test_accuracy_gives_its_range_over_the_seeds(tmp_path: Path) -> None:
 
 
 def test_the_progress_counts_the_runs_of_all_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[int] = []
+    told: list[float] = []
 
     @contextmanager
     def bar(title: str, total: int, wanted: bool | None) -> Iterator[Progress]:
         told.append(total)
-        yield told.append
+        yield lambda finished, doing: told.append(finished)
 
     def counting(points: Sequence[Point], progress: Progress | None) -> list[dict[str, float] | str]:
         assert progress is not None
         for number in range(len(points) + 1):
-            progress(number)
+            progress(number, "")
         return made_up(points, progress)
 
     monkeypatch.setattr(summary, "progress_bar", bar)

@@ -7,6 +7,7 @@ namespace pmsim::machine {
 SharedFeed::SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes,
                        std::function<void()> poll)
     : source_(&source), hierarchy_(&hierarchy), lane_count_(lanes), poll_(std::move(poll)), logs_(threads) {
+  stream_.on_poll(poll_);
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     lanes_.push_back(std::make_unique<LaneFeed>(*this, threads));
   }

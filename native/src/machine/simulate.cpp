@@ -1,6 +1,7 @@
 #include "pmsim/machine/simulate.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -115,6 +116,17 @@ struct Measurement {
   }
 };
 
+/// Of the operations to run, by the lane that is last.
+double share_done(std::span<const Measurement> lanes, const RunLength& length) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const Measurement& measured : lanes) {
+    if (!measured.done)
+      least = std::min(least, measured.lane ? measured.lane->operations() : 0);
+  }
+  const std::int64_t total = length.warmup_operations + length.measured_operations;
+  return std::min(1.0, static_cast<double>(least) / static_cast<double>(std::max<std::int64_t>(1, total)));
+}
+
 }  // namespace
 
 std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
@@ -132,8 +144,12 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
   }
   require_same_hierarchy(platforms);
   Hierarchy hierarchy(platforms.front(), threads);
-  SharedFeed feed(source, hierarchy, threads, platforms.size(), options.poll);
   std::vector<Measurement> lanes(platforms.size());
+  const auto poll = [&] {
+    if (options.watch)
+      options.watch({Phase::kMeasure, share_done(lanes, options.length)});
+  };
+  SharedFeed feed(source, hierarchy, threads, platforms.size(), poll);
   for (std::size_t index = 0; index < platforms.size(); ++index) {
     lanes[index].lane = std::make_unique<Lane>(platforms[index], threads, feed.lane(index), options.seed,
                                                options.pmem_footprint);
@@ -165,9 +181,7 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
       }
       running = running || !measured.done;
     }
-    if (options.poll) {
-      options.poll();
-    }
+    poll();
   }
   std::vector<LaneResult> results;
   for (const Measurement& measured : lanes) {

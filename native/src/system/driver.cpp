@@ -104,7 +104,7 @@ bool Driver::step(Picoseconds until) {
   return true;
 }
 
-void Driver::run(Picoseconds until, const std::function<void()>& poll) {
+void Driver::run(Picoseconds until, const Watch& watch) {
   ensure(until >= now_, "a driver that should run into the past");
   draining_ = false;
   while (free_count_ > 0 && !queue_.empty()) {  // those who have waited for the end of a drain
@@ -112,9 +112,10 @@ void Driver::run(Picoseconds until, const std::function<void()>& poll) {
     queue_.pop_front();
     grant(next);
   }
+  const Picoseconds from = now_;
   for (std::uint32_t steps = 1; step(until); ++steps) {  // a step may be a scan of many rows
-    if (poll && (steps & 0x3ff) == 0)
-      poll();
+    if (watch && (steps & 0x3ff) == 0)
+      watch({Phase::kMeasure, static_cast<double>(now_ - from) / static_cast<double>(until - from)});
   }
   now_ = until;
 }

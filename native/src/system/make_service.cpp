@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -29,7 +28,7 @@ constexpr std::array kParts{
 class PartsService final : public Service {
  public:
   PartsService(const std::vector<PartSpec>& specs, const machine::PlatformParams& platform,
-               std::uint32_t workers, std::uint64_t seed, bool crash, const std::function<void()>& poll)
+               std::uint32_t workers, std::uint64_t seed, bool crash, const Watch& watch)
       : memory_(options_of(platform, crash)), crash_(crash) {
     if (specs.empty())
       throw ConfigError("parts: a server needs at least one");
@@ -37,7 +36,7 @@ class PartsService final : public Service {
     for (std::size_t index = 0; index < specs.size(); ++index) {
       const PartSpec& spec = specs[index];
       workloads::Parameters parameters(spec.part, spec.parameters);
-      const PartContext context{memory_, platform, workers, mix64(seed + index), poll};
+      const PartContext context{memory_, platform, workers, mix64(seed + index), watch};
       std::unique_ptr<Part> part = kind_named(spec.part).make(parameters, context);
       parameters.require_all_read();
       const int number = ++names[spec.part];
@@ -169,15 +168,15 @@ std::span<const PartKind> part_kinds() noexcept { return kParts; }
 
 std::unique_ptr<Service> make_service(const std::vector<PartSpec>& parts,
                                       const machine::PlatformParams& platform, std::uint32_t workers,
-                                      std::uint64_t seed, bool crash, const std::function<void()>& poll) {
-  return std::make_unique<PartsService>(parts, platform, workers, seed, crash, poll);
+                                      std::uint64_t seed, bool crash, const Watch& watch) {
+  return std::make_unique<PartsService>(parts, platform, workers, seed, crash, watch);
 }
 
 std::unique_ptr<Service> make_workload_service(
     std::string_view workload, const std::map<std::string, workloads::Parameters::Value>& parameters,
-    const machine::PlatformParams& platform, std::uint64_t seed, const std::function<void()>& poll) {
+    const machine::PlatformParams& platform, std::uint64_t seed, const Watch& watch) {
   return std::make_unique<WorkloadService>(workloads::make_workload(
-      workload, workloads::Parameters(std::string(workload), parameters), platform, seed, poll));
+      workload, workloads::Parameters(std::string(workload), parameters), platform, seed, watch));
 }
 
 }  // namespace pmsim::system

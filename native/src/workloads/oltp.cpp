@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,9 +27,9 @@ class Oltp final : public Workload {
         std::clamp<std::int64_t>(operations_ / 10, std::min<std::int64_t>(operations_, 100), 50'000);
   }
 
-  void prepare(const std::function<void()>& poll) override {
-    session_.load(Poll(poll));
-    warm_up_ = session_.warm_up(warmup_limit_, Poll(poll));
+  void prepare(const Watch& watch) override {
+    session_.load(watch);
+    warm_up_ = session_.warm_up(warmup_limit_, watch);
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return session_.threads(); }

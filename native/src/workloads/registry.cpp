@@ -45,9 +45,9 @@ std::span<const WorkloadKind> workload_kinds() noexcept { return kKinds; }
 
 std::unique_ptr<Workload> make_workload(std::string_view name, Parameters parameters,
                                         const machine::PlatformParams& platform, std::uint64_t seed,
-                                        const std::function<void()>& poll) {
+                                        const Watch& watch) {
   std::unique_ptr<Workload> workload = unprepared(name, parameters, platform, seed);
-  workload->prepare(poll);
+  workload->prepare(watch);
   return workload;
 }
 

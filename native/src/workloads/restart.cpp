@@ -1,4 +1,3 @@
-#include <functional>
 #include <memory>
 
 #include "pmsim/workloads/oltp/session.hpp"
@@ -23,9 +22,9 @@ class Restart final : public Workload {
       parameters.refuse("threads", "a restart is timed with one thread");
   }
 
-  void prepare(const std::function<void()>& poll) override {
-    session_.load(Poll(poll));
-    session_.warm_up(warmup_limit_, Poll(poll));
+  void prepare(const Watch& watch) override {
+    session_.load(watch);
+    session_.warm_up(warmup_limit_, watch);
     session_.stop(clean_);
   }
 

@@ -19,7 +19,7 @@ namespace pmsim::machine {
 /// outcome.
 class SharedFeed {
  public:
-  /// `poll`: see Hierarchy::classify.
+  /// `poll`: see Hierarchy::classify and Stream::on_poll.
   SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes,
              std::function<void()> poll = {});
 

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
+#include "pmsim/core/poll.hpp"
 #include "pmsim/core/time.hpp"
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/histogram.hpp"
@@ -46,7 +46,7 @@ struct SimulateOptions {
   /// Parts of equally many operations into which the measured part is cut, for confidence intervals and curves
   /// over time.
   std::uint32_t batches = 1;
-  std::function<void()> poll;  ///< called several times per second of real time; may throw to stop
+  Watch watch;
 };
 
 /// Executes `source` once and times it on every platform. One LaneResult per platform, in their order.

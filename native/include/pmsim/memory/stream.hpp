@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "pmsim/memory/micro_op.hpp"
@@ -12,18 +15,37 @@ namespace pmsim::memory {
 /// Cleared and refilled in place: after warm-up nothing is allocated.
 class Stream {
  public:
+  /// Micro-operations of one stream between two calls of its poll: 10 to 100 ms of functional execution.
+  static constexpr std::size_t kPollEvery = std::size_t{1} << 20;
+
   void push(OpKind kind, std::uint64_t address, std::uint32_t bytes, std::uint8_t flags = 0,
             std::uint16_t site = 0) {
-    ops_.push_back(MicroOp{address, bytes, kind, flags, site});
+    if (size_ == bound_) [[unlikely]]
+      extend();
+    ops_[size_++] = MicroOp{address, bytes, kind, flags, site};
   }
-  void clear() noexcept { ops_.clear(); }
-  [[nodiscard]] std::size_t size() const noexcept { return ops_.size(); }
-  [[nodiscard]] bool empty() const noexcept { return ops_.empty(); }
+  void clear() noexcept {
+    size_ = 0;
+    bound_ = std::min(ops_.size(), kPollEvery);
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] const MicroOp* data() const noexcept { return ops_.data(); }
   [[nodiscard]] const MicroOp& operator[](std::size_t index) const noexcept { return ops_[index]; }
 
+  /// Called after each kPollEvery micro-operations since clear(); may throw to stop whoever executes. An
+  /// operation may be the recovery of an engine with millions of leaves: this is the one place that all of it
+  /// comes by.
+  void on_poll(std::function<void()> poll) { poll_ = std::move(poll); }
+
  private:
-  std::vector<MicroOp> ops_;
+  /// Out of line: push() is inlined into everything that is simulated.
+  void extend();
+
+  std::vector<MicroOp> ops_;  ///< those behind size_ are room
+  std::size_t size_ = 0;
+  std::size_t bound_ = 0;  ///< where push() has to stop: the end of the room, or the next poll
+  std::function<void()> poll_;
 };
 
 /// Where a machine gets its work: called once per batch and virtual thread, never per micro-operation.

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pmsim/core/poll.hpp"
 #include "pmsim/system/arrivals.hpp"
 #include "pmsim/system/recorder.hpp"
 #include "pmsim/system/session.hpp"
@@ -39,8 +39,9 @@ class Driver {
   /// `keep_log`: every request is kept, for comparisons; without it the driver's memory is bounded.
   Driver(Session& session, std::vector<TenantSpec> tenants, bool keep_log);
 
-  /// Runs up to the events of `until`, without them; may be called again. `poll` is called now and then.
-  void run(Picoseconds until, const std::function<void()>& poll);
+  /// Runs up to the events of `until`, without them; may be called again. `watch` is told the part of that
+  /// time.
+  void run(Picoseconds until, const Watch& watch);
 
   /// Goes on until no worker is busy, without giving out work: what comes meanwhile waits. Then the driver can
   /// be moved to another session.

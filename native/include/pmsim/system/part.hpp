@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pmsim/core/poll.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/memory/sim_memory.hpp"
 #include "pmsim/system/service.hpp"
@@ -52,7 +52,7 @@ struct PartContext {
   const machine::PlatformParams& platform;
   std::uint32_t workers;
   std::uint64_t seed;
-  const std::function<void()>& poll;  ///< called now and then while data are loaded; may throw to stop
+  const Watch& watch;  ///< told while data are loaded
 };
 
 /// One kind of part. To add one: write its file in native/src/system/parts, declare its factory below, add a
@@ -72,18 +72,18 @@ struct PartSpec {
 
 /// A service of these parts on one memory. The kinds of its requests are "PART.KIND" with the part's name, or
 /// "PART2.KIND" for the second part of a name, and so on. `crash`: power failures are possible; costs time and
-/// a second copy of the memory. `poll`: see PartContext. Throws ConfigError for an unknown part or parameter.
+/// a second copy of the memory. `watch`: see PartContext. Throws ConfigError for an unknown part or parameter.
 [[nodiscard]] std::unique_ptr<Service> make_service(const std::vector<PartSpec>& parts,
                                                     const machine::PlatformParams& platform,
                                                     std::uint32_t workers, std::uint64_t seed, bool crash,
-                                                    const std::function<void()>& poll = {});
+                                                    const Watch& watch = {});
 
 /// A service whose only request, "operation", is the next operation of a native workload's thread: the closed
 /// loops of the core, driven from outside. Throws ConfigError where the workload does not emit its operations
-/// one by one, each timed on its own. `poll`: see Workload::prepare.
+/// one by one, each timed on its own. `watch`: see Workload::prepare.
 [[nodiscard]] std::unique_ptr<Service> make_workload_service(
     std::string_view workload, const std::map<std::string, workloads::Parameters::Value>& parameters,
-    const machine::PlatformParams& platform, std::uint64_t seed, const std::function<void()>& poll = {});
+    const machine::PlatformParams& platform, std::uint64_t seed, const Watch& watch = {});
 
 std::unique_ptr<Part> make_compute(workloads::Parameters& parameters, const PartContext& context);
 std::unique_ptr<Part> make_log(workloads::Parameters& parameters, const PartContext& context);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,12 +21,11 @@ struct WorkloadKind {
 
 [[nodiscard]] std::span<const WorkloadKind> workload_kinds() noexcept;
 
-/// Makes a workload and prepares it. `poll`: see Workload::prepare. Throws ConfigError for an unknown name, an
+/// Makes a workload and prepares it. `watch`: see Workload::prepare. Throws ConfigError for an unknown name, an
 /// unknown parameter or a value that cannot be.
 [[nodiscard]] std::unique_ptr<Workload> make_workload(std::string_view name, Parameters parameters,
                                                       const machine::PlatformParams& platform,
-                                                      std::uint64_t seed,
-                                                      const std::function<void()>& poll = {});
+                                                      std::uint64_t seed, const Watch& watch = {});
 
 /// Makes a workload and drops it, before anything takes long: throws what make_workload() would throw before it
 /// prepares, also where the host does not give the memory.

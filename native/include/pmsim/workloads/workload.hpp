@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "pmsim/core/poll.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/simulate.hpp"
 #include "pmsim/memory/sim_memory.hpp"
@@ -18,8 +18,8 @@ namespace pmsim::workloads {
 class Workload : public memory::Source {
  public:
   /// What takes long before the first operation: loading data, warming up. make_workload() calls it once,
-  /// before anything else. `poll` is called now and then, where there is one, and may throw to stop.
-  virtual void prepare(const std::function<void()>& poll) { static_cast<void>(poll); }
+  /// before anything else. `watch` is told, where there is one.
+  virtual void prepare(const Watch& watch) { static_cast<void>(watch); }
   [[nodiscard]] virtual std::uint32_t threads() const = 0;
   [[nodiscard]] virtual machine::RunLength length() const = 0;
   /// Parts of equally many operations whose ends are noted (SimulateOptions::batches).

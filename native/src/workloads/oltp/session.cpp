@@ -51,18 +51,20 @@ Session::Session(Parameters& parameters, const machine::PlatformParams& platform
   fits_dram_ = data + data / 64 <= engine_options_.dram_bytes;
 }
 
-void Session::load(const Poll& poll) {
-  transactions_->load(memory_, *engine_, fill_, poll);
+void Session::load(const Watch& watch) {
+  transactions_->load(memory_, *engine_, fill_, Poll(watch, Phase::kLoad));
   place_ = engine_->place();
 }
 
-Session::WarmUp Session::warm_up(std::uint64_t limit, Poll poll) {
+Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
   memory_.detach();
   if (fits_dram_ && limit != 0)
-    read_all_tables(poll);
+    read_all_tables(watch);
   const std::uint64_t window = std::max<std::uint64_t>(1, limit / 20);
   SteadyState<kTransfers.size()> steady;
   WarmUp done;
+  Poll poll(watch, Phase::kWarmUp);
+  poll.expect(limit);
   Counters before = engine_->counters();
   while (!done.steady && done.transactions + window <= limit) {
     for (std::uint64_t run = 0; run < window; ++run) {
@@ -83,7 +85,8 @@ Session::WarmUp Session::warm_up(std::uint64_t limit, Poll poll) {
   return done;
 }
 
-void Session::read_all_tables(Poll& poll) {
+void Session::read_all_tables(const Watch& watch) {
+  Poll poll(watch, Phase::kWarmUp);
   engine_->begin(memory_);
   for (const engines::TableId table : transactions_->tables()) {
     engine_->scan(memory_, table, 0, ~std::uint64_t{0}, 0, 8, engines::ScanMode::kFullPages,

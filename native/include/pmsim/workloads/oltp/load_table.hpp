@@ -43,6 +43,7 @@ template <memory::Memory M, typename NewRow>
     Poll& poll_;
     std::uint64_t next_ = 0;
   };
+  poll.expect(rows);
   if (loading == Loading::kBulk) {
     Ascending all(rows, new_row, poll);
     return engine.load(memory, spec, all, fill);

@@ -27,7 +27,7 @@ class Session {
   Session(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
 
   /// Loads the tables. Throws CapacityError where the engine cannot hold them.
-  void load(const Poll& poll);
+  void load(const Watch& watch);
 
   [[nodiscard]] std::uint32_t threads() const noexcept { return static_cast<std::uint32_t>(random_.size()); }
   /// Runs one transaction of a thread.
@@ -42,7 +42,7 @@ class Session {
     std::uint64_t transactions = 0;
     bool steady = false;
   };
-  WarmUp warm_up(std::uint64_t limit, Poll poll);
+  WarmUp warm_up(std::uint64_t limit, const Watch& watch);
 
   /// Ends the engine, cleanly or as a power failure does, and forgets DRAM. Then only restart() may follow.
   void stop(bool clean);
@@ -59,7 +59,7 @@ class Session {
   [[nodiscard]] std::uint64_t pmem_bytes() const;
 
  private:
-  void read_all_tables(Poll& poll);
+  void read_all_tables(const Watch& watch);
   [[nodiscard]] static memory::SimOptions memory_options(Parameters& parameters,
                                                          const machine::PlatformParams& platform,
                                                          bool& counts_wear);

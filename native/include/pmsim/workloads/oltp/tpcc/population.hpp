@@ -121,6 +121,7 @@ class Population {
 
   template <memory::Memory M>
   [[nodiscard]] TableIds load(M& memory, engines::Engine<M>& engine, double fill, Poll& poll) const {
+    poll.expect(about_rows());
     TableIds ids{};
     const auto load = [&]<typename Row>(const char* name, std::uint64_t rows,
                                         std::function<std::uint64_t(Row&)> next) {
@@ -191,6 +192,11 @@ class Population {
 
   [[nodiscard]] std::uint64_t history_rows() const noexcept {
     return std::uint64_t{size_.warehouses} * kDistricts * size_.customers;
+  }
+  /// Of all tables and indexes; how many lines an order has is drawn, ten on average.
+  [[nodiscard]] std::uint64_t about_rows() const noexcept {
+    const std::uint64_t customers = history_rows();  // and as many orders, and rows of each index
+    return 15 * customers + std::uint64_t{size_.warehouses + 1} * size_.items;
   }
 
  private:
