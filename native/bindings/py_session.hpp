@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/system/session.hpp"
 
@@ -30,7 +31,9 @@ class PySession {
  public:
   PySession(std::unique_ptr<system::Service> service, const machine::PlatformParams& platform,
             std::uint32_t workers, std::uint64_t seed)
-      : session_(std::move(service), platform, workers, seed) {}
+      : session_(std::move(service), platform, workers, seed) {
+    session_.on_poll(check_signals);
+  }
 
   void submit(std::uint32_t worker, std::uint64_t id, std::uint32_t kind, std::uint64_t first,
               std::uint64_t count, Picoseconds at) {

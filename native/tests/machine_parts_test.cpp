@@ -14,6 +14,7 @@
 #include "pmsim/machine/block_index.hpp"
 #include "pmsim/machine/cache.hpp"
 #include "pmsim/machine/hierarchy.hpp"
+#include "pmsim/machine/lane.hpp"
 #include "pmsim/machine/memory_system.hpp"
 #include "pmsim/machine/shared_feed.hpp"
 #include "pmsim/machine/tlb.hpp"
@@ -454,10 +455,84 @@ TEST(SharedFeed, PollsWithinALongBatchAndEndsWhenThatThrows) {
   };
   int calls = 0;
   const auto timed = take([&calls] { ++calls; });
-  EXPECT_EQ(calls,
-            4);  // after each 2^20 operations but the last, when they are executed and when they are sorted
+  // After so many operations, not behind the last: when they are executed, and when they are sorted.
+  EXPECT_EQ(calls, (3 << 20) / static_cast<int>(memory::Stream::kPollEvery) - 1 + 2);
   EXPECT_EQ(timed, take({}));
   EXPECT_THROW(static_cast<void>(take([] { throw std::runtime_error("Ctrl-C"); })), std::runtime_error);
+}
+
+/// And a lane has to come back between parts of it: it would time them all in one go.
+TEST(SharedFeed, HandsOutALongBatchInPiecesAndOnce) {
+  Script::Ops ops;
+  for (std::uint64_t number = 0; number < 2'500'000; ++number)
+    ops.push_back(load(kDramBase + number * 64));
+  Script script(std::vector<Script::Ops>{std::move(ops)});
+  Hierarchy hierarchy(plain_machine(), 1);
+  SharedFeed feed(script, hierarchy, 1, 2);
+  std::vector<std::vector<std::uint64_t>> lines(2);
+  for (std::size_t lane = 0; lane < 2; ++lane) {
+    for (;;) {
+      const TimedOp* first = nullptr;
+      const TimedOp* last = nullptr;
+      feed.lane(lane).next(0, first, last);
+      if (first == last)
+        break;
+      EXPECT_LE(last - first, 1 << 20);
+      for (; first != last; ++first)
+        lines[lane].push_back(first->line);
+    }
+  }
+  EXPECT_GE(lines[0].size(), 2'500'000U);
+  EXPECT_EQ(lines[0], lines[1]);
+}
+
+/// A server whose threads wake for nothing, have short operations, or one without end.
+class Server final : public Feed {
+ public:
+  enum class Work { kNone, kShort, kEndless };
+  explicit Server(Work work) : work_(work) {}
+  void next(std::uint32_t, const TimedOp*& first, const TimedOp*& last) override {
+    first = ops_.data() + (work_ == Work::kEndless ? 1 : 0);
+    last = work_ == Work::kNone ? first : ops_.data() + (work_ == Work::kEndless ? 2 : 3);
+  }
+  [[nodiscard]] bool sleeps() const noexcept override { return true; }
+
+ private:
+  static constexpr TimedOp op(memory::OpKind kind, std::uint32_t instructions) {
+    return {0, instructions, static_cast<std::uint8_t>(kind), kL1, kTlbFirst, 0};
+  }
+  Work work_;
+  std::vector<TimedOp> ops_{op(memory::OpKind::kOperationBegin, 0), op(memory::OpKind::kCompute, 4),
+                            op(memory::OpKind::kOperationEnd, 0)};
+};
+
+TEST(Lane, ServesForEverAndSaysSoWhereThreadsActAndNobodyGetsOn) {
+  const auto serve = [](Server::Work work) {
+    Server feed(work);
+    Lane lane(plain_machine(), 1, feed, 0, 0);
+    std::vector<Retired> retired;
+    for (int call = 0; call < 2'000'000; ++call) {
+      if (lane.threads()[0].sleeping())
+        lane.wake(0, lane.now() + 1);
+      static_cast<void>(lane.serve(kNever));
+      lane.take_retired(retired);
+    }
+  };
+  EXPECT_NO_THROW(serve(Server::Work::kShort));
+  EXPECT_THROW(serve(Server::Work::kNone), SimulationError);
+}
+
+TEST(Lane, PollsWhileItServesALongOperationAndEndsWhenThatThrows) {
+  Server feed(Server::Work::kEndless);
+  Lane lane(plain_machine(), 1, feed, 0, 0);
+  int calls = 0;
+  EXPECT_THROW(static_cast<void>(lane.serve(kNever,
+                                            [&calls] {
+                                              if (++calls == 3)
+                                                throw std::runtime_error("Ctrl-C");
+                                            })),
+               std::runtime_error);
+  EXPECT_EQ(calls, 3);
 }
 
 /// A million operations of a load each, a thousand at once.

@@ -4,9 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 
+#include "machine_harness.hpp"
 #include "pmsim/core/poll.hpp"
 #include "pmsim/memory/host_memory.hpp"
 #include "pmsim/memory/sim_memory.hpp"
@@ -14,6 +17,7 @@
 #include "pmsim/workloads/oltp/tpcc/tpcc.hpp"
 #include "pmsim/workloads/oltp/uniform8.hpp"
 #include "pmsim/workloads/oltp/ycsb.hpp"
+#include "pmsim/workloads/registry.hpp"
 #include "reference_engine.hpp"
 
 namespace pmsim::workloads::oltp {
@@ -227,6 +231,64 @@ TEST(Loading, PollsOnceForEachStrideOfRowsAndEndsWhenThatThrows) {
                    rows += engine.table(table).size();
                  return rows;
                });
+}
+
+/// A clean end is a checkpoint, which has no transactions to count.
+TEST(Restart, PollsInTheCleanEndOfAnEngineAndEndsWhenThatThrows) {
+  const std::map<std::string, Parameters::Value> given{{"engine", "main-memory"},
+                                                       {"workload", "ycsb-rw"},
+                                                       {"update_percent", std::int64_t{100}},
+                                                       {"end", "clean"},
+                                                       {"warmup", std::int64_t{40'000}},
+                                                       {"operations", std::int64_t{1}},
+                                                       {"batches", std::int64_t{1}},
+                                                       {"threads", std::int64_t{1}},
+                                                       {"wear", std::int64_t{0}},
+                                                       {"ssd_in_file", std::int64_t{0}},
+                                                       {"dram_capacity", std::int64_t{64} << 20},
+                                                       {"pmem_capacity", std::int64_t{64} << 20},
+                                                       {"ssd_capacity", std::int64_t{0}},
+                                                       {"page_size", std::int64_t{4096}},
+                                                       {"cache_line_grained", std::int64_t{0}},
+                                                       {"mini_pages", std::int64_t{0}},
+                                                       {"pointer_swizzling", std::int64_t{0}},
+                                                       {"leaf_layout", "sorted"},
+                                                       {"admission_entries", std::int64_t{0}},
+                                                       {"migration_dr", "1"},
+                                                       {"migration_dw", "1"},
+                                                       {"migration_nr", "1"},
+                                                       {"migration_nw", "1"},
+                                                       {"page_write", "ntstore"},
+                                                       {"log_device", "pmem"},
+                                                       {"log_algorithm", "poplog"},
+                                                       {"log_layout", "padded"},
+                                                       {"log_size", std::int64_t{512} << 20},
+                                                       {"cpu_cycles", std::int64_t{0}},
+                                                       {"transaction_cycles", std::int64_t{0}},
+                                                       {"data_size", std::int64_t{24} << 20},
+                                                       {"warehouses", std::int64_t{0}},
+                                                       {"scan_length", std::int64_t{1}},
+                                                       {"scan_hint", std::int64_t{0}},
+                                                       {"zipf", "0"},
+                                                       {"fill_factor", "0.66"},
+                                                       {"loading", "bulk"}};
+  const machine::PlatformParams platform = machine::plain_machine();
+  const auto make = [&](const Watch& watch) {
+    static_cast<void>(make_workload("restart", Parameters("restart", given), platform, 1, watch));
+  };
+  double loaded = 0;
+  int end = 0;
+  make([&](Doing doing) {
+    loaded = doing.phase == Phase::kLoad ? doing.share : loaded;
+    end += doing.phase == Phase::kWarmUp && doing.share == 1 ? 1 : 0;
+  });
+  EXPECT_GE(end, 5);  // 6,000 pages, a fence each at least
+  EXPECT_GT(loaded, 0.9);
+  EXPECT_THROW(make([&](Doing doing) {
+                 if (doing.phase == Phase::kWarmUp && doing.share == 1)
+                   throw std::runtime_error("Ctrl-C");
+               }),
+               std::runtime_error);
 }
 
 constexpr tpcc::Cardinalities kSmall{.warehouses = 3, .items = 500, .customers = 60};

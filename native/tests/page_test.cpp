@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -451,6 +452,20 @@ TEST(PageStoreErrors, name_the_key) {
   options.store.pages = 4;
   options.dirty_lines = 257;
   EXPECT_THROW(PageFlushDriver<SimMemory>(memory, options), ConfigError);
+}
+
+TEST(PageDriver, polls_while_its_pages_are_set_up_and_ends_when_that_throws) {
+  const auto set_up = [](const Watch& watch) {
+    SimMemory memory;
+    DriverOptions options;
+    options.store = {.page_bytes = 1024, .pages = 5'000, .writers = 2};
+    options.dirty_lines = 3;
+    PageFlushDriver<SimMemory>(memory, options, Poll(watch, Phase::kLoad));
+  };
+  std::vector<double> shares;
+  set_up([&](Doing doing) { shares.push_back(doing.share); });
+  EXPECT_EQ(shares, (std::vector{1'024 / 5e3, 2'048 / 5e3, 3'072 / 5e3, 4'096 / 5e3}));
+  EXPECT_THROW(set_up([](Doing) { throw std::runtime_error("Ctrl-C"); }), std::runtime_error);
 }
 
 TEST(PageDriver, every_technique_writes_what_lies_in_dram) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -350,6 +351,34 @@ TEST(SimMemory, ABlockDeviceInAFileStaysOutOfTheProcess) {
     memory.block_read(block + i * chunk, dram, chunk);
     ASSERT_EQ(memory.load<std::uint64_t>(dram), i);
   }
+}
+
+TEST(SimMemory, PollsAfterSoManyFencesAndBlockTransfersWithoutAStreamToo) {
+  SimMemory memory;
+  const Address page = memory.allocate(Medium::kDram, 4096);
+  const Address device = memory.allocate(Medium::kBlock, 4096);
+  int calls = 0;
+  memory.on_poll([&calls] { ++calls; });
+  const auto work = [&](std::uint32_t count) {
+    for (std::uint32_t number = 0; number < count; ++number) {
+      memory.sfence();
+      memory.block_write(device, page, 4096);
+      memory.block_read(device, page, 4096);
+      memory.mfence();
+    }
+  };
+  work(SimMemory::kPollEvery);
+  EXPECT_EQ(calls, 4);
+  Stream stream;
+  int from_stream = 0;
+  stream.on_poll([&from_stream] { ++from_stream; });
+  memory.on_poll({});
+  memory.attach(stream);
+  work(SimMemory::kPollEvery);
+  EXPECT_EQ(from_stream, 4);
+  memory.detach();
+  memory.on_poll([] { throw std::runtime_error("Ctrl-C"); });
+  EXPECT_THROW(work(SimMemory::kPollEvery), std::runtime_error);
 }
 
 }  // namespace

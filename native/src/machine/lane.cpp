@@ -14,6 +14,9 @@ namespace {
 /// queues are tiny some more.
 constexpr std::int64_t kMostActionsPerOp = 256;
 
+constexpr std::int64_t kServedBeforePoll = 1 << 18;  ///< timed operations, some 50 ms
+constexpr std::int64_t kServedBefore = 1 << 12;  ///< a server's first calls have few: nobody has work at first
+
 }  // namespace
 
 Lane::Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std::uint64_t seed,
@@ -147,10 +150,19 @@ void Lane::wake(std::uint32_t thread, Picoseconds at) {
   settle_thread(thread);
 }
 
-Picoseconds Lane::serve(Picoseconds before) {
-  progress_->goal = progress_->may_take = std::numeric_limits<std::int64_t>::max();
+Picoseconds Lane::serve(Picoseconds before, const std::function<void()>& poll) {
+  progress_->goal = std::numeric_limits<std::int64_t>::max();
+  progress_->may_take = progress_->taken + kServedBeforePoll;
   progress_->reports = true;
   while (agents_.earliest_key() < before && progress_->retired.empty()) {
+    if (progress_->taken >= progress_->may_take) {
+      progress_->may_take = progress_->taken + kServedBeforePoll;
+      if (poll)
+        poll();
+    }
+    if (++served_actions_ > kMostActionsPerOp * (progress_->taken + kServedBefore)) {
+      throw SimulationError("pmsim bug: threads act and nobody gets on");
+    }
     step(before - 1);
   }
   return agents_.earliest_key();

@@ -153,6 +153,7 @@ void SimMemory::block_read(Address device, Address destination, std::size_t byte
   Region& to = region_of(destination, bytes);
   from.data.accessed(bytes);
   emit(OpKind::kBlockRead, device, static_cast<std::uint32_t>(bytes));
+  worked();
   if (from.backing == Backing::kNone)
     return;
   // The device writes the memory by itself: no micro-operations of the core, but the bytes may be persistent.
@@ -170,6 +171,7 @@ void SimMemory::block_write(Address device, Address source, std::size_t bytes) {
   ensure(from.backing != Backing::kSparse, "a block transfer from a sparse region");
   to.data.accessed(bytes);
   emit(OpKind::kBlockWrite, device, static_cast<std::uint32_t>(bytes));
+  worked();
   if (from.backing == Backing::kNone || to.backing == Backing::kNone)
     return;
   const std::byte* data = from.data.data() + (source - from.base);

@@ -22,17 +22,16 @@ class Session::WorkFeed final : public machine::Feed {
   explicit WorkFeed(Session& session) : session_(session), batches_(session.workers_.size()) {}
 
   void next(std::uint32_t thread, const machine::TimedOp*& first, const machine::TimedOp*& last) override {
-    Worker& worker = session_.workers_[thread];
-    if (!worker.busy || worker.executed) {
+    Batch& batch = batches_[thread];
+    if (batch.given == batch.ops.size() && !fill(thread, batch)) {
       first = last = nullptr;
       return;
     }
-    execute(thread, worker);
-    std::vector<machine::TimedOp>& batch = batches_[thread];
-    batch.clear();
-    session_.hierarchy_->classify(thread, stream_, batch);
-    first = batch.data();
-    last = first + batch.size();
+    // Long ones in pieces: see machine::SharedFeed.
+    const std::size_t piece = std::min(batch.ops.size() - batch.given, kPiece);
+    first = batch.ops.data() + batch.given;
+    last = first + piece;
+    batch.given += piece;
   }
   [[nodiscard]] bool sleeps() const noexcept override { return true; }
 
@@ -40,8 +39,26 @@ class Session::WorkFeed final : public machine::Feed {
   [[nodiscard]] std::int64_t micro_ops() const noexcept { return micro_ops_; }
 
  private:
+  static constexpr std::size_t kPiece = std::size_t{1} << 20;
+  struct Batch {
+    std::vector<machine::TimedOp> ops;
+    std::size_t given = 0;
+  };
+
+  /// Executes the worker's request, if it has one.
+  bool fill(std::uint32_t thread, Batch& batch) {
+    Worker& worker = session_.workers_[thread];
+    if (!worker.busy || worker.executed)
+      return false;
+    execute(thread, worker);
+    batch.ops.clear();
+    batch.given = 0;
+    session_.hierarchy_->classify(thread, stream_, batch.ops, session_.poll_);
+    return true;
+  }
   void execute(std::uint32_t thread, Worker& worker) {
     stream_.clear();
+    stream_.on_poll(session_.poll_);
     Service& service = *session_.service_;
     if (worker.request.kind == kRestart) {
       stream_.push(memory::OpKind::kOperationBegin, 0, 0, memory::kSerialising);
@@ -63,7 +80,7 @@ class Session::WorkFeed final : public machine::Feed {
 
   Session& session_;
   memory::Stream stream_;
-  std::vector<std::vector<machine::TimedOp>> batches_;  ///< by thread: valid until its next call
+  std::vector<Batch> batches_;  ///< by thread: what it was given is valid until its next call
   std::optional<memory::SimMemory> memory_;
   std::int64_t micro_ops_ = 0;
 };
@@ -120,7 +137,7 @@ Picoseconds Session::advance(Picoseconds before) {
       acted_ = bound == kNever ? acted_ : std::max(acted_, bound - 1);
       return due <= before ? due : kNever;
     }
-    next_action_ = lane_->serve(bound);
+    next_action_ = lane_->serve(bound, poll_);
     collect();
     ensure(next_action_ != kNever || busy_ == due_.size(), "a request that nobody can end");
   }

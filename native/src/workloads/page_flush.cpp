@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "pmsim/workloads/options/page_flush.hpp"
@@ -20,21 +21,21 @@ using blocks::page::PageFlushDriver;
 class PageFlush final : public Workload {
  public:
   PageFlush(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
-      : memory_(capacities_of(platform)),
-        options_(options_from(parameters, platform, seed)),
-        driver_(memory_, options_) {
+      : memory_(capacities_of(platform)), options_(options_from(parameters, platform, seed)) {
     const auto threads = static_cast<std::int64_t>(options_.store.writers);
     length_ = {std::max<std::int64_t>(300, 30 * threads), std::max<std::int64_t>(2'000, 250 * threads)};
   }
 
+  void prepare(const Watch& watch) override { driver_.emplace(memory_, options_, Poll(watch, Phase::kLoad)); }
+
   [[nodiscard]] std::uint32_t threads() const override { return options_.store.writers; }
   [[nodiscard]] machine::RunLength length() const override { return length_; }
-  [[nodiscard]] std::uint64_t pmem_footprint() const override { return driver_.pmem_bytes(); }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return driver_->pmem_bytes(); }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     memory_.attach(stream, thread);
     memory_.operation_begin();
-    driver_.operation(memory_, thread);
+    driver_->operation(memory_, thread);
     stream.push(memory::OpKind::kOperationEnd, 0, options_.store.page_bytes);
   }
 
@@ -52,7 +53,7 @@ class PageFlush final : public Workload {
 
   memory::SimMemory memory_;
   DriverOptions options_;
-  PageFlushDriver<memory::SimMemory> driver_;
+  std::optional<PageFlushDriver<memory::SimMemory>> driver_;  ///< once prepared
   machine::RunLength length_;
 };
 

@@ -25,7 +25,7 @@ class Restart final : public Workload {
   void prepare(const Watch& watch) override {
     session_.load(watch);
     session_.warm_up(warmup_limit_, watch);
-    session_.stop(clean_);
+    session_.stop(clean_, watch);
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -34,8 +35,9 @@ class Lane {
   void wake(std::uint32_t thread, Picoseconds at);
   /// Acts strictly before `before`, and stops at once when an operation has retired (see take_retired()), so
   /// that the caller can give out work at that operation's end. Returns the time of the next action; kNever:
-  /// all threads sleep.
-  Picoseconds serve(Picoseconds before);
+  /// all threads sleep. `poll` is called between the pieces of long operations, and may throw. SimulationError
+  /// where threads act and nobody gets on, as in run().
+  Picoseconds serve(Picoseconds before, const std::function<void()>& poll = {});
   /// Operations that have retired since the last call, in the order in which that became known.
   void take_retired(std::vector<Retired>& into) {
     into.clear();
@@ -82,6 +84,7 @@ class Lane {
   Tournament agents_;
   std::vector<Grant> grants_;
   Picoseconds now_ = 0;
+  std::int64_t served_actions_ = 0;
 };
 
 }  // namespace pmsim::machine

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -37,16 +39,28 @@ class SharedFeed {
     std::uint64_t first = 0;  ///< number of the first batch in `batches`
     bool finished = false;
   };
+  /// Hands out a long batch in pieces: the recovery of an engine has hundreds of millions of operations, and a
+  /// lane is asked how far it is, and may be stopped, between two of what it is given.
   class LaneFeed final : public Feed {
    public:
-    LaneFeed(SharedFeed& owner, std::uint32_t threads) : owner_(owner), taken_(threads, 0) {}
+    LaneFeed(SharedFeed& owner, std::uint32_t threads) : owner_(owner), taken_(threads) {}
     void next(std::uint32_t thread, const TimedOp*& first, const TimedOp*& last) override {
-      owner_.take(thread, taken_[thread], first, last);
+      Taken& taken = taken_[thread];
+      if (taken.rest == taken.end)
+        owner_.take(thread, taken.batches, taken.rest, taken.end);
+      first = taken.rest;
+      last = taken.rest += std::min<std::ptrdiff_t>(taken.end - taken.rest, kPiece);
     }
 
    private:
+    static constexpr std::ptrdiff_t kPiece = 1 << 20;  ///< some 100 ms
+    struct Taken {
+      std::uint64_t batches = 0;      ///< number of the next batch
+      const TimedOp* rest = nullptr;  ///< of the batch before it
+      const TimedOp* end = nullptr;
+    };
     SharedFeed& owner_;
-    std::vector<std::uint64_t> taken_;  ///< per thread: number of the next batch
+    std::vector<Taken> taken_;  ///< per thread
   };
 
   void take(std::uint32_t thread, std::uint64_t& number, const TimedOp*& first, const TimedOp*& last);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "pmsim/core/error.hpp"
@@ -149,6 +150,12 @@ class SimMemory {
   /// What LogEntry::operation says from now on.
   void label_operation(std::uint32_t operation) noexcept { operation_ = operation; }
 
+  /// Called after each kPollEvery fences and block transfers, those of detached work among them; may throw to
+  /// stop it. Whoever writes pages does one of them for each: 10 to 50 ms of checkpoints. The poll of an
+  /// attached stream is called, too.
+  void on_poll(std::function<void()> poll) { poll_ = std::move(poll); }
+  static constexpr std::uint32_t kPollEvery = 1024;
+
   /// Called after each micro-operation that can change what is durable, while tracking: where a crash checker
   /// looks. The callback must not use this memory except through const functions.
   void on_persistence_step(std::function<void()> callback) { on_step_ = std::move(callback); }
@@ -285,6 +292,16 @@ class SimMemory {
     emit(kind, 0, 0, 0, site);
     if (tracking_) [[unlikely]]
       track_fence();
+    worked();
+  }
+  void worked() {
+    if (++worked_ < kPollEvery) [[likely]]
+      return;
+    worked_ = 0;
+    if (poll_)
+      poll_();
+    if (stream_ != nullptr)
+      stream_->poll();
   }
 
   void put_tracked(Region& region, OpKind kind, Address address, std::span<const std::byte> from);
@@ -309,6 +326,8 @@ class SimMemory {
   std::vector<std::unique_ptr<Region>> all_;
   std::optional<DurabilityTracker> durability_;
   std::function<void()> on_step_;
+  std::function<void()> poll_;
+  std::uint32_t worked_ = 0;  ///< since it was called
   std::vector<std::uint64_t> site_uses_;
   std::optional<std::vector<LogEntry>> log_;
   std::optional<std::vector<Address>> journal_;  ///< lines stored to, for replicas

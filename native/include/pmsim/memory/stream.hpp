@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include "pmsim/memory/micro_op.hpp"
 
@@ -15,8 +16,9 @@ namespace pmsim::memory {
 /// Cleared and refilled in place: after warm-up nothing is allocated.
 class Stream {
  public:
-  /// Micro-operations of one stream between two calls of its poll: 10 to 100 ms of functional execution.
-  static constexpr std::size_t kPollEvery = std::size_t{1} << 20;
+  /// Micro-operations of one stream between two calls of its poll: a millisecond of functional execution, 0.4 s
+  /// where each touches another page of the host for the first time.
+  static constexpr std::size_t kPollEvery = std::size_t{1} << 16;
 
   void push(OpKind kind, std::uint64_t address, std::uint32_t bytes, std::uint8_t flags = 0,
             std::uint16_t site = 0) {
@@ -26,23 +28,32 @@ class Stream {
   }
   void clear() noexcept {
     size_ = 0;
-    bound_ = std::min(ops_.size(), kPollEvery);
+    bound_ = std::min(room_, kPollEvery);
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] const MicroOp* data() const noexcept { return ops_.data(); }
+  [[nodiscard]] const MicroOp* data() const noexcept { return ops_.get(); }
   [[nodiscard]] const MicroOp& operator[](std::size_t index) const noexcept { return ops_[index]; }
 
   /// Called after each kPollEvery micro-operations since clear(); may throw to stop whoever executes. An
   /// operation may be the recovery of an engine with millions of leaves: this is the one place that all of it
   /// comes by.
   void on_poll(std::function<void()> poll) { poll_ = std::move(poll); }
+  void poll() const {
+    if (poll_)
+      poll_();
+  }
 
  private:
   /// Out of line: push() is inlined into everything that is simulated.
   void extend();
 
-  std::vector<MicroOp> ops_;  ///< those behind size_ are room
+  struct Free {
+    void operator()(MicroOp* ops) const noexcept { std::free(ops); }
+  };
+  /// No vector: gigabytes grow without being copied, and nothing is written to room before it is used.
+  std::unique_ptr<MicroOp[], Free> ops_;
+  std::size_t room_ = 0;
   std::size_t size_ = 0;
   std::size_t bound_ = 0;  ///< where push() has to stop: the end of the room, or the next poll
   std::function<void()> poll_;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "pmsim/core/time.hpp"
@@ -49,6 +51,10 @@ class Session {
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  /// Called now and then by advance() where it takes long; may throw, after which the session is of no use any
+  /// more.
+  void on_poll(std::function<void()> poll) { poll_ = std::move(poll); }
 
   /// Gives a request to a worker that is free, at a time not before what has been acted.
   void submit(std::uint32_t worker, const Request& request, Picoseconds at);
@@ -112,6 +118,7 @@ class Session {
   std::unique_ptr<WorkFeed> feed_;
   std::unique_ptr<machine::Lane> lane_;
   std::unique_ptr<Twin> twin_;  ///< of a service that can crash
+  std::function<void()> poll_;
 
   std::vector<Due> due_;  ///< heap: the earliest first
   std::vector<machine::Retired> retired_;

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "pmsim/blocks/page/technique_store.hpp"
@@ -48,7 +49,7 @@ class Pages final : public Part {
         resident_(options_.pages, true) {
     data_ = context.memory.allocate(memory::Medium::kDram, options_.pages * options_.page_bytes,
                                     {.name = "DRAM pages", .alignment = 1 << 21});
-    install(context.memory);
+    install(context.memory, Poll(context.watch, Phase::kLoad));
     Random random(context.seed);
     for (LineMask& pattern : patterns_) {
       while (pattern.count() < dirty_lines_)
@@ -151,8 +152,8 @@ class Pages final : public Part {
   }
 
   /// Every page gets a slot of zeros, durably.
-  void install(memory::SimMemory& memory) {
-    store_.install(memory);
+  void install(memory::SimMemory& memory, Poll poll = {}) {
+    store_.install(memory, std::move(poll));
     memory.sfence();
     versions_.assign(options_.pages, 0);
     resident_.assign(options_.pages, true);

@@ -98,10 +98,14 @@ void Session::read_all_tables(const Watch& watch) {
   engine_->commit(memory_);
 }
 
-void Session::stop(bool clean) {
+void Session::stop(bool clean, const Watch& watch) {
   memory_.detach();
-  if (clean)
+  if (clean) {
+    if (watch)
+      memory_.on_poll([watch] { watch({Phase::kWarmUp, 1}); });
     engine_->shutdown(memory_);
+    memory_.on_poll({});
+  }
   engine_.reset();
   memory_.lose_dram();
 }

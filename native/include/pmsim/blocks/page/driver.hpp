@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pmsim/blocks/page/technique_store.hpp"
@@ -27,7 +28,9 @@ struct DriverOptions {
 template <memory::Memory M>
 class PageFlushDriver {
  public:
-  PageFlushDriver(M& memory, const DriverOptions& options) : options_((options.store.check(), options)) {
+  /// `poll` works page by page: what is set up has a host page for each at least.
+  PageFlushDriver(M& memory, const DriverOptions& options, Poll poll = {})
+      : options_((options.store.check(), options)) {
     StoreOptions& store = options_.store;
     if (options.dirty_lines == 0 || options.dirty_lines > store.lines())
       throw ConfigError("dirty_lines: must be between 1 and the " + std::to_string(store.lines()) +
@@ -42,7 +45,7 @@ class PageFlushDriver {
       fill(memory);
     if (options.technique != Technique::kCrcOnly) {
       store_.emplace(memory, store, options.technique, options.costs);
-      store_->install(memory);
+      store_->install(memory, std::move(poll));
     }
     memory.sfence(memory::kNoSite);
     Random random(options.seed);

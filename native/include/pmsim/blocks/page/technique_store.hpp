@@ -10,6 +10,7 @@
 #include "pmsim/blocks/page/checksum.hpp"
 #include "pmsim/blocks/page/cow_invalidate.hpp"
 #include "pmsim/blocks/page/hybrid.hpp"
+#include "pmsim/core/poll.hpp"
 
 namespace pmsim::blocks::page {
 
@@ -30,16 +31,20 @@ class TechniqueStore {
       : options_(options), store_(make(memory, options, technique, costs)) {}
 
   /// Every page lies in a slot, with the content that is there: of each writer its pages, then its spare slots.
-  /// Durable after the caller's fence. Checksummed pages have their places and need nothing.
+  /// Durable after the caller's fence. Checksummed pages have their places and need nothing. `poll` works page
+  /// by page.
   template <memory::Memory M>
-  void install(M& memory) {
+  void install(M& memory, Poll poll = {}) {
     const std::uint64_t per_writer = options_.pages / options_.writers;
     const auto place = [&](PageId page) {
       return static_cast<SlotId>(page + page / per_writer * options_.spare_slots);
     };
     const auto install_in = [&](auto& slots) {
-      for (PageId page = 0; page < options_.pages; ++page)
+      poll.expect(options_.pages);
+      for (PageId page = 0; page < options_.pages; ++page) {
         slots.install(memory, page, place(page));
+        poll.worked();
+      }
       slots.deal_free();
     };
     if (auto* versioned = std::get_if<PageStore>(&store_))

@@ -45,7 +45,8 @@ class Session {
   WarmUp warm_up(std::uint64_t limit, const Watch& watch);
 
   /// Ends the engine, cleanly or as a power failure does, and forgets DRAM. Then only restart() may follow.
-  void stop(bool clean);
+  /// `watch` is told during a clean end, a checkpoint, which belongs to its warm-up.
+  void stop(bool clean, const Watch& watch);
   /// The engine's recovery. On the attached stream.
   void restart();
 
