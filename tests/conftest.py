@@ -44,3 +44,36 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
         return printed.err
 
     return run
+
+
+#: A claim of the smallest suite, as TOML writes its values.
+_CLAIM = {
+    "id": '"device-x"',
+    "source": '[{ ref = "paper", where = "Table 1" }]',
+    "setup": '"one thread"',
+    "quantity": '"latency"',
+    "kind": '"absolute"',
+    "expected": "100",
+    "unit": '"ns"',
+    "precision": '"stated"',
+    "rule": '"stated"',
+    "measures.m": '{ point = "s" }',
+    "checks": '[{ value = "m" }]',
+}
+_SERIES = """[series.s]
+platform = "tum-6212u"
+kind = "latency"
+metric = "latency_ns"
+"""
+
+
+@pytest.fixture
+def one_claim() -> Callable[..., str]:
+    """Gives the text of a suite with one claim; tests replace its series, and values of the claim."""
+
+    def suite(series: str = _SERIES, **claim: str) -> str:
+        lines = "".join(f"{key} = {value}\n" for key, value in (_CLAIM | claim).items())
+        paper = '[sources.paper]\ncitation = "Somebody: Something, 2020"\n'
+        return f'title = "Mine"\n{paper}{series}[[claim]]\n{lines}'
+
+    return suite

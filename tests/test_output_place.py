@@ -13,27 +13,6 @@ import pmsim.results
 from pmsim import api
 from pmsim.validation import cli
 
-SUITE = """
-title = "Mine"
-[sources.paper]
-citation = "Somebody: Something, 2020"
-[series.s]
-platform = "tum-6212u"
-kind = "latency"
-metric = "latency_ns"
-[[claim]]
-id = "mine"
-source = [{ ref = "paper", where = "Table 1" }]
-setup = ""
-quantity = "latency"
-kind = "absolute"
-expected = 1
-unit = "ns"
-precision = "stated"
-rule = "stated"
-measures.m = { point = "s" }
-checks = [{ value = "m" }]
-"""
 COMMANDS = {
     "run": ("run", "good.toml"),
     "measure": ("measure", "--platform", "tum-6212u"),
@@ -43,7 +22,7 @@ OUTPUTS = {"run": pmsim.results.OUTPUTS, "measure": pmsim.measure.OUTPUTS, "vali
 
 
 @pytest.fixture(autouse=True)
-def nothing_runs(monkeypatch: pytest.MonkeyPatch, working_folder: Path) -> None:
+def nothing_runs(monkeypatch: pytest.MonkeyPatch, working_folder: Path, one_claim: Callable[..., str]) -> None:
     """Fail where work begins."""
 
     def work(*arguments: object, **named: object) -> None:
@@ -53,7 +32,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch, working_folder: Path) -> None:
     monkeypatch.setattr(pmsim.commands.measure, "measure", work)
     monkeypatch.setattr(pmsim.commands.calibrate, "calibrate", work)
     monkeypatch.setattr(cli, "run_validation", work)
-    (working_folder / "mine.toml").write_text(SUITE)
+    (working_folder / "mine.toml").write_text(one_claim())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,6 +1,7 @@
 """The claims that come with pmsim are complete and keep to the rule of tolerances."""
 
 import datetime
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -103,32 +104,9 @@ def test_a_broken_ordering_is_refused(text: str) -> None:
         parse_ordering(text)
 
 
-SUITE = """
-title = "t"
-[sources.paper]
-citation = "Somebody: Something, 2020"
-[series.s]
-platform = "tum-6212u"
-kind = "latency"
-metric = "latency_ns"
-[[claim]]
-id = "device-x"
-source = [{ ref = "paper", where = "Table 1" }]
-setup = "one thread"
-quantity = "latency"
-kind = "absolute"
-expected = 100
-unit = "ns"
-precision = "stated"
-rule = "stated"
-measures.m = { point = "s" }
-checks = [{ value = "m" }]
-"""
-
-
-def test_the_smallest_suite_is_read(tmp_path: Path) -> None:
+def test_the_smallest_suite_is_read(tmp_path: Path, one_claim: Callable[..., str]) -> None:
     path = tmp_path / "small.toml"
-    path.write_text(SUITE)
+    path.write_text(one_claim())
     suite = load_suite(path)
     assert suite.citation(suite.claim[0]) == "Somebody: Something, 2020, Table 1"
     assert suite.series_of(suite.claim[0]) == ["s"]
@@ -162,10 +140,13 @@ def test_the_smallest_suite_is_read(tmp_path: Path) -> None:
         ('platform = "tum-6212u"', "", "series: s: platform: missing; add it"),
     ],
 )
-def test_a_malformed_suite_is_one_clear_line(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in SUITE
+def test_a_malformed_suite_is_one_clear_line(
+    tmp_path: Path, one_claim: Callable[..., str], old: str, new: str, message: str
+) -> None:
+    suite = one_claim()
+    assert old in suite
     path = tmp_path / "bad.toml"
-    path.write_text(SUITE.replace(old, new, 1))
+    path.write_text(suite.replace(old, new, 1))
     with pytest.raises(ConfigError) as caught:
         load_suite(path)
     assert message in str(caught.value)
@@ -179,16 +160,16 @@ def test_a_date_among_the_parameters_is_the_error_of_a_run() -> None:
     assert "1979" in key
 
 
-def test_a_claim_that_is_no_table(tmp_path: Path) -> None:
+def test_a_claim_that_is_no_table(tmp_path: Path, one_claim: Callable[..., str]) -> None:
     path = tmp_path / "bad.toml"
-    path.write_text("claim = [3]\n" + SUITE[: SUITE.index("[[claim]]")])
+    path.write_text("claim = [3]\n" + one_claim().partition("[[claim]]")[0])
     with pytest.raises(ConfigError, match="claim '0': 3 is not a table; write"):
         load_suite(path)
 
 
-def test_a_claim_given_twice_is_refused(tmp_path: Path) -> None:
+def test_a_claim_given_twice_is_refused(tmp_path: Path, one_claim: Callable[..., str]) -> None:
     path = tmp_path / "twice.toml"
-    path.write_text(SUITE + SUITE[SUITE.index("[[claim]]") :])
+    path.write_text(one_claim() + "[[claim]]" + one_claim().partition("[[claim]]")[2])
     with pytest.raises(ConfigError, match="claim 'device-x': given twice"):
         load_suite(path)
 

@@ -8,11 +8,7 @@ import pytest
 from pmsim.validation.runnable import check_suite
 from pmsim.validation.suite_files import load_suite, suites
 
-SUITE = """
-title = "Mine"
-[sources.paper]
-citation = "Somebody: Something, 2020"
-[series.s]
+SERIES = """[series.s]
 platform = { base = "tum-6212u", pmem = { dimms = 2 } }
 kind = "bandwidth"
 metric = "bandwidth_gb_s"
@@ -23,19 +19,17 @@ platform = "tum-6212u"
 kind = "bandwidth"
 metric = "bandwidth_gb_s"
 sweep = { threads = [1, 2] }
-[[claim]]
-id = "mine"
-source = [{ ref = "paper", where = "Figure 1" }]
-setup = "random reads"
-quantity = "bandwidth"
-kind = "ratio"
-expected = 1
-unit = ""
-precision = "stated"
-rule = "stated"
-measures.m = { median_ratio = ["s", "t"] }
-checks = [{ value = "m" }]
 """
+
+
+@pytest.fixture
+def suite(one_claim: Callable[..., str]) -> str:
+    """The text of a suite that compares random reads with sequential ones."""
+    ratio = {"measures.m": '{ median_ratio = ["s", "t"] }'}
+    return one_claim(
+        SERIES, id='"mine"', kind='"ratio"', expected="1", unit='""', quantity='"bandwidth"', **ratio
+    )
+
 
 WRONG = {
     "a field of the platform": ("dimms = 2", "dimm = 2", "series 's': platform.pmem.dimm: unknown"),
@@ -75,19 +69,21 @@ WRONG = {
 
 @pytest.mark.parametrize(("good", "bad", "message"), WRONG.values(), ids=WRONG)
 def test_it_is_told_in_one_line_before_anything_runs(
-    good: str, bad: str, message: str, working_folder: Path, complaint: Callable[..., str]
+    good: str, bad: str, message: str, suite: str, working_folder: Path, complaint: Callable[..., str]
 ) -> None:
-    (working_folder / "mine.toml").write_text(SUITE.replace(good, bad, 1))
+    (working_folder / "mine.toml").write_text(suite.replace(good, bad, 1))
     said = complaint("validate", "--suite", "mine.toml", "--out", "out")
     assert f"mine.toml: {message}" in said
     assert not (working_folder / "out").exists()
 
 
-def test_in_a_folder_the_line_names_the_file(working_folder: Path, complaint: Callable[..., str]) -> None:
+def test_in_a_folder_the_line_names_the_file(
+    suite: str, working_folder: Path, complaint: Callable[..., str]
+) -> None:
     (working_folder / "mine").mkdir()
-    (working_folder / "mine" / "one.toml").write_text(SUITE)
-    other = SUITE.replace("series.s]", "series.u]").replace("series.t]", "series.v]").replace("mine", "other")
-    other = other.replace('["s", "t"]', '["u", "v"]').replace("dimms", "dims")
+    (working_folder / "mine" / "one.toml").write_text(suite)
+    other = suite.replace("series.s]", "series.u]").replace("series.t]", "series.v]")
+    other = other.replace('"mine"', '"other"').replace('["s", "t"]', '["u", "v"]').replace("dimms", "dims")
     (working_folder / "mine" / "two.toml").write_text(other)
     assert "mine/two.toml: series 'u': platform.pmem.dims: unknown" in complaint("validate", "--suite", "mine")
 
@@ -97,12 +93,12 @@ def test_the_suites_that_come_with_pmsim_are_accepted(name: str) -> None:
     check_suite(load_suite(name))
 
 
-def test_numbers_that_differ_by_nothing_do_not_refuse_a_claim(tmp_path: Path) -> None:
+def test_numbers_that_differ_by_nothing_do_not_refuse_a_claim(suite: str, tmp_path: Path) -> None:
     # The suite is judged with results that are all one; a run's are not.
     measures = (
         'measures.s = { at = "s", x = 1 }\nmeasures.t = { at = "t", x = 1 }\n'
         'measures.m = { slowdown = ["s", "t"] }\nmeasures.n = { ratio = ["s", "m"] }'
     )
-    suite = SUITE.replace('measures.m = { median_ratio = ["s", "t"] }', measures).replace('"m" }]', '"n" }]')
+    suite = suite.replace('measures.m = { median_ratio = ["s", "t"] }', measures).replace('"m" }]', '"n" }]')
     (tmp_path / "mine.toml").write_text(suite)
     check_suite(load_suite(tmp_path / "mine.toml"))
