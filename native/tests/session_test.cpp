@@ -174,24 +174,41 @@ TEST(Session, ABusyWorkerATimeInThePastAndTooManyWorkersAreRefused) {
   EXPECT_THROW(Session(make_service({{"compute", {}}}, platform, 9, 1, false), platform, 9, 1), ConfigError);
 }
 
+/// 10,000 rows of 8 bytes.
+std::map<std::string, workloads::Parameters::Value> small_engine(const std::string& name) {
+  return {{"engine", name},
+          {"dram_capacity", std::int64_t{1} << 22},
+          {"pmem_capacity", std::int64_t{1} << 22},
+          {"ssd_capacity", std::int64_t{0}},
+          {"page_size", std::int64_t{4096}},
+          {"log_device", "pmem"},
+          {"log_size", std::int64_t{1} << 20},
+          {"cpu_cycles", std::int64_t{0}},
+          {"rows", std::int64_t{10'000}},
+          {"row_size", std::int64_t{8}}};
+}
+
 TEST(Session, LoadingAnEnginePollsOnceForEachStrideOfRowsAndEndsWhenThatThrows) {
   const PlatformParams platform = small_machine();
-  const PartSpec engine{"engine",
-                        {{"engine", "main-memory"},
-                         {"dram_capacity", std::int64_t{1} << 22},
-                         {"pmem_capacity", std::int64_t{1} << 22},
-                         {"ssd_capacity", std::int64_t{0}},
-                         {"page_size", std::int64_t{4096}},
-                         {"log_device", "pmem"},
-                         {"log_size", std::int64_t{1} << 20},
-                         {"cpu_cycles", std::int64_t{0}},
-                         {"rows", std::int64_t{10'000}},
-                         {"row_size", std::int64_t{8}}}};
+  const PartSpec engine{"engine", small_engine("main-memory")};
   std::uint64_t calls = 0;
   const auto made = make_service({engine}, platform, 1, 1, false, [&calls](Doing) { ++calls; });
   EXPECT_EQ(calls, 10'000 / Poll::kStride);
   const auto stop = [](Doing) { throw std::runtime_error("Ctrl-C"); };
   EXPECT_THROW(static_cast<void>(make_service({engine}, platform, 1, 1, false, stop)), std::runtime_error);
+}
+
+/// The table is loaded in pieces, so that a memory which can be crashed follows a few pages of it at a time.
+TEST(Session, LoadingAnEngineThatCanCrashLeavesFewLinesUncertainMeanwhileAndNoneInTheEnd) {
+  const PlatformParams platform = small_machine();
+  memory::SimMemory memory({.persistence = memory::Persistence::kAdr});
+  std::size_t most = 0;
+  const Watch watch = [&](Doing) { most = std::max(most, memory.durability().uncertain_lines()); };
+  workloads::Parameters parameters("engine", small_engine("nvm-direct"));
+  const std::unique_ptr<Part> engine = make_engine(parameters, {memory, platform, 1, 1, watch});
+  EXPECT_GT(most, 0U);
+  EXPECT_LE(most, 4 * 4096 / memory::kLineBytes);  // of some 60 pages
+  EXPECT_EQ(memory.durability().uncertain_lines(), 0U);
 }
 
 TEST(Session, EveryAcknowledgedLogEntryIsThereAfterAPowerFailureAtAnyTime) {

@@ -49,6 +49,9 @@ void DurabilityTracker::store(Address address, std::span<const std::byte> data, 
   auto [found, inserted] = lines_.try_emplace(line_address);
   if (inserted)
     std::memcpy(found->second.certain.data(), line_before, kLineBytes);
+  std::vector<Store>& pending = found->second.pending;
+  if (inserted)
+    pending.reserve((data.size() + kAtomicBytes - 1) / kAtomicBytes);  // mostly all that the line will have
   Segment& now = segment();
   const bool sure = persistence_ == Persistence::kEadr && !streamed && !now.loose;
   std::size_t done = 0;
@@ -66,7 +69,7 @@ void DurabilityTracker::store(Address address, std::span<const std::byte> data, 
                 now.begin,
                 {}};
     std::memcpy(store.bytes.data() + byte, data.data() + done, count);
-    found->second.pending.push_back(store);
+    pending.push_back(store);
     done += count;
   }
   if (streamed) {
