@@ -119,7 +119,8 @@ def run_points(
     passes = _passes(points, open_points)
     outcome.from_cache = finished = len(points) - len(open_points)
     futures: dict[Future[list[Metrics]], int] = {}
-    board = Board([len(indices) for indices in passes])
+    workers = min(jobs, len(passes))
+    board = Board([len(indices) for indices in passes], shared=executor is None and workers > 1)
 
     def show() -> None:
         if progress:
@@ -129,7 +130,6 @@ def run_points(
     show()
     try:
         with ExitStack() as stack:
-            workers = min(jobs, len(passes))
             if executor is None and workers > 1:
                 executor = stack.enter_context(LocalPool(workers, board))
             # The processes of a caller's executor may be on machines that do not see our files.

@@ -80,7 +80,7 @@ class _Slot(ctypes.Structure):
 
 
 class Board:
-    """Where everything that runs stands, in memory that local processes share.
+    """Where everything that runs stands, in memory that local processes may share.
 
     Nobody waits for anybody: whoever reads while another process writes sees a mixture at worst.
 
@@ -88,11 +88,13 @@ class Board:
     ----------
     weights : sequence of int
         Points of each task.
+    shared : bool
+        Whether other processes write to it; that takes a temporary file.
     """
 
-    def __init__(self, weights: Sequence[int]) -> None:
+    def __init__(self, weights: Sequence[int], *, shared: bool = False) -> None:
         self._weights = tuple(weights)
-        self._slots = RawArray(_Slot, len(weights))
+        self._slots = RawArray(_Slot, len(weights)) if shared else (_Slot * len(weights))()
 
     def tell(self, number: int, doing: str, share: float) -> None:
         """Tell where a task stands."""

@@ -9,6 +9,7 @@ import pytest
 
 import pmsim
 from pmsim import Scenario, api, runner, standing
+from pmsim.executors import InlineExecutor
 from pmsim.points import points_of
 from pmsim.runner import run_points
 from pmsim.standing import Board, phases, stretch, watched
@@ -59,6 +60,17 @@ def test_a_board_counts_points_by_their_tasks(told: Told) -> None:
     board.tell(2, "loading", 7.0)  # no task is more than done
     assert board.read([0, 1]) == (1.5, "measuring")
     assert board.read([0, 1, 2]) == (2.5, "measuring, loading")
+
+
+def test_one_process_needs_no_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It lies in a temporary file, for which there may be no room.
+    def refused(*arguments: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(standing, "RawArray", refused)
+    point = Scenario(kind="latency", platform="tum-6212u", parameters={"region_size": "1 MiB"})
+    assert run_points(points_of(point), jobs=1).failures == []
+    assert run_points(points_of(point), executor=InlineExecutor()).failures == []
 
 
 OLTP = {"data_size": "256 MiB", "workload": "ycsb-rw", "update_percent": 50}
