@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from simpy.events import Event
 
-from pmsim import _native
+from pmsim import _native, arguments
 from pmsim.des.server import Execution, PowerFailureError, Server, WorkerGroup
 from pmsim.des.times import Time, picoseconds
 from pmsim.errors import ConfigError
@@ -217,7 +217,7 @@ class _Statistics(ABC):
             if tenant not in self._index:
                 raise ConfigError(f"tenant: there is no '{tenant}'; there are {', '.join(self._index)}")
             return self._index[tenant]
-        return tenant
+        return arguments.whole("tenant", tenant, 0, len(self.tenants) - 1)
 
     def summary(self, tenant: str | int = 0) -> dict[str, Any]:
         """Return the totals of a tenant up to now: counts, latencies [ps], mean number in the system."""
@@ -381,7 +381,10 @@ class NativeLoad(_Statistics):
 
     def run(self, until: Time) -> None:
         """Simulate up to a time; may be called again. Ctrl-C interrupts it between requests."""
-        self._driver.run(picoseconds(until), watcher())
+        end = picoseconds(until)
+        if end < self.now:
+            raise ConfigError(f"until: {end} ps lies before {self.now} ps, which is over; choose a later time")
+        self._driver.run(end, watcher())
 
     def drain(self) -> bytes:
         """Finish what workers do, and return the state, for `restore` on a fresh server; see `LongRun`."""

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import simpy
 from simpy.events import PENDING, Event
 
-from pmsim import _native
+from pmsim import _native, arguments
 from pmsim.des.environment import Environment
 from pmsim.des.parts import PartLike, native_part
 from pmsim.des.times import NEVER, Time, picoseconds
@@ -22,6 +22,8 @@ from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 from pmsim.standing import stretch, watcher
 
+#: In hundredths: ten thousand times what it was. With more, a second would leave the range of times.
+_SLOWEST = 1_000_000
 _RESTART = 2**64 - 1
 
 
@@ -145,11 +147,14 @@ class WorkerGroup:
 
         Raises
         ------
-        ConfigError : unknown kind, or a priority that nobody looks at.
+        ConfigError : unknown kind, a negative number, or a priority that nobody looks at.
         """
         if isinstance(kind, Request):
             first, count = kind.first, kind.count
             kind = kind.kind
+        if first < 0 or count < 0:  # for every request: the core says the rest
+            arguments.whole("first", first, 0)
+            arguments.whole("count", count, 0)
         server = self.server
         if isinstance(kind, str):
             kind = server.kind(kind)
@@ -417,6 +422,7 @@ class Server:
         ConfigError : the server was made without ``crash=True``.
         """
         now = self.env.now
+        seed = arguments.whole("seed", seed, 0, 2**64 - 1)
         restart = now + picoseconds(restart_after)
         self.session.crash(at=now, restart_at=restart, id=_RESTART, seed=seed, lost=lost or "")
         cut_off = list(self._outstanding.values())
@@ -438,6 +444,7 @@ class Server:
 
     def slow_down(self, device: Literal["pmem", "block"], percent: int) -> None:
         """Let a device take `percent` hundredths of its times from now on; 100 heals it."""
+        percent = arguments.whole("percent", percent, 1, _SLOWEST)
         self.session.slow(device, self.env.now, percent)
 
     def _recovered(self, at: int) -> None:
@@ -461,6 +468,8 @@ class Server:
         Servers and environments know each other, so otherwise it lives until Python looks for such cycles,
         which may be much later: they are few objects, but large ones.
         """
+        if not hasattr(self, "session"):
+            return
         for group in self._groups.values():
             del group._submit
         del self.session

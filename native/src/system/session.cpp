@@ -206,7 +206,7 @@ std::int64_t Session::micro_ops() const noexcept { return micro_ops_before_crash
 std::uint32_t Session::crash(Picoseconds at, Picoseconds restart_at, std::uint64_t id, std::uint64_t seed,
                              std::optional<memory::Medium> lost) {
   if (!twin_)
-    throw ConfigError("this server cannot be crashed; create its service with crash = 1");
+    throw ConfigError("this server cannot be crashed; make it with crash=True");
   ensure(restart_at >= at && at >= acted_, "a power failure in the past of the machine");
   std::vector<std::uint64_t> completed;
   std::vector<std::uint32_t> in_flight;
