@@ -76,6 +76,8 @@ def run(
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise ConfigError(f"executor: {shown(executor)} runs nothing; give a concurrent.futures.Executor")
     folder = None if out is None else arguments.path("out", out)
+    if progress is not None:
+        arguments.flag("progress", progress)
     try:
         points = points_of(resolved)
     except ConfigError as error:

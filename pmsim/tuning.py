@@ -16,6 +16,7 @@ from pmsim import arguments
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of
 from pmsim.errors import ConfigError
 from pmsim.goal import Goal, goal_of
+from pmsim.messages import shown
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import Metrics, PointCache
 from pmsim.points import Point, points_of
@@ -163,6 +164,8 @@ def tune(
     steps = arguments.whole("steps", steps, 1, LARGEST_SWEEP)
     seed = arguments.whole("seed", seed, 0)
     folder = None if out is None else arguments.path("out", out)
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress: {shown(progress)} cannot be called; give a function of a step")
     try:
         points = points_of(resolved)
     except ConfigError as error:

@@ -38,6 +38,8 @@ CALLS: dict[str, Call] = {
     "run, jobs": lambda odd: pmsim.run(ONE, jobs=odd if odd != 10**30 else 0),
     "run, seed": lambda odd: pmsim.run(ONE, seed=odd, jobs=1),
     "run, executor": lambda odd: pmsim.run(ONE, executor=odd),
+    "run, progress": lambda odd: pmsim.run(ONE, progress=0 if odd is True else odd, jobs=1),
+    "tune, progress": lambda odd: tuning.tune(SWEPT, steps=1, progress=3 if callable(odd) else odd),
     "Scenario, kind": lambda odd: pmsim.Scenario(kind=odd, platform="tum-6212u"),
     "Scenario, name": lambda odd: pmsim.Scenario(kind="latency", name=odd, platform="tum-6212u"),
     "Scenario, platform": lambda odd: pmsim.run(pmsim.Scenario(kind="latency", platform=odd), jobs=1),
