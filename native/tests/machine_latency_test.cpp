@@ -80,6 +80,24 @@ TEST(LoadLatency, OfAPageWalkGrowsByItsLastEntry) {
             params.tlb.walk_latency + row_missed + row_missed);
 }
 
+TEST(LoadLatency, OfAPageWalkGrowsByTheEntryAboveWhereTheTableIsNotAtHand) {
+  PlatformParams params = plain_machine();
+  params.tlb.page_size = params.tlb.dram_page_size = 4096;
+  constexpr std::uint64_t kTable = 512 * 4096;  // what the entries of one table map
+  const Picoseconds row_missed =
+      params.core.shared_read_latency + params.dram.row_hit_latency + params.dram.row_miss_penalty;
+  const Picoseconds at_hand = params.tlb.walk_latency + row_missed + row_missed;
+  // Eight tables have their entries in one line, which the first walk has brought into L2.
+  EXPECT_EQ(load_after(params, kDramBase, kDramBase + kTable), at_hand + params.l2.latency);
+  EXPECT_EQ(load_after(params, kDramBase, kDramBase + 8 * kTable), at_hand + row_missed);
+  // The core remembers where a table is until as many others as it has entries have been walked through.
+  const Ops two_tables = {load(kDramBase), dependent_load(kDramBase + kTable)};
+  const Ops back = {load(kDramBase + 8 * 4096)};
+  EXPECT_EQ(time_of(params, two_tables, back), at_hand);
+  params.tlb.paging_structure_entries = 1;
+  EXPECT_EQ(time_of(params, two_tables, back), at_hand + params.l2.latency);
+}
+
 TEST(LoadLatency, DependentLoadsFollowEachOtherAndIndependentOnesOverlap) {
   const PlatformParams params = plain_machine();
   const Picoseconds open_row = params.core.shared_read_latency + params.dram.row_hit_latency;

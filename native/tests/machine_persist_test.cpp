@@ -49,26 +49,29 @@ TEST(Fence, OfACleanLineHasNothingToWaitFor) {
   EXPECT_LT(clean, params.core.shared_write_latency / 2);
 }
 
-/// The line of the second persist is fetched while the first fence waits; that of the third is not asked for,
-/// since its store is behind two fences that have not completed.
-TEST(Fence, BehindAnotherOneKeepsStoresFromAskingForTheirLines) {
+/// The lines of the second and the third persist are fetched while the first fence waits; that of the fourth is
+/// not asked for, since its store is behind three fences that have not completed. Whoever has to walk for its
+/// page waits behind two.
+TEST(Fence, BehindTwoOthersKeepsStoresFromAskingForTheirLines) {
   PlatformParams params = plain_machine();
-  const auto persists = [](int count) {
+  const auto persists = [](int count, std::uint64_t stride) {
     Ops ops;
     for (int i = 0; i < count; ++i) {
-      const std::uint64_t line = kDramBase + static_cast<std::uint64_t>(i) * 64;
+      const std::uint64_t line = kDramBase + static_cast<std::uint64_t>(i) * stride;
       ops.insert(ops.end(), {store(line), clwb(line), sfence()});
     }
     return ops;
   };
-  const auto time = [&](int count) { return time_of(params, {load(kDramBase + (1 << 20))}, persists(count)); };
+  const auto time = [&](int count, std::uint64_t stride) {
+    return time_of(params, {load(kDramBase + (1 << 20))}, persists(count, stride));
+  };
+  params.core.shared_read_latency = 1000 * kNs;
   const Picoseconds fetch = params.core.shared_read_latency + params.dram.row_hit_latency;
-  const Picoseconds write = params.core.shared_write_latency;
-  // The fetch of the second line is hidden behind the first persist. The third's begins when the first is
-  // complete.
-  EXPECT_LT(time(2) - time(1), write + fetch / 2);
-  EXPECT_GE(time(3) - time(1), write + fetch);
-  EXPECT_GE(time(5) - time(3), write + fetch);
+  EXPECT_LT(time(3, 64) - time(1, 64), fetch / 2);
+  EXPECT_GE(time(4, 64) - time(1, 64), fetch);  // the first fence, then the line
+  params.tlb.page_size = params.tlb.dram_page_size = 4096;
+  EXPECT_LT(time(2, 4096) - time(1, 4096), fetch / 2);
+  EXPECT_GE(time(3, 4096) - time(1, 4096), fetch);
 }
 
 TEST(Fence, LeavesNoBufferToStreamingStoresUntilThoseItDrainedAreFree) {
@@ -211,6 +214,24 @@ TEST(StoreStreams, TranslateWhileEarlierOnesWait) {
   }
   pages.push_back(sfence());
   EXPECT_LT(time_of(params, {load(kDramBase)}, pages), 2000 * kNs);
+}
+
+TEST(StoreQueue, WalksForPlainStoresOneAtATime) {
+  PlatformParams params = plain_machine();
+  params.tlb.walk_latency = 1000 * kNs;
+  params.tlb.page_size = 4096;
+  const auto time = [&](std::uint64_t pages) {
+    Ops ops;
+    for (std::uint64_t page = 0; page < pages; ++page) {
+      ops.push_back(store(kPmemBase + page * 4096));
+    }
+    ops.push_back(sfence());
+    return time_of(params, {load(kDramBase)}, ops);
+  };
+  EXPECT_GE(time(4), 4 * params.tlb.walk_latency);
+  // What a walk finds serves the lines behind it in the page.
+  EXPECT_LT(time_of(params, {load(kDramBase)}, {store(kPmemBase), store(kPmemBase + 64), sfence()}),
+            time(1) + params.tlb.walk_latency);
 }
 
 TEST(StoreQueue, SendsStreamedLinesOneAfterTheOther) {

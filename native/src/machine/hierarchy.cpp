@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/machine/page_table.hpp"
 
 namespace pmsim::machine {
 
@@ -157,13 +158,16 @@ Translation Hierarchy::translate(Core& core, std::uint64_t address, std::vector<
       break;
   }
   ++counters_.tlb_walks;
-  // The walker reads the last-level entry through L2; the upper levels are in its paging-structure caches.
-  const HashedLine line(page_table_line(page));
+  const Level upper = core.tlb.knows_table(page_table_of(page))
+                          ? kL1
+                          : read_page_table(core, HashedLine(upper_table_line(page)), out);
+  return walk(upper, read_page_table(core, HashedLine(page_table_line(page)), out));
+}
+
+/// The walker reads through L2.
+Level Hierarchy::read_page_table(Core& core, HashedLine line, std::vector<TimedOp>& out) {
   const Cache::Place in_l2 = core.l2.place_of(line);
-  if (core.l2.touch(in_l2, line.line()) != nullptr) {
-    return kWalkL2;
-  }
-  return fetch_into_l2(core, line, in_l2, 0, out) == kLlc ? kWalkLlc : kWalkMemory;
+  return core.l2.touch(in_l2, line.line()) != nullptr ? kL2 : fetch_into_l2(core, line, in_l2, 0, out);
 }
 
 Hierarchy::Copies Hierarchy::flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep) {

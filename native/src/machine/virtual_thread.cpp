@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/machine/page_table.hpp"
 
 /// What the three agents share: whose turn it is, the window, and the way to a line.
 namespace pmsim::machine {
@@ -101,18 +102,24 @@ Picoseconds VirtualThread::translation_time(std::uint64_t line, std::uint8_t tra
   }
   const std::uint64_t page = times_->pages.of(line * memory::kLineBytes);
   Picoseconds ends = at + times_->walk;
-  switch (translation) {
-    case kWalkL2:
-      ends += times_->l2;
-      break;
-    case kWalkLlc:
-      ends += times_->llc;
-      break;
-    default:
-      ends = memory_->read(page_table_line(page), ends + times_->half_read, at) + times_->half_read;
+  if (const Level upper = upper_level(translation); upper != kL1) {
+    ends = page_table_entry(upper_table_line(page), upper, ends, at);
   }
+  ends = page_table_entry(page_table_line(page), last_level(translation), ends, at);
   core_->note_walk(page, ends);
   return ends - at;
+}
+
+Picoseconds VirtualThread::page_table_entry(std::uint64_t line, Level level, Picoseconds begins,
+                                            Picoseconds at) {
+  switch (level) {
+    case kL2:
+      return begins + times_->l2;
+    case kLlc:
+      return begins + times_->llc;
+    default:
+      return memory_->read(line, begins + times_->half_read, at) + times_->half_read;
+  }
 }
 
 Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picoseconds at) {

@@ -86,7 +86,7 @@ class Bandwidth final : public Workload {
     if (pattern_ == Pattern::kRandom && chunk_bytes_ < 4096) {
       // Page-table entries of a long run are in the shared cache, as far as they fit: each entry's line is met
       // once.
-      const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / page_bytes(platform, on) / 8;
+      const std::int64_t entry_lines = page_table_lines(platform, on, region_bytes);
       warmup_lines =
           std::max(warmup_lines, std::min<std::int64_t>(entry_lines * lines_in_chunk, kLongestWarmupLines));
     }
@@ -95,8 +95,9 @@ class Bandwidth final : public Workload {
     constexpr std::int64_t kChunks = 4;
     constexpr std::int64_t kMostForChunks = 1'500'000;
     const std::int64_t several_chunks = std::min(kChunks * threads * lines_in_chunk, kMostForChunks);
+    // After a long warm-up a measurement that is longer, too, costs little and leaves less to chance.
     std::int64_t measured_lines =
-        std::max<std::int64_t>({80'000, 2'500 * std::int64_t{threads}, several_chunks});
+        std::max<std::int64_t>({80'000, 2'500 * std::int64_t{threads}, several_chunks, warmup_lines / 4});
     if (window_bytes_ > kLineBytes) {
       // Whole windows: some would be measured without their flushes, or the flushes without their stores.
       const std::int64_t windows = static_cast<std::int64_t>(window_bytes_ / kLineBytes) * threads;

@@ -45,8 +45,7 @@ class InterleaveWorkload final : public Workload {
         options_(options_from(parameters, seed)),
         driver_(memory_, options_),
         footprint_(options_.medium == memory::Medium::kPmem ? options_.region_bytes : 0) {
-    const auto entry_lines =
-        static_cast<std::int64_t>(options_.region_bytes) / page_bytes(platform, options_.medium) / 8;
+    const std::int64_t entry_lines = page_table_lines(platform, options_.medium, options_.region_bytes);
     const std::int64_t loads = std::clamp<std::int64_t>(
         std::max(3 * entry_lines, cached_lines(platform, options_.threads) / 2), 1'000, kLongestWarmup);
     for (std::uint32_t thread = 0; thread < options_.threads; ++thread) {

@@ -36,7 +36,7 @@ class Latency final : public Workload {
                              {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
     footprint_ = dram ? 0 : region_bytes;
     // Random accesses of a long run find their page-table entries in the shared cache, as far as these fit.
-    const std::int64_t entry_lines = static_cast<std::int64_t>(region_bytes) / page_bytes(platform, medium) / 8;
+    const std::int64_t entry_lines = page_table_lines(platform, medium, region_bytes);
     warmup_ =
         pattern_ == "random" ? std::clamp<std::int64_t>(3 * entry_lines, kWarmup, kLongestWarmup) : kWarmup;
   }

@@ -60,7 +60,10 @@ class Mixed final : public Workload {
       add_group(split(text, ':'), region_bytes, parameters, seed);
     }
     const auto threads = static_cast<std::int64_t>(threads_.size());
-    length_ = {2'500 * threads, 8'000 * threads};
+    // As in `operations`: lookups of a long run find their page-table entries in the caches as far as they fit.
+    const std::int64_t walks =
+        std::min(3 * entry_lines(platform, region_bytes), cached_lines(platform, this->threads()));
+    length_ = {std::max(2'500 * threads, walks), 8'000 * threads};
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
@@ -126,6 +129,21 @@ class Mixed final : public Workload {
       state.position = state.position + kLineBytes >= group.part_bytes ? 0 : state.position + kLineBytes;
     }
     end(stream, bytes);
+  }
+
+  /// Of the page tables that accesses at random places walk through; a chunk of a page has one walk for many
+  /// lines.
+  [[nodiscard]] std::int64_t entry_lines(const machine::PlatformParams& platform,
+                                         std::uint64_t region_bytes) const {
+    std::int64_t lines = 0;
+    for (const Group& group : groups_) {
+      const bool random = group.task == Task::kLookup || group.task == Task::kRead ||
+                          group.task == Task::kWrite || group.task == Task::kOverwrite;
+      if (random && group.access_bytes < 4096) {
+        lines = std::max(lines, page_table_lines(platform, memory::medium_of(group.base), region_bytes));
+      }
+    }
+    return lines;
   }
 
   [[nodiscard]] static memory::Address random_place(Thread& state, const Group& group) {

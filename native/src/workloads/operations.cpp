@@ -176,11 +176,7 @@ class Operations final : public Workload {
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       randoms_.emplace_back(mix64(seed) + thread);
     }
-    // Plain stores reach memory only when the caches are full of them.
-    const std::int64_t warmup = plain_stores ? cached_lines(platform, threads) * 3 / 2 /
-                                                   std::max<std::int64_t>(1, lines_left_in_caches(steps_))
-                                             : 20'000 / lines;
-    length_ = {warmup + 1, std::max<std::int64_t>(60'000 / lines, 2'000)};
+    length_ = {warmup(platform, lines, plain_stores) + 1, std::max<std::int64_t>(60'000 / lines, 2'000)};
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(randoms_.size()); }
@@ -224,6 +220,24 @@ class Operations final : public Workload {
   }
 
  private:
+  /// Chains before the caches are as a long run has them. Plain stores reach memory only when these are full of
+  /// them; random reads find their page-table entries there as far as these fit, which does not change any more
+  /// once each entry's line has been met or the caches have been filled.
+  [[nodiscard]] std::int64_t warmup(const machine::PlatformParams& platform, std::int64_t lines,
+                                    bool plain_stores) const {
+    const std::int64_t cached = cached_lines(platform, threads());
+    if (plain_stores) {
+      return cached * 3 / 2 / std::max<std::int64_t>(1, lines_left_in_caches(steps_));
+    }
+    std::int64_t entry_lines = 0;
+    for (const Step& step : steps_) {
+      if (step.read) {
+        entry_lines = std::max(entry_lines, page_table_lines(platform, step.medium, region_bytes_));
+      }
+    }
+    return std::max(20'000 / lines, std::min(3 * entry_lines, cached / lines));
+  }
+
   [[nodiscard]] static std::uint32_t further_lines(const Step& step) {
     return static_cast<std::uint32_t>(step.bytes / kLineBytes - 1);
   }

@@ -48,6 +48,7 @@ struct TlbParams {
   int64_t second_level_entries = 1536;
   int64_t second_level_latency = 0;
   int64_t walk_latency = 0;
+  int64_t paging_structure_entries = 32;
 };
 
 struct CacheParams {

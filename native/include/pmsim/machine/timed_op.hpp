@@ -9,15 +9,19 @@ namespace pmsim::machine {
 /// Where the hierarchy found a line.
 enum Level : std::uint8_t { kL1 = 0, kL2 = 1, kLlc = 2, kFromMemory = 3 };
 
-/// How an address was translated: by the first TLB level, by the second, or by a page walk whose last entry was
-/// found at the given level.
-enum Translation : std::uint8_t {
-  kTlbFirst = 0,
-  kTlbSecond = 1,
-  kWalkL2 = 2,
-  kWalkLlc = 3,
-  kWalkMemory = 4,
-};
+/// How an address was translated: by the first TLB level, by the second, or by a page walk. A walk also names
+/// the cache level (kL2 to kFromMemory) where it found its last entry, in the two lowest bits, and above kWalk
+/// that of the entry before it; kL1 there: none was read.
+using Translation = std::uint8_t;
+inline constexpr Translation kTlbFirst = 0;
+inline constexpr Translation kTlbSecond = 1;
+inline constexpr Translation kWalk = 4;
+
+[[nodiscard]] constexpr Translation walk(Level upper, Level last) noexcept {
+  return static_cast<Translation>(kWalk | last | upper << 3);
+}
+[[nodiscard]] constexpr Level upper_level(Translation walk) noexcept { return static_cast<Level>(walk >> 3); }
+[[nodiscard]] constexpr Level last_level(Translation walk) noexcept { return static_cast<Level>(walk % kWalk); }
 
 /// Bits of TimedOp::flags; the first equals memory::kDependent.
 enum TimedFlag : std::uint8_t {
@@ -51,11 +55,5 @@ struct TimedOp {
   std::uint8_t flags;
 };
 static_assert(sizeof(TimedOp) == 16);
-
-/// Page-table entries live at the upper end of the DRAM window, out of reach of any region.
-[[nodiscard]] constexpr std::uint64_t page_table_line(std::uint64_t page) noexcept {
-  constexpr std::uint64_t kBase = memory::medium_base(memory::Medium::kDram) + memory::kMediumBytes / 2;
-  return (kBase + page * 8) / memory::kLineBytes;
-}
 
 }  // namespace pmsim::machine

@@ -29,14 +29,15 @@ struct PageNumbers {
 
 /// Two TLB levels of one core, time-free. Associativities as in Skylake: 4 and 12 ways. Where DRAM and PMem are
 /// in pages of different sizes each has a first level of its own, as processors have one for each size, and
-/// both share the second.
+/// both share the second. Beside them the paging-structure cache, which spares a walk the level above the last.
 class Tlb {
  public:
   explicit Tlb(const TlbParams& params)
       : pages_(params),
         first_dram_(params.first_level_entries, params.first_level_entries < 4 ? 1 : 4, 1),
         first_(params.first_level_entries, params.first_level_entries < 4 ? 1 : 4, 1),
-        second_(params.second_level_entries, params.second_level_entries < 12 ? 1 : 12, 1) {}
+        second_(params.second_level_entries, params.second_level_entries < 12 ? 1 : 12, 1),
+        page_tables_(params.paging_structure_entries, params.paging_structure_entries < 4 ? 1 : 4, 1) {}
 
   enum class Found : std::uint8_t { kFirst, kSecond, kNowhere };
 
@@ -48,6 +49,17 @@ class Tlb {
     }
     last_page_ = page;
     return find(HashedLine(page));
+  }
+
+  /// A walk asks where a page table is: true if its place was at hand. It is from now on.
+  bool knows_table(std::uint64_t table) noexcept {
+    const HashedLine hashed(table);
+    const Cache::Place place = page_tables_.place_of(hashed);
+    if (page_tables_.touch(place, table) != nullptr) {
+      return true;
+    }
+    page_tables_.insert(place, table);
+    return false;
   }
 
  private:
@@ -75,6 +87,7 @@ class Tlb {
   std::uint64_t last_page_ = ~std::uint64_t{0};
   Cache first_;
   Cache second_;
+  Cache page_tables_;  ///< the paging-structure cache: tables whose place is at hand
 };
 
 }  // namespace pmsim::machine

@@ -61,10 +61,10 @@ struct Progress {
 /// An sfence completes when all earlier flushes and streaming stores have been accepted by the controllers. It
 /// retires before, when everything older has left the store queue, and holds its window slot until then. So the
 /// loads behind it run ahead as far as the window reaches while the stores before it wait for their lines or an
-/// older fence for its writes, and freely while its own flushes are on their way. A store behind two fences
-/// that have not completed does not ask for its line. Streaming stores behind a fence find no buffer until
-/// those it has drained are free. An mfence also stops the front end. Every action happens in global time
-/// order, so shared queues see requests in order.
+/// older fence for its writes, and freely while its own flushes are on their way. A store behind three fences
+/// that have not completed does not ask for its line, and behind two of them does not walk for its page.
+/// Streaming stores behind a fence find no buffer until those it has drained are free. An mfence also stops the
+/// front end. Every action happens in global time order, so shared queues see requests in order.
 ///
 /// An operation ends when everything in it has retired and its fences have completed.
 class VirtualThread {
@@ -194,6 +194,9 @@ class VirtualThread {
   void step(std::uint32_t instructions);
   void wake_front();
 
+  /// When a walk that acts at `at` has an entry for which it can ask from `begins` on.
+  [[nodiscard]] Picoseconds page_table_entry(std::uint64_t line, Level level, Picoseconds begins,
+                                             Picoseconds at);
   [[nodiscard]] Picoseconds translation_time(std::uint64_t line, std::uint8_t translation, Picoseconds at);
   /// Brings a line into L1; returns when it can be used. Never reserves anything in the future: what has to
   /// wait, for a translation or a buffer, asks again when its time has come. Otherwise queues would see

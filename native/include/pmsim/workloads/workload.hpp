@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pmsim/core/poll.hpp"
+#include "pmsim/machine/page_table.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/simulate.hpp"
 #include "pmsim/memory/sim_memory.hpp"
@@ -39,6 +40,13 @@ class Workload : public memory::Source {
 [[nodiscard]] inline std::int64_t page_bytes(const machine::PlatformParams& platform,
                                              memory::Medium medium) noexcept {
   return medium == memory::Medium::kDram ? platform.tlb.dram_page_size : platform.tlb.page_size;
+}
+
+/// Lines of the last-level page-table entries of a region.
+[[nodiscard]] inline std::int64_t page_table_lines(const machine::PlatformParams& platform,
+                                                   memory::Medium medium, std::uint64_t region_bytes) noexcept {
+  constexpr std::int64_t kEntriesInLine = memory::kLineBytes / machine::kEntryBytes;
+  return static_cast<std::int64_t>(region_bytes) / page_bytes(platform, medium) / kEntriesInLine;
 }
 
 /// Lines that the caches of `threads` cores and the shared cache hold together: what a run of plain stores has
