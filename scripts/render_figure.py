@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 
 import pmsim
+from pmsim.api import load_scenario
+from pmsim.errors import PmsimError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTH_PX = 1000
@@ -25,13 +27,23 @@ def main() -> int:
     parser.add_argument("png", type=Path, help="file to write")
     parser.add_argument("--out", type=Path, help="output directory of `pmsim run`: takes its finished points")
     given = parser.parse_args()
+    try:
+        return render(given.scenario, given.png, given.out)
+    except (PmsimError, OSError, subprocess.SubprocessError) as error:
+        print(f"render_figure: {error}", file=sys.stderr)
+        return 2
+
+
+def render(name: str, png: Path, out: Path | None) -> int:
+    """Run a scenario, or take its finished points from `out`, and write its figure to `png`."""
+    scenario = load_scenario(name)
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         print(f"render_figure: no browser; install one of {', '.join(BROWSERS)}", file=sys.stderr)
         return 2
-    figure = pmsim.run(given.scenario, out=given.out).figure()
+    figure = pmsim.run(scenario, out=out).figure()
     figure.update_layout(width=WIDTH_PX)
-    given.png.parent.mkdir(parents=True, exist_ok=True)
+    png.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "figure.html"
         body = figure.to_html(full_html=False, include_plotlyjs=True, config={"displayModeBar": False})
@@ -49,14 +61,14 @@ def main() -> int:
                 f"--user-data-dir={folder}/profile",
                 "--virtual-time-budget=10000",
                 f"--window-size={WIDTH_PX},{int(figure.layout.height)}",
-                f"--screenshot={given.png.resolve()}",
+                f"--screenshot={png.resolve()}",
                 page.as_uri(),
             ],
             check=True,
             capture_output=True,
             timeout=120,
         )
-    print(given.png)
+    print(png)
     return 0
 
 

@@ -1,6 +1,8 @@
 """What figures say: units on axes and in legends, and no dash for what a colour says."""
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -186,3 +188,12 @@ def test_ticks_of_what_follows_from_the_sweep_are_round() -> None:
     layout = plot_layout(frame, plot=plot, axes=["size"], metrics=["y"], default_metric="y")
     ticks = figure_of(layout, title="t", y_title="y").layout.xaxis.ticktext
     assert {"50", "100", "200"} <= set(ticks)
+
+
+def test_a_figure_of_no_scenario_is_refused_in_one_line(tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "scripts" / "render_figure.py"
+    command = [sys.executable, str(script), "nothere", str(tmp_path / "figure.png")]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("render_figure: nothere: no such file or shipped scenario")
+    assert refused.stderr.count("\n") == 1
