@@ -16,7 +16,7 @@ except ImportError as error:
     raise
 
 from pmsim.api import run, simulate_point
-from pmsim.errors import ConfigError, InternalError, PmsimError, SimulationError
+from pmsim.errors import ConfigError, HostMemoryError, InternalError, PmsimError, SimulationError
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform, platform_names
 from pmsim.runner import RunInterrupted
@@ -53,6 +53,7 @@ __all__ = [
     # errors
     "PmsimError",
     "ConfigError",
+    "HostMemoryError",
     "SimulationError",
     "InternalError",
     "RunInterrupted",

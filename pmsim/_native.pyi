@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'check_workload', 'clock_hits', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'check_workload', 'clock_hits', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -354,6 +354,10 @@ def host_oltp(parameters: collections.abc.Mapping[str, int | str], warmup: int, 
 def host_processors() -> list[int]:
     """
     Numbers of the processors that this process may use.
+    """
+def host_room() -> tuple[int, int] | None:
+    """
+    Memory of this machine that processes may use, and what of it is available [B]; None where it is not known. Raises ConfigError.
     """
 def page_flush_costs(platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]]) -> dict[str, int]:
     """

@@ -89,7 +89,10 @@ def run(
     started = datetime.datetime.now(datetime.UTC)
     clock = time.monotonic()
     with progress_bar(resolved.name or resolved.kind, len(points), progress) as advance:
-        outcome = run_points(points, cache=cache, jobs=jobs, executor=executor, progress=advance)
+        try:
+            outcome = run_points(points, cache=cache, jobs=jobs, executor=executor, progress=advance)
+        except ConfigError as error:
+            raise error.prefixed(origin_of(scenario)) from None
     info = RunInfo(
         command=tuple(sys.argv),
         started=started.isoformat(timespec="seconds"),

@@ -23,6 +23,10 @@ class CapacityError(ConfigError):
     """Data do not fit into the memories that they were given."""
 
 
+class HostMemoryError(PmsimError):
+    """A simulation needs more memory than this host has; on another host the same point has a result."""
+
+
 class SimulationError(PmsimError):
     """The simulation broke one of its own rules, for example by a deadlock."""
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from pmsim.errors import ConfigError, InternalError, PmsimError
 from pmsim.executors import InlineExecutor, LocalPool, on_board
+from pmsim.host_room import check_room
 from pmsim.kinds import find_kind
 from pmsim.messages import shown
 from pmsim.point_cache import Metrics, PointCache
@@ -23,6 +24,12 @@ Progress = Callable[[float, str], None]
 
 #: A function and its arguments.
 Task = tuple[Any, ...]
+
+#: Of all points that were left when a worker ended: its own, and those that the pool had not begun.
+_KILLED = (
+    "not simulated: a worker process was killed from outside, as the system does where memory is short; run "
+    "the same command again, with fewer --jobs in that case"
+)
 
 #: Seconds between two looks at what worker processes do.
 _LOOK = 0.2
@@ -111,11 +118,14 @@ def run_points(
 
     Raises
     ------
+    ConfigError : this host lacks the memory for one of the points; nothing has been run.
     RunInterrupted : Ctrl-C; the points finished so far are in the cache.
     """
     jobs = usable_jobs(jobs)
     outcome = Outcome(metrics=[cache.load(point) if cache else None for point in points])
     open_points = [index for index, metrics in enumerate(outcome.metrics) if metrics is None]
+    if executor is None:
+        check_room(points[index] for index in open_points)
     passes = _passes(points, open_points)
     outcome.from_cache = finished = len(points) - len(open_points)
     futures: dict[Future[list[Metrics]], int] = {}
@@ -241,7 +251,8 @@ def _collect(
         finished = future.result()
     except Exception as error:
         known = isinstance(error, PmsimError) and not isinstance(error, InternalError)
-        message = " ".join((str(error) if known else f"{type(error).__name__}: {error}").split())
+        text = str(error) if known else f"{type(error).__name__}: {error}"
+        message = " ".join((_KILLED if isinstance(error, BrokenExecutor) else text).split())
         outcome.failures.extend(Failure(index, points[index].describe(), message) for index in indices)
         return
     for index, metrics in zip(indices, finished, strict=True):

@@ -12,6 +12,7 @@ from pmsim import _native, arguments
 from pmsim.api import load_scenario, origin_of
 from pmsim.errors import ConfigError
 from pmsim.fields import fields
+from pmsim.host_room import check_room
 from pmsim.kinds.measurement import Measurement, measurement_of, simulator
 from pmsim.messages import shown
 from pmsim.overrides import with_overrides
@@ -139,6 +140,7 @@ def record(
     if isinstance(point, bool) or not isinstance(point, int) or not 1 <= point <= len(points):
         raise ConfigError(f"point: {shown(point)} does not exist; choose 1 to {len(points)}")
     chosen = points[point - 1]
+    check_room([chosen])
     recorder = _Recorder(out, _provenance(resolved, point, chosen))
     token = simulator.set(recorder)
     try:

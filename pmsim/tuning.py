@@ -14,8 +14,9 @@ from typing import Any
 
 from pmsim import arguments
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of
-from pmsim.errors import ConfigError
+from pmsim.errors import ConfigError, PmsimError
 from pmsim.goal import Goal, goal_of
+from pmsim.host_room import check_room
 from pmsim.messages import shown
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import Metrics, PointCache
@@ -199,7 +200,11 @@ def _metrics(point: Point, cache: PointCache | None) -> Metrics:
     kept = cache.load(point) if cache is not None else None
     if kept is not None:
         return kept
-    metrics = evaluate(point)
+    check_room([point])
+    try:
+        metrics = evaluate(point)
+    except PmsimError as error:
+        raise error.prefixed(point.describe()) from None
     if cache is not None:
         cache.store(point, metrics)
     return metrics

@@ -195,3 +195,23 @@ def test_a_worker_is_deaf_to_ctrl_c_from_its_first_instruction_on() -> None:
         assert [future.result() for future in futures] == [1, 1]
         assert not any(heeds_ctrl_c(worker.pid) for worker in workers if worker.pid)
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_killed_worker_is_said_in_words_and_finished_points_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killing(LocalPool):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if args[0] == 3:  # the last of the points ends its process, as the kernel would
+                return super().submit(os.abort)
+            return super().submit(fn, *args, **kwargs)
+
+    monkeypatch.setattr(runner, "LocalPool", Killing)
+    result = pmsim.run(SMALL, out=tmp_path, jobs=2)
+    assert result.failures
+    assert {failure.message.partition(":")[0] for failure in result.failures} == {"not simulated"}
+    assert len(result.frame) == 4 - len(result.failures)
+    monkeypatch.undo()
+    again = pmsim.run(SMALL, out=tmp_path, jobs=1)
+    assert not again.failures
+    assert again.provenance["points_from_cache"] == len(result.frame)

@@ -1,4 +1,5 @@
 #include <exception>
+#include <new>
 
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
@@ -21,10 +22,17 @@ void bind_errors(py::module_& module) {
       }
     } catch (const CapacityError& error) {
       raise("CapacityError", error);
+    } catch (const HostMemoryError& error) {
+      raise("HostMemoryError", error);
     } catch (const ConfigError& error) {
       raise("ConfigError", error);
     } catch (const SimulationError& error) {
       raise("SimulationError", error);
+    } catch (const std::bad_alloc&) {
+      // `ulimit -v`, or a host that does not promise more memory than it has.
+      raise("HostMemoryError",
+            HostMemoryError("the host refuses memory that the simulation needs; choose less data "
+                            "(a smaller scale, fewer pages or rows), or raise `ulimit -v`"));
     }
   });
 }

@@ -1,6 +1,10 @@
 #include <pybind11/stl.h>
 
+#include <optional>
+#include <utility>
+
 #include "bindings.hpp"
+#include "pmsim/core/host_room.hpp"
 #include "pmsim/host/registry.hpp"
 #include "pmsim/memory/host_cpu.hpp"
 
@@ -53,6 +57,13 @@ std::vector<std::string> names() {
   return found;
 }
 
+std::optional<std::pair<std::uint64_t, std::uint64_t>> room() {
+  const std::optional<HostRoom> found = host_room();
+  if (!found)
+    return std::nullopt;
+  return std::pair(found->total, found->available);
+}
+
 py::dict features() {
   const memory::CpuFeatures& found = memory::cpu_features();
   py::dict row;
@@ -70,6 +81,9 @@ py::dict features() {
 void bind_host(py::module_& module) {
   module.def("host_benchmarks", &names, "Names of the benchmarks of this machine.");
   module.def("host_features", &features, "Which instructions of HostMemory this CPU has.");
+  module.def("host_room", &room,
+             "Memory of this machine that processes may use, and what of it is available [B]; None where it is "
+             "not known. Raises ConfigError.");
   module.def("host_processors", &host::usable_processors,
              "Numbers of the processors that this process may use.");
   module.def(

@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
+#include "pmsim/core/host_room.hpp"
 #include "pmsim/workloads/oltp/host_run.hpp"
 #include "pmsim/workloads/registry.hpp"
 
@@ -74,9 +75,12 @@ void PyWatch::tell(Doing doing) {
   if (PyErr_CheckSignals() != 0)
     throw py::error_already_set();
   const auto now = std::chrono::steady_clock::now();
-  if (told_.is_none() || now < next_)
+  if (now < next_)
     return;
   next_ = now + kBetween;
+  require_host_memory();  // what is not taken piece by piece: caches, streams, tables of the engines
+  if (told_.is_none())
+    return;
   told_(kNames[static_cast<std::size_t>(doing.phase)], doing.share);
 }
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from pmsim import _native
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
 from pmsim.errors import ConfigError
+from pmsim.host_room import check_room
 from pmsim.kinds import find_kind
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import PointCache
@@ -77,15 +78,21 @@ def _describe(scenario: Scenario, origin: str, folder: Path) -> None:
     print_table(console, columns, rows, title)
     if len(points) > _ROWS_SHOWN:
         console.print(f"the first {_ROWS_SHOWN} of {len(points)} points", style="dim")
-    kept = 0
+    kept = set()
     try:
         begun = (folder / POINTS_FOLDER).is_dir()
     except OSError as error:  # a name that no folder can have
         raise ConfigError(f"--out {folder}: {error.strerror}; choose another output directory") from None
     if begun:
         cache = PointCache(folder / POINTS_FOLDER)
-        kept = sum(cache.load(point) is not None for point in points)
-    console.print(f"{len(points)} points, {kept} of them finished in {folder}; nothing was run", soft_wrap=True)
+        kept = {index for index, point in enumerate(points) if cache.load(point) is not None}
+    try:
+        check_room(point for index, point in enumerate(points) if index not in kept)
+    except ConfigError as error:
+        raise error.prefixed(origin_of(origin)) from None
+    console.print(
+        f"{len(points)} points, {len(kept)} of them finished in {folder}; nothing was run", soft_wrap=True
+    )
 
 
 def _report(result: Result, folder: Path) -> None:

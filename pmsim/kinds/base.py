@@ -100,6 +100,15 @@ class Kind(ABC, Generic[P]):
         dict : every metric of `metric_list`, and the counters as ``counter.NAME``.
         """
 
+    def least_host_memory(self, parameters: P) -> tuple[str, int]:
+        """Return what a point takes of this host's memory at least [B], and the parameter that decides on it.
+
+        A bound that the parameters give without running anything; points that need less of it than the host
+        has may need more in the end.
+        """
+        del parameters
+        return "", 0
+
     def executes_regardless_of_time(self, parameters: P) -> bool:
         """Return whether nothing that a point executes depends on how long anything takes.
 

@@ -30,6 +30,7 @@ GIB = 2**30
 _FILE_FROM = 2 * GIB
 #: Of TPC-C: a loaded warehouse at a load factor of 0.66, for the choice of a file only [B].
 _WAREHOUSE = 111 * 10**6
+_WAREHOUSE_FILL = 0.66
 
 #: Transactions measured of workloads whose tables grow, at full size: few, so that the size is still what was
 #: asked for.
@@ -228,11 +229,15 @@ class EngineParameters(KindParameters):
         """Warehouses at scale."""
         return int(self.warehouses * self.factor)
 
-    def native(self) -> dict[str, int | str]:
-        """Return what the core wants to know of the engine and the benchmark, at scale."""
-        data = (
+    @property
+    def simulated_data(self) -> int:
+        """Bytes of the loaded tables at scale, free space in pages included."""
+        return (
             self.simulated_warehouses * _WAREHOUSE if self.workload == "tpcc" else self.scaled(self.data_size)
         )
+
+    def native(self) -> dict[str, int | str]:
+        """Return what the core wants to know of the engine and the benchmark, at scale."""
         flags = ("cache_line_grained", "mini_pages", "pointer_swizzling", "scan_hint")
         reals = ("migration_dr", "migration_dw", "migration_nr", "migration_nw", "zipf", "fill_factor")
         same: tuple[str, ...] = (
@@ -261,7 +266,7 @@ class EngineParameters(KindParameters):
             **{name: self.scaled(getattr(self, name)) for name in sizes},
             "warehouses": self.simulated_warehouses,
             "scan_length": self.scan_length if isinstance(self.scan_length, int) else 0,
-            "ssd_in_file": int(data > _FILE_FROM),
+            "ssd_in_file": int(self.simulated_data > _FILE_FROM),
         }
 
 
@@ -333,6 +338,19 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
         key = f"{tier}_capacity"
         check_tier(machine, tier, parameters.scaled(getattr(parameters, key)), key)
     check_tier(machine, parameters.log_device, parameters.scaled(parameters.log_size), "log_size")
+
+
+def rows_in_memory(parameters: EngineParameters) -> tuple[str, int]:
+    """Return what the rows take of this host's memory, and the parameter that decides on it."""
+    home = _native.engines()[parameters.engine][1]
+    data = parameters.simulated_data
+    # FPTree packs leaves of its own. Data beyond their home are a point that does not fit, and are not loaded.
+    if parameters.engine == "fptree" or data > parameters.scaled(getattr(parameters, f"{home}_capacity")):
+        return "", 0
+    if home == "ssd" and data > _FILE_FROM:
+        return "", 0
+    fill = _WAREHOUSE_FILL if parameters.workload == "tpcc" else parameters.fill_factor
+    return "warehouses" if parameters.workload == "tpcc" else "data_size", int(data * fill)
 
 
 def _check_mini_pages(parameters: EngineParameters) -> None:

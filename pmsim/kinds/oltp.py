@@ -14,6 +14,7 @@ from pmsim.kinds.engine_options import (
     check_engine,
     engine_columns,
     in_parameters,
+    rows_in_memory,
     scaled_machine,
 )
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_lanes
@@ -118,6 +119,10 @@ class Oltp(Kind[OltpParameters]):
         """Refuse what the machine cannot hold; what the engine cannot hold is a point that does not fit."""
         check_engine(machine, parameters)
         check_workload("oltp", machine, _native(parameters), parameters.scale)
+
+    def least_host_memory(self, parameters: OltpParameters) -> tuple[str, int]:
+        """Return the bytes of the rows."""
+        return rows_in_memory(parameters)
 
     def columns(self, machine: Platform, parameters: OltpParameters) -> dict[str, Scalar]:
         """Add the variant, the sizes in GiB and the cost."""

@@ -23,6 +23,7 @@ from pmsim.platforms import Platform
 _LARGEST_PAGE = 65536
 _SLOT_HEADER = 256  # one PMem block, so that payloads begin at a block
 _WITHOUT_PMEM = "crc32c"
+_HOST_PAGE = 4096  # what one written byte takes of this host
 
 
 class PageFlushParameters(KindParameters):
@@ -90,6 +91,12 @@ class PageFlush(Kind[PageFlushParameters]):
         if parameters.technique != _WITHOUT_PMEM:
             check_memory(machine, "pmem", "technique")
             check_region(machine, "pmem", _pmem_bytes(parameters), "pages")
+
+    def least_host_memory(self, parameters: PageFlushParameters) -> tuple[str, int]:
+        """Return a page of the host for each slot that is set up; checksummed pages need no set-up."""
+        if parameters.technique in ("checksum", _WITHOUT_PMEM):
+            return super().least_host_memory(parameters)
+        return "pages", parameters.pages * min(parameters.page_size, _HOST_PAGE)
 
     def columns(self, machine: Platform, parameters: PageFlushParameters) -> dict[str, Scalar]:
         """Resolve "all" and "platform"."""

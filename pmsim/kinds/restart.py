@@ -16,6 +16,7 @@ from pmsim.kinds.engine_options import (
     check_engine,
     engine_columns,
     in_parameters,
+    rows_in_memory,
     scaled_machine,
 )
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
@@ -65,6 +66,10 @@ class Restart(Kind[RestartParameters]):
         if parameters.threads != 1:
             raise ConfigError(f"threads: {parameters.threads}; a restart is timed with one, choose 1")
         check_workload("restart", machine, _native(parameters), parameters.scale)
+
+    def least_host_memory(self, parameters: RestartParameters) -> tuple[str, int]:
+        """Return the bytes of the rows."""
+        return rows_in_memory(parameters)
 
     def columns(self, machine: Platform, parameters: RestartParameters) -> dict[str, Scalar]:
         """Add the variant, the sizes in GiB and the cost."""

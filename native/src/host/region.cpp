@@ -1,6 +1,6 @@
 #include "pmsim/host/region.hpp"
 
-#include "pmsim/core/error.hpp"
+#include "pmsim/core/host_room.hpp"
 
 namespace pmsim::host {
 
@@ -21,8 +21,10 @@ memory::HostMemory host_memory(const Place& place, std::uint64_t bytes) {
 memory::HostMapping raw_mapping(const Place& place, std::uint64_t bytes) {
   // Refuses a machine without the instructions, as HostMemory does.
   static_cast<void>(memory::widest_stream(memory::cpu_features()));
-  return place.path.empty() ? memory::HostMapping::anonymous(bytes, place.large_pages)
-                            : memory::HostMapping::file(place.path, bytes);
+  if (!place.path.empty())
+    return memory::HostMapping::file(place.path, bytes);
+  require_host_memory(bytes);  // all of it will be touched
+  return memory::HostMapping::anonymous(bytes, place.large_pages);
 }
 
 void touch_pages(std::byte* data, std::uint64_t bytes) noexcept {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +13,18 @@
 #include "pmsim/core/error.hpp"
 
 namespace pmsim::memory {
+
+namespace {
+
+/// Left to others on the file system of temporary files.
+constexpr std::uint64_t kFreeOnDisk = std::uint64_t{256} << 20;
+
+std::string temporary_folder() {
+  const char* folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/var/tmp";
+}
+
+}  // namespace
 
 MappedBytes::MappedBytes(std::uint64_t bytes) : bytes_(bytes) {
   if (bytes == 0)
@@ -32,8 +45,7 @@ MappedBytes::MappedBytes(std::uint64_t bytes) : bytes_(bytes) {
 MappedBytes MappedBytes::in_file(std::uint64_t bytes) {
   if (bytes == 0)
     return {};
-  const char* folder = std::getenv("TMPDIR");
-  std::string path = std::string(folder != nullptr && *folder != '\0' ? folder : "/var/tmp") + "/pmsim-XXXXXX";
+  std::string path = temporary_folder() + "/pmsim-XXXXXX";
   const int file = ::mkostemp(path.data(), O_CLOEXEC);
   void* mapped = MAP_FAILED;
   if (file >= 0) {
@@ -53,6 +65,23 @@ MappedBytes MappedBytes::in_file(std::uint64_t bytes) {
   result.bytes_ = bytes;
   result.in_file_ = true;
   return result;
+}
+
+void require_temporary_space(std::uint64_t bytes) {
+  const std::string folder = temporary_folder();
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) != 0)
+    return;  // the folder has gone; the file has not
+  if (const std::uint64_t free = disk.f_bavail * disk.f_frsize; free < bytes) {
+    throw HostMemoryError("the simulated SSD is a temporary file in " + folder + ", where only " +
+                          std::to_string(free >> 20) +
+                          " MiB are left; set TMPDIR to a folder with more space, or choose less data");
+  }
+}
+
+void MappedBytes::check_disk() {
+  unchecked_ = 0;
+  require_temporary_space(kFreeOnDisk);
 }
 
 void MappedBytes::let_go() noexcept {

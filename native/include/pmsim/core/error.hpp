@@ -19,6 +19,13 @@ class CapacityError : public ConfigError {
   using ConfigError::ConfigError;
 };
 
+/// The simulation needs more memory than the machine has that runs it. Nothing about the simulated machine: on
+/// another host, or alone on this one, the same point has a result. Becomes pmsim.HostMemoryError in Python.
+class HostMemoryError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// The simulation broke one of its own rules (a deadlock, an impossible state): a bug of pmsim.
 /// Becomes pmsim.SimulationError in Python.
 class SimulationError : public std::logic_error {

@@ -273,6 +273,7 @@ class SimMemory {
       if ((bits & bit) == 0) [[unlikely]] {
         bits |= bit;
         ++region.written_pages;
+        region.data.taken(kPageBytes);
       }
     }
   }

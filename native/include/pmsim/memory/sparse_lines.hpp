@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "pmsim/core/host_room.hpp"
 #include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::memory {
@@ -72,13 +73,18 @@ class SparseLines {
       grow();
     Entry& entry = entries_[slot(line)];
     if (entry.key == 0) {
-      if (used_ % kChunkLines == 0)
+      if (used_ % kChunkLines == 0) {
+        HostMemoryWatch::taken(sizeof(Chunk));
         chunks_.push_back(std::make_unique<Chunk>());
+      }
       entry = {line + 1, used_++};
     }
     return (*chunks_[entry.place / kChunkLines])[entry.place % kChunkLines];
   }
   void grow() {
+    // It is zeroed at once.
+    if (const std::uint64_t bytes = 2 * entries_.size() * sizeof(Entry); bytes >= HostMemoryWatch::kStride)
+      require_host_memory(bytes);
     std::vector<Entry> before(entries_.empty() ? std::size_t{1} << (64 - kFirstShift) : 2 * entries_.size());
     shift_ = entries_.empty() ? kFirstShift : shift_ - 1;
     before.swap(entries_);
