@@ -4,6 +4,7 @@
 #include <string>
 
 #include "machine_harness.hpp"
+#include "pmsim/workloads/workload.hpp"
 
 namespace pmsim::machine {
 namespace {
@@ -215,6 +216,20 @@ TEST(BandwidthWorkload, TwoEqualLanesAgreeWithEachOtherAndWithASingleRun) {
     EXPECT_EQ(lane.counters.pmem_partial_writes, alone.counters.pmem_partial_writes);
     EXPECT_EQ(lane.counters.write_queue_wait_ps, alone.counters.write_queue_wait_ps);
   }
+}
+
+TEST(PageTableWarmup, MeetsEachLineOfEntriesThreeTimesUnlessToldOtherwise) {
+  PlatformParams params = plain_machine();
+  params.tlb.page_size = 4096;
+  params.tlb.dram_page_size = 1 << 21;
+  const auto walks = [&](memory::Medium medium, std::int64_t most, auto... meetings) {
+    return workloads::accesses_to_warm_page_tables(params, medium, std::uint64_t{1} << 30, most, meetings...);
+  };
+  // 1 GiB in pages of 4 KiB or 2 MiB, eight entries in a line.
+  EXPECT_EQ(walks(memory::Medium::kPmem, 1'000'000), 3 * 32'768);
+  EXPECT_EQ(walks(memory::Medium::kDram, 1'000'000), 3 * 64);
+  EXPECT_EQ(walks(memory::Medium::kPmem, 1'000'000, std::int64_t{1}), 32'768);
+  EXPECT_EQ(walks(memory::Medium::kPmem, 50'000), 50'000);
 }
 
 }  // namespace

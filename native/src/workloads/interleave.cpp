@@ -45,9 +45,10 @@ class InterleaveWorkload final : public Workload {
         options_(options_from(parameters, seed)),
         driver_(memory_, options_),
         footprint_(options_.medium == memory::Medium::kPmem ? options_.region_bytes : 0) {
-    const std::int64_t entry_lines = page_table_lines(platform, options_.medium, options_.region_bytes);
+    const std::int64_t walks =
+        accesses_to_warm_page_tables(platform, options_.medium, options_.region_bytes, kLongestWarmup);
     const std::int64_t loads = std::clamp<std::int64_t>(
-        std::max(3 * entry_lines, cached_lines(platform, options_.threads) / 2), 1'000, kLongestWarmup);
+        std::max(walks, cached_lines(platform, options_.threads) / 2), 1'000, kLongestWarmup);
     for (std::uint32_t thread = 0; thread < options_.threads; ++thread) {
       threads_.push_back({Random(~mix64(seed) - thread), loads / options_.threads});
     }

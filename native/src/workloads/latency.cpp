@@ -35,10 +35,10 @@ class Latency final : public Workload {
     base_ = memory_.allocate(medium, region_bytes,
                              {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
     footprint_ = dram ? 0 : region_bytes;
-    // Random accesses of a long run find their page-table entries in the shared cache, as far as these fit.
-    const std::int64_t entry_lines = page_table_lines(platform, medium, region_bytes);
-    warmup_ =
-        pattern_ == "random" ? std::clamp<std::int64_t>(3 * entry_lines, kWarmup, kLongestWarmup) : kWarmup;
+    warmup_ = kWarmup;
+    if (pattern_ == "random") {
+      warmup_ = std::max(warmup_, accesses_to_warm_page_tables(platform, medium, region_bytes, kLongestWarmup));
+    }
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }

@@ -60,10 +60,7 @@ class Mixed final : public Workload {
       add_group(split(text, ':'), region_bytes, parameters, seed);
     }
     const auto threads = static_cast<std::int64_t>(threads_.size());
-    // As in `operations`: lookups of a long run find their page-table entries in the caches as far as they fit.
-    const std::int64_t walks =
-        std::min(3 * entry_lines(platform, region_bytes), cached_lines(platform, this->threads()));
-    length_ = {std::max(2'500 * threads, walks), 8'000 * threads};
+    length_ = {std::max(2'500 * threads, walks(platform, region_bytes)), 8'000 * threads};
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
@@ -131,19 +128,20 @@ class Mixed final : public Workload {
     end(stream, bytes);
   }
 
-  /// Of the page tables that accesses at random places walk through; a chunk of a page has one walk for many
-  /// lines.
-  [[nodiscard]] std::int64_t entry_lines(const machine::PlatformParams& platform,
-                                         std::uint64_t region_bytes) const {
-    std::int64_t lines = 0;
+  /// Operations until the page tables that accesses at random places walk through are warm; a chunk of a page
+  /// has one walk for many lines.
+  [[nodiscard]] std::int64_t walks(const machine::PlatformParams& platform, std::uint64_t region_bytes) const {
+    std::int64_t operations = 0;
     for (const Group& group : groups_) {
       const bool random = group.task == Task::kLookup || group.task == Task::kRead ||
                           group.task == Task::kWrite || group.task == Task::kOverwrite;
       if (random && group.access_bytes < 4096) {
-        lines = std::max(lines, page_table_lines(platform, memory::medium_of(group.base), region_bytes));
+        operations =
+            std::max(operations, accesses_to_warm_page_tables(platform, memory::medium_of(group.base),
+                                                              region_bytes, cached_lines(platform, threads())));
       }
     }
-    return lines;
+    return operations;
   }
 
   [[nodiscard]] static memory::Address random_place(Thread& state, const Group& group) {

@@ -229,13 +229,14 @@ class Operations final : public Workload {
     if (plain_stores) {
       return cached * 3 / 2 / std::max<std::int64_t>(1, lines_left_in_caches(steps_));
     }
-    std::int64_t entry_lines = 0;
+    std::int64_t chains = 20'000 / lines;
     for (const Step& step : steps_) {
       if (step.read) {
-        entry_lines = std::max(entry_lines, page_table_lines(platform, step.medium, region_bytes_));
+        chains = std::max(chains,
+                          accesses_to_warm_page_tables(platform, step.medium, region_bytes_, cached / lines));
       }
     }
-    return std::max(20'000 / lines, std::min(3 * entry_lines, cached / lines));
+    return chains;
   }
 
   [[nodiscard]] static std::uint32_t further_lines(const Step& step) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -47,6 +48,19 @@ class Workload : public memory::Source {
                                                    memory::Medium medium, std::uint64_t region_bytes) noexcept {
   constexpr std::int64_t kEntriesInLine = memory::kLineBytes / machine::kEntryBytes;
   return static_cast<std::int64_t>(region_bytes) / page_bytes(platform, medium) / kEntriesInLine;
+}
+
+/// Times that a warm-up meets each line of last-level page-table entries, in the mean: of every hundred lines
+/// five are then still in no cache.
+inline constexpr std::int64_t kMeetings = 3;
+
+/// Accesses at random places of a region after which the caches hold its page-table entries as those of a long
+/// run do, as far as they fit; `most` where the caches are full before, or where nobody wants to wait longer.
+[[nodiscard]] inline std::int64_t accesses_to_warm_page_tables(const machine::PlatformParams& platform,
+                                                               memory::Medium medium,
+                                                               std::uint64_t region_bytes, std::int64_t most,
+                                                               std::int64_t meetings = kMeetings) noexcept {
+  return std::min(meetings * page_table_lines(platform, medium, region_bytes), most);
 }
 
 /// Lines that the caches of `threads` cores and the shared cache hold together: what a run of plain stores has
