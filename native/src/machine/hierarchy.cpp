@@ -12,6 +12,8 @@ using memory::OpKind;
 namespace {
 
 constexpr std::size_t kLookAhead = 32;             ///< operations whose tags are asked for together
+constexpr std::size_t kVictimSteps = 4;            ///< lines between asking for a set of L2 and looking at it
+constexpr std::uint32_t kCoresInReach = 2;         ///< cores whose TLBs and L2 tags fit into the host's L2
 constexpr std::ptrdiff_t kPollEvery = 1 << 20;     ///< operations, some 50 ms
 constexpr std::uint32_t kMergedInstructions = 64;  ///< keeps the window's granularity when L1 hits are merged
 
@@ -146,8 +148,7 @@ inline void Hierarchy::push_prefetches(std::vector<TimedOp>& out) {
   prefetches_.clear();
 }
 
-Translation Hierarchy::translate(Core& core, std::uint64_t address, std::vector<TimedOp>& out) {
-  const std::uint64_t page = core.tlb.page_of(address);
+Translation Hierarchy::translate_other(Core& core, std::uint64_t page, std::vector<TimedOp>& out) {
   switch (core.tlb.translate(page)) {
     case Tlb::Found::kFirst:
       return kTlbFirst;
@@ -195,12 +196,22 @@ Hierarchy::Copies Hierarchy::flush(Core& core, const Unfenced& unfenced, std::ui
 
 /// The tags of a big last-level cache do not fit into the host's own caches. A look ahead over a few dozen
 /// operations makes their misses overlap: for the sets where lines will be looked up, and for those that take
-/// what these lines will push out of L2.
+/// what these lines will push out of L2. With more cores their TLBs and L2 tags do not fit either.
 void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
                               const memory::MicroOp* last) const {
-  std::array<HashedLine, kLookAhead> lines;  // that may push another one out of L2
+  // Where lines go that may push another one out of L2. That one is looked at some steps later, when the set
+  // has come.
+  std::array<Cache::Place, kLookAhead> filled;
   std::size_t count = 0;
+  const auto prefetch_for_victim = [&](const Cache::Place& in_l2) {
+    const std::uint64_t victim = core.l2.victim(in_l2) & ~Cache::kFlags;
+    if (victim != Cache::kEmpty) {
+      llc_.prefetch_fill(llc_.place_of(HashedLine(victim)));
+    }
+  };
   std::uint64_t last_line = ~std::uint64_t{0};
+  std::uint64_t last_page = ~std::uint64_t{0};
+  const bool many_cores = cores_used_ > kCoresInReach;
   for (const memory::MicroOp* op = first; op != last; ++op) {
     const bool access = op->kind <= OpKind::kStreamStore || op->kind == OpKind::kPrefetch;
     const std::uint64_t line = op->address / memory::kLineBytes;
@@ -209,47 +220,35 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
     }
     last_line = line;
     const HashedLine hashed(line);
-    if (core.l1.may_hold(hashed)) {
+    if (core.l1.may_hold(core.l1.place_of(hashed))) {
       continue;
     }
-    llc_.prefetch_set(hashed);
+    llc_.prefetch_set(llc_.place_of(hashed));
+    const std::uint64_t page = core.tlb.page_of(op->address);
+    if (many_cores && page != last_page) {
+      last_page = page;
+      if (core.tlb.prefetch(HashedLine(page))) {
+        core.l2.prefetch_fill(core.l2.place_of(HashedLine(page_table_line(page))));
+      }
+    }
     if (op->kind != OpKind::kStreamStore) {
-      core.l2.prefetch_fill(hashed);
-      lines[count++] = hashed;
+      const Cache::Place in_l2 = core.l2.place_of(hashed);
+      core.l2.prefetch_fill(in_l2);
+      filled[count++] = in_l2;
+      if (count > kVictimSteps) {
+        prefetch_for_victim(filled[count - 1 - kVictimSteps]);
+      }
+    } else if (many_cores) {
+      core.l2.prefetch_set(core.l2.place_of(hashed));
     }
   }
-  for (std::size_t index = 0; index < count; ++index) {
-    const std::uint64_t victim = core.l2.victim(lines[index]) & ~Cache::kFlags;
-    if (victim != Cache::kEmpty) {
-      llc_.prefetch_fill(HashedLine(victim));
-    }
-  }
-}
-
-void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out,
-                         const std::function<void()>& poll) {
-  Core& core = cores_[thread % cores_used_];
-  const memory::MicroOp* const end = stream.data() + stream.size();
-  std::ptrdiff_t polled = 0;
-  for (const memory::MicroOp* first = stream.data(); first != end;) {
-    if (first - stream.data() - polled >= kPollEvery) {
-      polled = first - stream.data();
-      if (poll)
-        poll();
-    }
-    const memory::MicroOp* last = first + std::min<std::ptrdiff_t>(end - first, kLookAhead);
-    if (core.looks_ahead) {
-      prefetch_tags(core, first, last);
-    }
-    const std::int64_t before = beyond_l1();
-    for (; first != last; ++first) {
-      classify(core, unfenced_[thread], *first, out);
-    }
-    core.looks_ahead = beyond_l1() != before;
+  for (std::size_t index = count - std::min(count, kVictimSteps); index < count; ++index) {
+    prefetch_for_victim(filled[index]);
   }
 }
 
-void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& op, std::vector<TimedOp>& out) {
+[[gnu::always_inline]] inline void Hierarchy::classify(Core& core, Unfenced& unfenced,
+                                                       const memory::MicroOp& op, std::vector<TimedOp>& out) {
   const std::uint64_t line = op.address / memory::kLineBytes;
   std::uint8_t flags = op.flags & kTimedDependent;
   switch (op.kind) {
@@ -336,6 +335,29 @@ void Hierarchy::classify(Core& core, Unfenced& unfenced, const memory::MicroOp& 
       break;
     default:
       throw SimulationError("pmsim bug: unknown micro-operation kind");
+  }
+}
+
+void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out,
+                         const std::function<void()>& poll) {
+  Core& core = cores_[thread % cores_used_];
+  const memory::MicroOp* const end = stream.data() + stream.size();
+  std::ptrdiff_t polled = 0;
+  for (const memory::MicroOp* first = stream.data(); first != end;) {
+    if (first - stream.data() - polled >= kPollEvery) {
+      polled = first - stream.data();
+      if (poll)
+        poll();
+    }
+    const memory::MicroOp* last = first + std::min<std::ptrdiff_t>(end - first, kLookAhead);
+    if (core.looks_ahead) {
+      prefetch_tags(core, first, last);
+    }
+    const std::int64_t before = beyond_l1();
+    for (; first != last; ++first) {
+      classify(core, unfenced_[thread], *first, out);
+    }
+    core.looks_ahead = beyond_l1() != before;
   }
 }
 

@@ -54,37 +54,32 @@ class Cache {
   }
 
   /// Asks the host for the set of a line that will be looked up soon.
-  void prefetch_set(HashedLine line) const noexcept {
-    if (const std::size_t set = place_of(line).set; held_[set] != 0) {
-      host_prefetch(&set_at(set));
-    }
-  }
+  void prefetch_set(const Place& place) const noexcept { host_prefetch(&set_to_read(place.set).order); }
   /// The same for a line that will be put in: the words that a set uses first lie next to its order.
-  void prefetch_fill(HashedLine line) const noexcept {
-    const std::size_t set = place_of(line).set;
-    host_prefetch(&set_at(set));
-    if (held_[set] == ways_) {
-      host_prefetch(memory_.get() + (set + 1) * stride_ - kHostLine);
+  void prefetch_fill(const Place& place) const noexcept {
+    host_prefetch(&set_at(place.set).order);
+    if (held_[place.set] == ways_) {
+      host_prefetch(memory_.get() + (place.set + 1) * stride_ - kHostLine);
     }
   }
 
-  /// The tag word that inserting this line would push out now.
-  [[nodiscard]] std::uint64_t victim(HashedLine line) const noexcept {
-    const std::size_t set = place_of(line).set;
-    return held_[set] == ways_ ? words_of(set)[set_at(set).way[ways_ - 1]] : kEmpty;
+  /// The tag word that inserting a line there would push out now.
+  [[nodiscard]] std::uint64_t victim(const Place& place) const noexcept {
+    const Set set = set_at(place.set);
+    return held_[place.set] == ways_ ? set.words[set.order.way[ways_ - 1]] : kEmpty;
   }
   /// False: the line is not cached. True: it may be.
-  [[nodiscard]] bool may_hold(HashedLine line) const noexcept { return matches(place_of(line)) != 0; }
+  [[nodiscard]] bool may_hold(const Place& place) const noexcept { return matches(place) != 0; }
 
   /// Finds the line and makes it most recently used. Returns its tag word or nullptr.
   [[nodiscard]] std::uint64_t* touch(const Place& place, std::uint64_t line) noexcept {
     for (std::uint32_t found = matches(place); found != 0; found &= found - 1) {
-      RecencySet& set = set_at(place.set);
+      const Set set = set_at(place.set);
       const auto at = static_cast<std::uint32_t>(std::countr_zero(found));
-      std::uint64_t& word = words_of(place.set)[set.way[at]];
+      std::uint64_t& word = set.words[set.order.way[at]];
       if ((word & ~kFlags) == line) [[likely]] {
         if (at != 0) {
-          set.to_front(at, place.partial);
+          set.order.to_front(at, place.partial);
         }
         return &word;
       }
@@ -97,17 +92,18 @@ class Cache {
 
   /// Puts a line that is not cached in the first place. Returns the tag word that fell out, or kEmpty.
   std::uint64_t insert(const Place& place, std::uint64_t word) noexcept {
-    RecencySet& set = set_at(place.set);
-    const std::uint8_t held = held_[place.set];
-    if (held == 0) [[unlikely]] {
-      set.reset(ways_);
-    }
-    set.last_to_front(ways_, place.partial);
-    std::uint64_t& slot = words_of(place.set)[set.way[0]];
-    if (held == ways_) [[likely]] {
+    const Set set = set_at(place.set);
+    const std::uint64_t ways = ways_;
+    std::uint8_t& counted = held_[place.set];
+    const std::uint8_t held = counted;
+    // Whether a set of a cache that fills up holds something nobody can predict: no branch.
+    std::uint64_t& slot =
+        set.words[set.order.last_to_front(held == 0 ? empty_ : set.order, ways, place.partial)];
+    if (held == ways) [[likely]] {
       return std::exchange(slot, word);
     }
-    held_[place.set] = static_cast<std::uint8_t>(held + 1);
+    counted = static_cast<std::uint8_t>(held + 1);
+    ++lines_held_;
     slot = word;
     return kEmpty;
   }
@@ -117,13 +113,19 @@ class Cache {
 
   /// Removes the line; returns its tag word or kEmpty where it was not cached.
   std::uint64_t remove(const Place& place, std::uint64_t line) noexcept {
-    for (std::uint32_t found = matches(place); found != 0; found &= found - 1) {
-      RecencySet& set = set_at(place.set);
+    if (lines_held_ == 0) {
+      return kEmpty;
+    }
+    const std::uint32_t held = (std::uint32_t{1} << held_[place.set]) - 1;
+    std::uint32_t found = set_to_read(place.set).order.matches(place.partial) & held;
+    for (; found != 0; found &= found - 1) {
+      const Set set = set_at(place.set);
       const auto at = static_cast<std::uint32_t>(std::countr_zero(found));
-      const std::uint64_t word = words_of(place.set)[set.way[at]];
+      const std::uint64_t word = set.words[set.order.way[at]];
       if ((word & ~kFlags) == line) [[likely]] {
-        set.to_back(at, ways_);
+        set.order.to_back(at, ways_);
         --held_[place.set];
+        --lines_held_;
         return word;
       }
     }
@@ -136,17 +138,26 @@ class Cache {
  private:
   static constexpr std::size_t kHostLine = 64;
 
+  /// One set where it lies: the order of its ways, and their tag words in no order.
+  struct Set {
+    RecencySet& order;
+    std::uint64_t* words;
+  };
+  [[nodiscard]] Set set_at(std::size_t set) const noexcept {
+    std::byte* const memory = memory_.get() + set * stride_;
+    return Set{*reinterpret_cast<RecencySet*>(memory),
+               reinterpret_cast<std::uint64_t*>(memory + sizeof(RecencySet))};
+  }
+  /// Any other set in place of one that holds nothing, whose memory nobody has touched. No branch, as in
+  /// insert().
+  [[nodiscard]] Set set_to_read(std::size_t set) const noexcept {
+    return set_at(set & (std::size_t{0} - static_cast<std::size_t>(held_[set] != 0)));
+  }
   [[nodiscard]] std::uint32_t matches(const Place& place) const noexcept {
     const std::uint32_t held = held_[place.set];
-    return held == 0 ? 0 : set_at(place.set).matches(place.partial) & ((std::uint32_t{1} << held) - 1);
+    return held == 0 ? 0 : set_at(place.set).order.matches(place.partial) & ((std::uint32_t{1} << held) - 1);
   }
 
-  [[nodiscard]] RecencySet& set_at(std::size_t set) const noexcept {
-    return *reinterpret_cast<RecencySet*>(memory_.get() + set * stride_);
-  }
-  [[nodiscard]] std::uint64_t* words_of(std::size_t set) const noexcept {
-    return reinterpret_cast<std::uint64_t*>(memory_.get() + set * stride_ + sizeof(RecencySet));
-  }
   struct Free {
     void operator()(std::byte* memory) const noexcept { std::free(memory); }
   };
@@ -157,8 +168,10 @@ class Cache {
   /// Lines that a set holds: they are the first ones in the order of its RecencySet. The memory of what it does
   /// not hold has no content yet, or no longer.
   std::vector<std::uint8_t> held_;
+  std::uint64_t lines_held_ = 0;  ///< over all sets
   /// Per set its RecencySet, and behind it the tag words of its ways, in no order.
   std::unique_ptr<std::byte[], Free> memory_;
+  RecencySet empty_;  ///< what a set that holds nothing begins with
 };
 
 }  // namespace pmsim::machine

@@ -69,7 +69,12 @@ class Hierarchy {
   }
   void classify(Core& core, Unfenced& unfenced, const memory::MicroOp& op, std::vector<TimedOp>& out);
   void prefetch_tags(const Core& core, const memory::MicroOp* first, const memory::MicroOp* last) const;
-  Translation translate(Core& core, std::uint64_t address, std::vector<TimedOp>& out);
+  Translation translate(Core& core, std::uint64_t address, std::vector<TimedOp>& out) {
+    const std::uint64_t page = core.tlb.page_of(address);
+    return core.tlb.is_last(page) ? kTlbFirst : translate_other(core, page, out);
+  }
+  /// Of another page than the access before.
+  Translation translate_other(Core& core, std::uint64_t page, std::vector<TimedOp>& out);
   Level read_page_table(Core& core, HashedLine line, std::vector<TimedOp>& out);
   Level access(Core& core, const Unfenced& unfenced, std::uint64_t line, bool write, std::uint8_t& flags,
                std::vector<TimedOp>& out);

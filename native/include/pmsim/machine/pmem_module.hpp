@@ -75,7 +75,7 @@ class PmemModule {
 
   /// Asks the host for what the read of a line from the medium will look at.
   void look_ahead(std::uint64_t line) const noexcept {
-    translations_.prefetch_fill(page_of(line >> block_shift_));
+    translations_.prefetch_fill(translations_.place_of(page_of(line >> block_shift_)));
   }
 
   /// The write pending queue has a place.

@@ -23,8 +23,10 @@ struct alignas(32) RecencySet {
 
   /// Of an empty set. The words that lie next to this come into use first: a short run touches few of the
   /// others.
-  void reset(std::uint64_t ways) noexcept {
-    std::memcpy(way.data(), kDescending.data() + kMaxWays - ways, kMaxWays);
+  [[nodiscard]] static RecencySet empty(std::uint64_t ways) noexcept {
+    RecencySet set{};
+    std::memcpy(set.way.data(), kDescending.data() + kMaxWays - ways, kMaxWays);
+    return set;
   }
 
   /// Bit i is set where place i has this partial tag; the caller masks the places that exist.
@@ -48,11 +50,13 @@ struct alignas(32) RecencySet {
   }
 
   /// What is at the last of `ways` places makes room: it comes to the front and gets the partial tag `tag`.
-  /// What is behind that place has no meaning, so nothing is masked.
-  void last_to_front(std::uint64_t ways, std::uint8_t tag) noexcept {
-    const std::uint8_t last = way[ways - 1];
-    push_front(partial, tag);
-    push_front(way, last);
+  /// What is behind that place has no meaning, so nothing is masked. `before` is the set as it was: this one,
+  /// or an empty one in place of memory without content. Returns which way has made room.
+  std::uint8_t last_to_front(const RecencySet& before, std::uint64_t ways, std::uint8_t tag) noexcept {
+    const std::uint8_t last = before.way[ways - 1];
+    push_front(partial, before.partial, tag);
+    push_front(way, before.way, last);
+    return last;
   }
 
   /// Moves what is at `place` behind the last of `ways` places.
@@ -70,13 +74,16 @@ struct alignas(32) RecencySet {
   }
 #endif
 
-  /// All bytes move up by one; `first` enters at the front.
-  static void push_front(std::array<std::uint8_t, kMaxWays>& bytes, std::uint8_t first) noexcept {
+  using Bytes = std::array<std::uint8_t, kMaxWays>;
+
+  /// `bytes` are those `before`, moved up by one, behind `first`.
+  static void push_front(Bytes& bytes, const Bytes& before, std::uint8_t first) noexcept {
 #if defined(__SSE2__)
     _mm_store_si128(reinterpret_cast<__m128i*>(bytes.data()),
-                    _mm_or_si128(_mm_slli_si128(load(bytes), 1), _mm_cvtsi32_si128(first)));
+                    _mm_or_si128(_mm_slli_si128(load(before), 1), _mm_cvtsi32_si128(first)));
 #else
-    rotate_right(bytes, kMaxWays - 1, first);
+    std::memmove(&bytes[1], before.data(), kMaxWays - 1);
+    bytes[0] = first;
 #endif
   }
 

@@ -43,12 +43,21 @@ class Tlb {
 
   [[nodiscard]] std::uint64_t page_of(std::uint64_t address) const noexcept { return pages_.of(address); }
 
+  /// The page that was translated last: in the first level, most recently used.
+  [[nodiscard]] bool is_last(std::uint64_t page) const noexcept { return page == last_page_; }
   Found translate(std::uint64_t page) noexcept {
-    if (page == last_page_) [[likely]] {
-      return Found::kFirst;
-    }
     last_page_ = page;
     return find(HashedLine(page));
+  }
+
+  /// Asks the host for what the translation of a page will look at, unless that is in the first level.
+  [[nodiscard]] bool prefetch(HashedLine page) const noexcept {
+    const Cache& first = (page.line() & pages_.dram_mark) != 0 ? first_dram_ : first_;
+    if (first.may_hold(first.place_of(page))) {
+      return false;
+    }
+    second_.prefetch_fill(second_.place_of(page));
+    return true;
   }
 
   /// A walk asks where a page table is: true if its place was at hand. It is from now on.
