@@ -58,6 +58,10 @@ def _unencodable(value: object) -> bool:
     return isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value)
 
 
+#: What `pmsim list` has for a key.
+_LISTED = {"kind": "kinds", "platform": "platforms"}
+
+
 def key_of(location: Sequence[int | str]) -> str:
     """Return a dotted key; the members of a list are counted from 1."""
     return ".".join(str(part + 1) if isinstance(part, int) else part for part in location)
@@ -75,7 +79,8 @@ def _describe(problem: Mapping[str, Any], model: type[BaseModel] | None) -> str:
     if kind == "extra_forbidden":
         return f"unknown key; {nearest(str(problem['loc'][-1]), _names(model))}"
     if kind == "missing":
-        return "missing; add it"
+        listed = _LISTED.get(str(problem["loc"][-1]))
+        return f"missing; add it, for example one of `pmsim list {listed}`" if listed else "missing; add it"
     if kind == "value_error" and isinstance(context.get("error"), Exception):
         return str(context["error"])
     if kind == "literal_error":

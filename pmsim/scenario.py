@@ -84,7 +84,8 @@ class Scenario(BaseModel):
             )
         if self.name and not re.fullmatch(_NAME_CHARACTERS, self.name):
             raise ConfigError(
-                f"name: {shown(self.name)} cannot name a folder; use letters, digits, '-', '_' and '.'"
+                f"name: {shown(self.name)} cannot name a folder; use a to z, A to Z, digits, blanks, '-', '_' "
+                "and '.', a letter or digit first; `title` may be any text"
             )
         kind = find_kind(self.kind)
         known = kind.parameter_model.model_fields

@@ -71,7 +71,8 @@ def axes_of(sweep: Mapping[str, Any], quantity_of: QuantityOf) -> tuple[dict[str
             raise ConfigError(f"sweep.{key}: {error}") from None
     if mode == "zip":
         _check_equal_lengths(axes)
-        _check_distinct(list(combinations(axes, mode)))
+        meant = {key: [_meant(value, quantity_of(key)) for value in values] for key, values in axes.items()}
+        _check_distinct(list(combinations(axes, mode)), list(combinations(meant, mode)))
     return axes, mode
 
 
@@ -98,10 +99,25 @@ def _values(value: Any, quantity: Quantity | None, *, repeats: bool) -> list[Any
         raise ConfigError(f"{shown(value)} is not a list; write [a, b] or {{from = a, to = b, steps = n}}")
     if not value:
         raise ConfigError("is empty; give it at least one value or remove it")
-    for index, member in enumerate([] if repeats else value):
-        if any(type(member) is type(other) and member == other for other in value[:index]):
-            raise ConfigError(f"holds {shown(member)} twice; remove one")
+    seen: list[Any] = []
+    for member in [] if repeats else value:
+        meant = _meant(member, quantity)
+        for other, before in enumerate(seen):
+            if type(meant) is type(before) and meant == before:
+                twice = "twice" if value[other] == member else f"and {shown(value[other])}, which are the same"
+                raise ConfigError(f"holds {shown(member)} {twice}; remove one")
+        seen.append(meant)
     return list(value)
+
+
+def _meant(value: Any, quantity: Quantity | None) -> Any:
+    """Return what a value says, whatever its unit; what is none of its quantity says itself."""
+    if quantity is None or quantity is Quantity.FLAG:
+        return value
+    try:
+        return parse(value, quantity)
+    except ConfigError:
+        return value
 
 
 def _range(table: Mapping[str, Any], quantity: Quantity | None) -> list[Any]:
@@ -167,10 +183,10 @@ def _check_equal_lengths(axes: Mapping[str, list[Any]]) -> None:
         raise ConfigError(f"sweep.mode: 'zip' needs axes of equal length, but {counts}; even them out")
 
 
-def _check_distinct(points: list[dict[str, Any]]) -> None:
+def _check_distinct(points: list[dict[str, Any]], meant: list[dict[str, Any]]) -> None:
     seen: set[str] = set()
-    for point in points:
-        text = ", ".join(f"{name} = {shown(value)}" for name, value in point.items())
-        if text in seen:
+    for point, values in zip(points, meant, strict=True):
+        if (key := repr(values)) in seen:
+            text = ", ".join(f"{name} = {shown(value)}" for name, value in point.items())
             raise ConfigError(f"sweep.mode: 'zip' has the point {text} twice; remove one")
-        seen.add(text)
+        seen.add(key)

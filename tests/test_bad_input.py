@@ -36,11 +36,10 @@ SCENARIOS = {
     "two values for a key": Case("seed = 1\nseed = 2\n", "s.toml: not TOML", "correct the file"),
     "a number of thousands of digits": Case(f"seed = {'9' * 5000}\n", "s.toml: not TOML", "correct the file"),
     "a name that steers the terminal": Case(
-        HEAD + 'name = "\\u001b[31m"\n', r"name: '\x1b[31m' cannot", "use letters"
+        HEAD + 'name = "\\u001b[31m"\n', r"name: '\x1b[31m' cannot", "use a to z"
     ),
     "a key of a thousand letters": Case(HEAD + f"{'x' * 1000} = 1\n", f"s.toml: {'x' * 400}...", "known: "),
-    "empty file": Case("", "kind: missing", "add it"),
-    "no platform": Case('kind = "latency"\n', "platform: missing", "add it"),
+    "empty file": Case("", "kind: missing", "add it, for example one of `pmsim list kinds`"),
     "unknown key": Case(HEAD + "sede = 1\n", "sede: unknown key", "did you mean 'seed'"),
     "unknown table": Case(HEAD + "[parameter]\nthreads = 1\n", "parameter: unknown key", "'parameters'"),
     "unknown kind": Case('kind = "bandwith"\nplatform = "tum-6212u"\n', "kind: unknown", "'bandwidth'"),
@@ -49,7 +48,7 @@ SCENARIOS = {
     "seed is negative": Case(HEAD + "seed = -1\n", "seed: -1", "choose at least 0"),
     "seed is a float": Case(HEAD + "seed = 1.0\n", "seed: 1.0 is not an integer", "whole number"),
     "seed is a flag": Case(HEAD + "seed = true\n", "seed: true is not an integer", "whole number"),
-    "name with a slash": Case(HEAD + 'name = "../x"\n', "name: '../x' cannot name a folder", "use letters"),
+    "name with a slash": Case(HEAD + 'name = "../x"\n', "name: '../x' cannot name a folder", "use a to z"),
     "metrics is text": Case(HEAD + 'metrics = "latency_ns"\n', "metrics: 'latency_ns' is not a list", "[a, b]"),
     "unknown metric": Case(HEAD + 'metrics = ["bandwidth"]\n', "metrics: unknown metric", "'bandwidth_gb_s'"),
     # platforms
@@ -260,6 +259,17 @@ SCENARIOS = {
         "sweep.mode: 'zip' has the point threads = 1, access_size = 64 twice",
         "remove one",
     ),
+    "the same size in two units": Case(
+        sweep('access_size = [64, "1 KiB", 1024]'),
+        "sweep.access_size: holds 1024 and '1 KiB', which are the same",
+        "remove one",
+    ),
+    "the same zipped point in two units": Case(
+        sweep('mode = "zip"\nthreads = [1, 1]\naccess_size = ["1 KiB", 1024]'),
+        "sweep.mode: 'zip' has the point threads = 1, access_size = 1024 twice",
+        "remove one",
+    ),
+    "no platform": Case('kind = "latency"\n', "platform: missing; add it", "one of `pmsim list platforms`"),
     "the same value twice": Case(sweep("threads = [1, 1]"), "sweep.threads: holds 1 twice", "remove one"),
     "a swept value of the wrong type": Case(
         sweep('threads = [1, "2"]'), "sweep.threads: '2' is text", "without quotes"

@@ -68,6 +68,26 @@ REFUSED = {
         "log_size: 1073741824 is too large",
     ),
     "pages": ("system", PROPAGATION | {"pages": 2**22}, "pages: 64 GiB do not fit the 32 GiB of dram"),
+    "entries": (
+        "log",
+        {"entry_size": 504, "log_size": 512},
+        "parameters.log_size: too small; an entry needs 576",
+    ),
+    "large entries": (
+        "log",
+        {"entry_size": 2**20, "log_size": 2**16},
+        "parameters.log_size: 65536 B hold no en",
+    ),
+    "dancing fields": (
+        "log",
+        {"algorithm": "header-dancing", "entry_size": 8, "log_size": 256},
+        "parameters.log_size: a place of 256 bytes is too small",
+    ),
+    "records": (
+        "in-place",
+        {"region_size": 64, "update_size": 64},
+        "parameters.region_size: 64 bytes; each thread needs at least one record of 192 bytes",
+    ),
     "pages of its writers": (
         "system",
         PROPAGATION | {"pages": 2},
@@ -77,7 +97,8 @@ REFUSED = {
 
 
 def scenario(kind: str, given: dict[str, Any]) -> Scenario:
-    defaults = {"service": "engine"} if kind == "system" else {"data_size": "64 MiB"}
+    defaults: dict[str, Any] = {"system": {"service": "engine"}, "log": {}, "in-place": {}}
+    defaults = defaults.get(kind, {"data_size": "64 MiB"})
     return Scenario(kind=kind, platform=PLATFORM, parameters=defaults | given)
 
 

@@ -19,8 +19,8 @@ _REGION = re.compile(r"^region '[^']*' on (dram|pmem|block): ")
 _CAPACITIES = {"dram": "dram_capacity", "pmem": "pmem_capacity", "block": "ssd_capacity"}
 
 
-def check_workload(workload: str, machine: Platform, given: Mapping[str, int | str], scale: str) -> None:
-    """Refuse what the core refuses of a workload on a storage engine, or the host of its memory.
+def check_workload(workload: str, machine: Platform, given: Mapping[str, int | str], scale: str = "1") -> None:
+    """Refuse what the core refuses of a workload, or the host of its memory.
 
     What does not fit into the machine is a point of its own: sweeps over capacities end a curve there.
     """

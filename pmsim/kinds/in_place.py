@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field
 
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
+from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_memory, check_region, check_threads
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure_both
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
@@ -88,6 +89,7 @@ class InPlace(Kind[InPlaceParameters]):
                 f"update_size: {parameters.update_size} B are not written atomically by the hardware; "
                 "choose 8 B, or algorithm cow, log or fam"
             )
+        check_workload("in-place", machine, parameters.model_dump() | {"timed": 0})
 
     def run(self, machine: Platform, parameters: InPlaceParameters, seed: int) -> dict[str, int | float]:
         """Simulate the operation twice: back to back for the throughput, and one at a time for the latency."""

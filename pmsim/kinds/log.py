@@ -6,6 +6,7 @@ from pydantic import Field
 
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
+from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_region, check_threads
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_both
 from pmsim.kinds.types import Count, CountOrZero, KindParameters, LineSize, Memory, Threads, WordSize
@@ -75,6 +76,12 @@ class Log(Kind[LogParameters]):
         check_region(machine, parameters.memory, parameters.log_size * parameters.threads, "log_size")
         if parameters.algorithm == "pmemlog" and parameters.layout != "naive":
             raise ConfigError(f"layout: pmemlog has no '{parameters.layout}' layout; choose naive")
+        if parameters.entry_size > parameters.log_size:  # the core would fill a payload before it looks
+            raise ConfigError(
+                f"log_size: {parameters.log_size} B hold no entry with a payload of {parameters.entry_size} B; "
+                "choose a larger log or smaller entries"
+            )
+        check_workload("log", machine, parameters.model_dump() | {"timed": 0})
 
     def run(self, machine: Platform, parameters: LogParameters, seed: int) -> dict[str, int | float]:
         """Simulate the appends twice: back to back for the throughput, and one at a time for the latency."""

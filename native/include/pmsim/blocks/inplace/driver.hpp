@@ -69,9 +69,9 @@ class InPlaceDriver {
     }
     records_ = options.array_bytes / options.threads / stride_;
     if (records_ == 0)
-      throw ConfigError("region_size = " + std::to_string(options.array_bytes) +
-                        " bytes: each thread needs at least " + "one record of " + std::to_string(stride_) +
-                        " bytes; make the region larger");
+      throw ConfigError("region_size: " + std::to_string(options.array_bytes) +
+                        " bytes; each thread needs at least one record of " + std::to_string(stride_) +
+                        " bytes, make the region larger");
     const memory::Address array =
         memory.allocate(options.medium, options.array_bytes,
                         {.name = "array", .alignment = 1 << 21, .backing = memory::Backing::kSparse});

@@ -143,7 +143,7 @@ class LogBase {
       : file_(place.base), options_(options) {
     const std::uint64_t before = FileHeader::kBytes + extra_header;
     if (place.base % kLineBytes != 0 || place.bytes < before + 2 * kLineBytes)
-      throw ConfigError("log: a place of " + std::to_string(place.bytes) +
+      throw ConfigError("log_size: a place of " + std::to_string(place.bytes) +
                         " bytes is too small or not on a line; at least " +
                         std::to_string(before + 2 * kLineBytes) + " are needed");
     if (options.group_commit == 0)
