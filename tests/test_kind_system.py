@@ -169,6 +169,10 @@ def test_scans_delay_lookups():
         ({"study": "tenants"}, "choose table"),
         ({"study": "group-commit", "service": "table", "rate": 5}, "no groups"),
         ({"study": "restart", "service": "table"}, "restart"),
+        (
+            {"study": "restart", "crash_at": "10 ms"},
+            r"crash_at: 10 ms is not .*; choose less than duration, 10 ms",
+        ),
         ({"workers": 1_000}, "hardware threads"),
         ({"dirty_target": 256}, "dirty_limit"),
         ({"study": "tenants", "service": "table", "row_size": 8}, "row_size"),

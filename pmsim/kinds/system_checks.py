@@ -61,6 +61,9 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         parameters.duration == 0 or parameters.segment == 0 or parameters.duration % parameters.segment
     ):
         raise ConfigError("duration: must be a whole number of segments; choose a multiple of segment")
+    if parameters.study == "restart" and parameters.crash_at >= parameters.duration:
+        at, end = (format_value(time, Quantity.TIME) for time in (parameters.crash_at, parameters.duration))
+        raise ConfigError(f"crash_at: {at} is not before the end of the run; choose less than duration, {end}")
     if parameters.windows > 256:
         raise ConfigError(f"windows: {parameters.windows} are too many; choose at most 256")
     if parameters.dirty_target >= parameters.dirty_limit:
