@@ -17,7 +17,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds import COUNTER_PREFIX, Metric, find_kind
 from pmsim.kinds.types import quantity_of
 from pmsim.plot_spec import Plot
-from pmsim.plots import figure_of, front_rows, plot_layout
+from pmsim.plots import PlotLayout, figure_of, front_rows, plot_layout
 from pmsim.point_cache import Metrics
 from pmsim.points import Point, column_of_axis
 from pmsim.report import report_html
@@ -92,14 +92,7 @@ class Result:
         """
         if self.frame.empty:
             raise ConfigError("figure: no point has finished; see failures")
-        plot = self._plot()
-        layout = plot_layout(
-            self.frame,
-            plot=plot,
-            axes=self.axis_columns(),
-            metrics=[metric.name for metric in self._metrics],
-            default_metric=find_kind(self.scenario.kind).default_metric,
-        )
+        layout = self._layout()
         return figure_of(layout, title=self.title, y_title=self._y_title(layout.columns.y))
 
     def front(self) -> pd.DataFrame:
@@ -107,14 +100,28 @@ class Result:
 
         Returns
         -------
-        DataFrame : the columns of ``plot.front``, of the panels and of both axes; least x first.
+        DataFrame : the columns of the panels, of ``plot.front`` and of both axes, and that of the colours where
+        these leave it open; a front for each panel of the figure, least x first.
         """
         plot = self._plot()
         if plot is None or not plot.front or self.frame.empty:
             return pd.DataFrame()
-        panels = [plot.facet] if plot.facet else []
+        columns = self._layout().columns
+        panels = [columns.facet] if columns.facet else []
         rows = front_rows(self.frame, plot.x, plot.y, panels)
-        return rows[list(dict.fromkeys([*panels, *plot.front, plot.x, plot.y]))]
+        named = [*panels, *plot.front]
+        if columns.color and self.frame.groupby(named)[columns.color].nunique().max() > 1:
+            named = [columns.color, *named]  # who else would know which of them it is?
+        return rows[list(dict.fromkeys([*named, plot.x, plot.y]))]
+
+    def _layout(self) -> PlotLayout:
+        return plot_layout(
+            self.frame,
+            plot=self._plot(),
+            axes=self.axis_columns(),
+            metrics=[metric.name for metric in self._metrics],
+            default_metric=find_kind(self.scenario.kind).default_metric,
+        )
 
     @property
     def title(self) -> str:

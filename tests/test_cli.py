@@ -364,3 +364,17 @@ def test_a_script_without_a_main_guard_can_run_in_parallel(tmp_path: Path, small
     script.write_text(f"import pmsim\nprint(len(pmsim.run({str(small)!r}, jobs=2).frame))\n")
     answer = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
     assert (answer.stdout, answer.stderr) == ("2\n", "")
+
+
+def test_replacing_the_results_of_another_scenario_is_told(
+    working_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, region in (("one", "64 MiB"), ("two", "32 MiB")):
+        text = f'kind = "latency"\nname = "{name}"\nplatform = "tum-6212u"\n'
+        (working_folder / f"{name}.toml").write_text(f'{text}[parameters]\nregion_size = "{region}"\n')
+    assert main(["run", "one.toml", "--out", "out", "--jobs", "1"]) == 0
+    assert main(["run", "one.toml", "--out", "out", "--set", "pattern=random", "--jobs", "1"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["run", "two.toml", "--out", "out", "--jobs", "1"]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith("pmsim: out held the results of another scenario, 'one'; they are replaced")

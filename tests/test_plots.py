@@ -33,6 +33,7 @@ from pmsim.units import Quantity
         ("update_percent", "update [%]"),
         ("rate", "arrivals [1/s]"),
         ("platform.pmem.read_latency_ns", "PMem read latency [ns]"),
+        ("platform.pmem.dimms", "PMem modules"),
         ("group_size", "group size"),
         ("update_size", "update size [B]"),
     ],
@@ -197,3 +198,34 @@ def test_a_figure_of_no_scenario_is_refused_in_one_line(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert refused.stderr.startswith("render_figure: nothere: no such file or shipped scenario")
     assert refused.stderr.count("\n") == 1
+
+
+def test_the_front_is_told_as_it_is_drawn_panel_by_panel_and_names_what_the_colour_says() -> None:
+    scenario = pmsim.Scenario(
+        kind="bandwidth",
+        platform="tum-6212u",
+        parameters={"operation": "ntstore", "region_size": "64 MiB"},
+        sweep={"threads": [1, 4, 24], "pattern": ["sequential", "random"], "memory": ["dram", "pmem"]},
+        plot={"x": "threads", "y": "bandwidth_gb_s", "front": ["access_size"]},
+    )
+    result = pmsim.run(scenario, jobs=1)
+    front = result.front()
+    # Colours and panels are chosen by the order of the sweep: nobody has named them.
+    assert list(front.columns) == ["pattern", "memory", "access_size", "threads", "bandwidth_gb_s"]
+    drawn = [trace for trace in result.figure().data if trace.name == "Pareto front"]
+    assert [x for trace in drawn for x in trace.x] == list(front["threads"])
+    assert {"dram", "pmem"} == set(front["memory"])
+
+
+@pytest.mark.parametrize(("panels", "labels"), [(1, 11), (2, 6)])
+def test_labels_of_sizes_stand_side_by_side(panels: int, labels: int) -> None:
+    sizes = [2**power for power in range(6, 17)]
+    frame = pd.DataFrame(
+        [{"access_size": size, "memory": f"m{panel}", "y": 1.0} for size in sizes for panel in range(panels)]
+    )
+    plot = Plot(x="access_size", y="y", facet="memory", log_x=True)
+    layout = plot_layout(frame, plot=plot, axes=["access_size", "memory"], metrics=["y"], default_metric="y")
+    ticks = figure_of(layout, title="t", y_title="y").layout.xaxis.ticktext
+    assert len(ticks) == labels
+    assert ticks[0] == "64 B"
+    assert ticks[-1] == "64 KiB"

@@ -46,6 +46,7 @@ def run_command(
     if dry_run:
         _describe(resolved, scenario, folder)
         return
+    before = _held_in(folder)
     try:
         result = run(scenario, set=set_, out=folder, jobs=jobs, seed=seed)
     except RunInterrupted as interruption:
@@ -55,9 +56,23 @@ def run_command(
             f"{begun}; run the same command again to resume"
         )
         raise typer.Exit(_INTERRUPTED) from None
+    if before is not None and (before.kind, before.name) != (resolved.kind, resolved.name):
+        complaints().print(
+            f"pmsim: {folder} held the results of another scenario, '{before.name or before.kind}'; they are "
+            "replaced, its points are kept"
+        )
     _report(result, folder)
     if result.failures:
         raise typer.Exit(1)
+
+
+def _held_in(folder: Path) -> Scenario | None:
+    """Return the scenario whose results an output directory holds, if any that can be read."""
+    file = folder / "scenario.resolved.toml"
+    try:
+        return Scenario.from_file(file) if file.is_file() else None
+    except (ConfigError, OSError):
+        return None
 
 
 def _describe(scenario: Scenario, origin: str, folder: Path) -> None:

@@ -36,7 +36,7 @@ _FIGURE_CHARACTERS = 130  # of tick labels side by side
 _LEGEND_GAP = 60
 _TOP = 74
 _SUBTITLE_LINE = 16
-_MOST_TICKS = 12
+_MOST_TICKS = {1: 12, 2: 8}  # of a panel, by panels side by side: labels of sizes then need no turning
 _ONLY_CURVE = "simulated"
 _FRONT = "Pareto front"
 
@@ -292,7 +292,8 @@ def _ticks(layout: PlotLayout) -> list[float]:
     values = sorted({float(x) for panel in layout.panels for curve in panel.curves for x in curve.x if x > 0})
     if any(value != float(f"{value:.5g}") for value in values) and not tick_is_size(layout.columns.x):
         return log_ticks(values)
-    if len(values) > _MOST_TICKS:
+    most = _MOST_TICKS[min(len(layout.panels), _PANELS_PER_ROW)]
+    if len(values) > most:
         powers = [value for value in values if math.frexp(value)[0] == 0.5]
         values = powers if len(powers) > 2 else values
-    return values[:: -(-len(values) // _MOST_TICKS)]
+    return values[:: -(-len(values) // most)]

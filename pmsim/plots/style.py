@@ -94,7 +94,8 @@ def parameter_title(column: str) -> str:
         return f"{_PARAMETER_TITLES.get(name, name)} of group {number}"
     if column.startswith("platform."):
         section, name = column.removeprefix("platform.").split(".", 1)
-        return f"{_VALUE_NAMES.get(section, section)} {parameter_title(name)}"
+        where, what = _VALUE_NAMES.get(section, section), parameter_title(name)
+        return what if what.startswith(where) else f"{where} {what}"
     for suffix, unit in _UNITS.items():
         if column.endswith(suffix):
             return f"{_words(column.removesuffix(suffix))} [{unit}]"
