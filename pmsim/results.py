@@ -103,7 +103,7 @@ class Result:
         DataFrame : the columns of the panels, of ``plot.front`` and of both axes, and that of the colours where
         these leave it open; a front for each panel of the figure, least x first.
         """
-        plot = self._plot()
+        plot = self.plot
         if plot is None or not plot.front or self.frame.empty:
             return pd.DataFrame()
         columns = self._layout().columns
@@ -117,7 +117,7 @@ class Result:
     def _layout(self) -> PlotLayout:
         return plot_layout(
             self.frame,
-            plot=self._plot(),
+            plot=self.plot,
             axes=self.axis_columns(),
             metrics=[metric.name for metric in self._metrics],
             default_metric=find_kind(self.scenario.kind).default_metric,
@@ -198,7 +198,8 @@ class Result:
         Of the metrics those of the figure's axes come first.
         """
         known = [metric.name for metric in self._metrics if metric.name in self.frame]
-        plotted = [self.scenario.plot.x, self.scenario.plot.y] if self.scenario.plot else []
+        plot = self.plot
+        plotted = [plot.x, plot.y] if plot else []
         metrics = sorted(known, key=lambda name: plotted.index(name) if name in plotted else len(plotted))
         axes = self.axis_columns()
         own = {*metrics, "seed", "configuration"}
@@ -214,13 +215,18 @@ class Result:
                 frame = frame.assign(**{name: frame[name].map(partial(_written, quantity))})
         return frame
 
-    def axis_columns(self) -> list[str]:
-        """Return the columns that the sweep varies, in its order."""
-        axes, _ = self.scenario.axes()
-        return [column_of_axis(axis) for axis in axes]
+    @property
+    def plot(self) -> Plot | None:
+        """What the scenario says about the figure, in columns of the frame.
 
-    def _plot(self) -> Plot | None:
+        Where it names no horizontal axis and the rows of a point are a curve, such as throughput over time, the
+        figure shows that.
+        """
         plot = self.scenario.plot
+        axes = self._curve()
+        if axes and (plot is None or not plot.x) and (plot is None or not plot.y or self._is_curve(plot.y)):
+            plot = plot or Plot()
+            plot = plot.model_copy(update={"x": axes[0], "y": plot.y or axes[1]})
         if plot is None:
             return None
         columns = {
@@ -229,6 +235,21 @@ class Result:
             if (value := str(getattr(plot, key))).startswith("platform.") and value not in self.frame.columns
         }
         return plot.model_copy(update=columns)
+
+    def axis_columns(self) -> list[str]:
+        """Return the columns that the sweep varies, in its order."""
+        axes, _ = self.scenario.axes()
+        return [column_of_axis(axis) for axis in axes]
+
+    def _curve(self) -> tuple[str, str] | None:
+        kind = find_kind(self.scenario.kind)
+        known = {axes for point in self._points if (axes := kind.curve(point.parameters))}
+        # The points of one scenario that differ in what their rows are have no figure in common.
+        axes = known.pop() if len(known) == 1 else None
+        return axes if axes and set(axes) <= set(self.frame) else None
+
+    def _is_curve(self, metric: str) -> bool:
+        return bool(metric in self.frame and self.frame.groupby("configuration")[metric].nunique().max() > 1)
 
     def _y_title(self, column: str) -> str:
         metric = next((metric for metric in self._metrics if metric.name == column), None)

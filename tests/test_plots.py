@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -229,3 +230,33 @@ def test_labels_of_sizes_stand_side_by_side(panels: int, labels: int) -> None:
     assert len(ticks) == labels
     assert ticks[0] == "64 B"
     assert ticks[-1] == "64 KiB"
+
+
+def windows(**plot: Any) -> pmsim.Result:
+    scenario = pmsim.Scenario(
+        kind="system",
+        platform="tum-6212u",
+        parameters={"study": "restart", "rate": 100_000, "windows": 20},
+        sweep={"algorithm": ["poplog", "classic"]},
+        plot=plot or None,
+    )
+    return pmsim.run(scenario, jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("plot", "y"), [({}, "window_throughput_per_s"), ({"y": "window_latency_ns"}, "window_latency_ns")]
+)
+def test_rows_that_are_a_curve_are_drawn_as_one_for_each_point(plot: dict[str, str], y: str) -> None:
+    result = windows(**plot)
+    first, second = result.figure().data
+    assert (first.name, second.name) == ("poplog", "classic")
+    poplog = result.frame[result.frame["algorithm"] == "poplog"]
+    assert list(first.x) == list(poplog["time_ms"])
+    assert list(first.y) == pytest.approx(list(poplog[y]), nan_ok=True)
+
+
+def test_what_a_point_has_once_is_one_bar_and_not_one_on_top_of_the_other() -> None:
+    result = windows(y="recovery_ms")
+    (bars,) = result.figure().data
+    assert list(bars.x) == ["poplog", "classic"]
+    assert list(bars.y) == list(result.frame.groupby("algorithm", sort=False)["recovery_ms"].first())

@@ -145,7 +145,7 @@ def _homes(refused: pd.DataFrame) -> str:
 
 
 def _print_frame(console: Console, result: Result) -> None:
-    plot = result.scenario.plot
+    plot = result.plot
     kind = find_kind(result.scenario.kind)
     shown = plot.y if plot and plot.y else kind.default_metric
     metrics = [metric.name for metric in result.metrics()]

@@ -142,6 +142,14 @@ class Kind(ABC, Generic[P]):
         """Return the rows of a finished point, by default one; a curve over time has many."""
         return [dict(metrics)]
 
+    def curve(self, parameters: P) -> tuple[str, str] | None:
+        """Return the metrics of the horizontal and of the vertical axis of the curve that rows of a point draw.
+
+        None where a point is one row.
+        """
+        del parameters
+        return None
+
     def columns(self, machine: Platform, parameters: P) -> dict[str, Scalar]:
         """Return the parameter columns of a row: plain values in base units, defaults resolved."""
         del machine

@@ -148,6 +148,10 @@ class Oltp(Kind[OltpParameters]):
             raise in_parameters(error, parameters.scale) from None
         return [_metrics(run, parameters) for run in runs]
 
+    def curve(self, parameters: OltpParameters) -> tuple[str, str] | None:
+        """Wear by rank, where the rows are that."""
+        return ("wear_rank", "wear_rank_writes") if parameters.rows == "wear" else None
+
     def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
         """Return one row, or one per rank."""
         ranks = {

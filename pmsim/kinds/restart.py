@@ -101,6 +101,11 @@ class Restart(Kind[RestartParameters]):
             metrics[f"{_WINDOW}{number}.transactions_per_s"] = throughput
         return metrics | run.total.latency.metrics() | run.common()
 
+    def curve(self, parameters: RestartParameters) -> tuple[str, str] | None:
+        """Throughput over time."""
+        del parameters
+        return "time_ms", "transactions_per_s"
+
     def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
         """Return one row per window."""
         common = {name: value for name, value in metrics.items() if not name.startswith(_WINDOW)}

@@ -67,6 +67,10 @@ class System(Kind[SystemParameters]):
         found, series = _simulate(machine, parameters, seed, state)
         return _metrics(found) | _series(series)
 
+    def curve(self, parameters: SystemParameters) -> tuple[str, str] | None:
+        """Throughput over time, where the study has time windows."""
+        return ("time_ms", "window_throughput_per_s") if parameters.study in _OVER_TIME else None
+
     def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
         """Return one row per time window, where there are any."""
         common = {name: value for name, value in metrics.items() if not name.startswith(_WINDOW)}
@@ -98,6 +102,10 @@ _OWN: dict[str, tuple[Metric, ...]] = {
     ),
     "long-run": _WINDOW_METRICS,
 }
+
+
+#: Studies whose rows are time windows.
+_OVER_TIME = ("restart", "long-run")
 
 
 def _setting(machine: Platform, parameters: SystemParameters, seed: int) -> studies.Setting:

@@ -91,7 +91,7 @@ def plot_layout(
     """
     plot = plot or Plot()
     columns = _columns(
-        frame, plot, axes, plot.y or (default_metric if default_metric in metrics else metrics[0])
+        frame, plot, axes, plot.y or (default_metric if default_metric in metrics else metrics[0]), metrics
     )
     bars = plot.style == "bars" or (plot.style == "auto" and not _numeric(frame, columns.x))
     colors = tuple(dict.fromkeys(frame[columns.color])) if columns.color else ("",)
@@ -108,13 +108,14 @@ def plot_layout(
     return PlotLayout(columns, plot.log_x, plot.log_y, plot.share_y, bars, colors, lines, tuple(panels))
 
 
-def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str) -> Columns:
+def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str, metrics: Sequence[str]) -> Columns:
     free = [axis for axis in axes if axis not in (plot.x, plot.color, plot.line, plot.facet)]
     # A sweep over one value has nothing to tell apart.
     free = [axis for axis in free if axis not in frame or len(set(frame[axis])) > 1] or free[:1]
     x = plot.x or _first_numeric(frame, free) or (free[0] if free else str(frame.columns[0]))
-    # What the horizontal axis says (the same size in another unit) asks for no colour and no panel.
-    free = [axis for axis in free if axis != x and not _follows(frame, axis, x)]
+    # What the horizontal axis says (the same size in another unit) asks for no colour and no panel. A metric
+    # says nothing of the kind, though hardly two points have the same.
+    free = [axis for axis in free if axis != x and (x in metrics or not _follows(frame, axis, x))]
     color = plot.color or (free.pop(0) if free else "")
     facet = plot.facet or (free.pop(0) if free else "")
     named = {"x": x, "y": y, "color": color, "line": plot.line, "facet": facet}
@@ -140,9 +141,10 @@ def _curves(rows: pd.DataFrame, columns: Columns) -> list[Curve]:
     keys = zip(colors, _line_values(rows, columns), strict=True)
     for key, x, y in zip(keys, rows[columns.x].tolist(), rows[columns.y].tolist(), strict=True):
         members.setdefault(key, []).append((x, y))
+    # What belongs to a point as a whole stands in each of its rows, and is drawn once: bars would add up.
     return [
         Curve(color, line, tuple(x for x, _ in points), tuple(y for _, y in points))
-        for (color, line), points in members.items()
+        for (color, line), points in ((key, dict.fromkeys(found)) for key, found in members.items())
     ]
 
 
