@@ -16,7 +16,7 @@ from pmsim.kinds.base import Scalar
 from pmsim.kinds.types import KindParameters
 from pmsim.platforms import Platform, find_field
 from pmsim.profiles import load_platform
-from pmsim.scenario import Scenario
+from pmsim.scenario import BLOCK_DEVICE, Scenario
 from pmsim.sweep import combinations
 from pmsim.units import Quantity
 
@@ -139,7 +139,7 @@ def points_of(scenario: Scenario) -> list[Point]:
                 raise ConfigError(f"metrics: {error}") from None
         columns: dict[str, Scalar] = {"platform": machine.name}
         for axis in swept_fields:
-            name, value = _platform_column(axis, machine)
+            name, value = _platform_column(axis, machine, setting[axis])
             columns[name] = value
         points.append(
             Point(
@@ -186,7 +186,9 @@ def _platform(base: Any, setting: Mapping[str, Any]) -> Platform:
         return _swept("platform", name)
     table: dict[str, Any] = copy.deepcopy(dict(name)) if isinstance(name, Mapping) else {"base": name}
     for axis, value in setting.items():
-        if axis != "platform":
+        if axis == BLOCK_DEVICE:
+            table["block_device"] = value
+        elif axis != "platform":
             section, parameter = axis.split(".", 1)[1].split(".", 1)
             table.setdefault(section, {})[parameter] = value
     return _swept(", ".join(setting), table)
@@ -223,7 +225,9 @@ def _located(message: str, setting: Mapping[str, Any], model: type[KindParameter
     return message
 
 
-def _platform_column(axis: str, machine: Platform) -> tuple[str, Scalar]:
+def _platform_column(axis: str, machine: Platform, given: Any) -> tuple[str, Scalar]:
+    if axis == BLOCK_DEVICE:
+        return axis, str(given)
     section, name = axis.split(".", 1)[1].split(".", 1)
     quantity = find_field(section, name).quantity
     value = machine.value(section, name)

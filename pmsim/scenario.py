@@ -20,6 +20,8 @@ from pmsim.sweep import axes_of, flatten
 from pmsim.toml_file import parse_toml, read_text
 from pmsim.units import Quantity
 
+#: The axis over the SSDs of a machine: names of profiles, like those of the axis ``platform``.
+BLOCK_DEVICE = "platform.block_device"
 _NAME_CHARACTERS = r"[A-Za-z0-9][A-Za-z0-9._ -]*"
 
 
@@ -109,7 +111,7 @@ class Scenario(BaseModel):
         model: Any = find_kind(self.kind).parameter_model
         parts = axis.split(".")
         if parts[0] == "platform" and "platform" not in model.model_fields:
-            if len(parts) == 1:
+            if len(parts) == 1 or axis == BLOCK_DEVICE:
                 return None
             section, name = parts[1], ".".join(parts[2:])
             return find_field(section, name or None).quantity

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pmsim import ConfigError, Scenario, scenario_names
+from pmsim import ConfigError, Scenario, run, scenario_names
 from pmsim.kinds import KINDS
 from pmsim.overrides import with_overrides
 from pmsim.points import points_of
@@ -207,3 +207,23 @@ def test_a_platform_file_of_ones_own_may_inherit(tmp_path: Path) -> None:
     )
     platform = points_of(scenario(platform=str(path)))[0].platform
     assert (platform.value("core", "cores"), platform.value("block", "capacity")) == (12, 2 * 10**12)
+
+
+def test_a_sweep_over_ssds_names_them() -> None:
+    scenario = Scenario(
+        kind="block",
+        platform={"base": "tum-6212u", "dram": {"capacity": "64 GiB"}},
+        sweep={"platform.block_device": ["nvme-p4510", "hdd-7200"], "threads": [1, 4]},
+    )
+    fast, _, slow, _ = points_of(scenario)
+    assert [point.columns["platform.block_device"] for point in (fast, slow)] == ["nvme-p4510", "hdd-7200"]
+    assert fast.platform.value("block", "read_latency") < slow.platform.value("block", "read_latency")
+    result = run(scenario, jobs=1)
+    assert [trace.name for trace in result.figure().data] == ["nvme-p4510", "hdd-7200"]
+
+
+@pytest.mark.parametrize("values", [["nvme-p4511"], [1], {"from": 1, "to": 2, "steps": 2}])
+def test_a_sweep_over_what_is_no_ssd_is_refused(values: Any) -> None:
+    with pytest.raises(ConfigError, match=r"platform\.block_device: ") as refused:
+        points_of(Scenario(kind="block", platform="tum-6212u", sweep={"platform.block_device": values}))
+    assert ";" in str(refused.value)

@@ -30,6 +30,7 @@ _PARAMETER_TITLES = {
     "memory": "memory",
     "mode": "mode",
     "platform": "platform",
+    "platform.block_device": "block device",
     "rate": "arrivals [1/s]",
     "load_percent": "offered load [% of saturation]",
     "timeout": "timeout [ps]",
