@@ -201,7 +201,12 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   const bool dependent = (op.flags & kTimedDependent) != 0 && (last_pending_ >= 0 || last_load_done_ > now_);
   const int prefetch = (op.flags & kTimedInFlight) != 0 ? pending_prefetch(op.line) : -1;
   if (dependent || prefetch >= 0 || op.translation != kTlbFirst || walk_end(op.line, now_) > now_) {
-    return defer_load(op, dependent, prefetch);
+    if (unresolved_ == kAllPending) {
+      front_key_ = kNever;
+      return false;
+    }
+    defer_load(op, dependent, prefetch);
+    return true;
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
   if (needs_buffer(level, op.flags) && wait_for_buffer()) {
@@ -240,7 +245,12 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
     return false;
   }
   if (op.translation != kTlbFirst || walk_end(op.line, now_) > now_) {
-    return defer_load(op, false, -1);
+    if (unresolved_ == kAllPending) {
+      front_key_ = kNever;
+      return false;
+    }
+    defer_load(op, false, -1);
+    return true;
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
   if (needs_buffer(level, op.flags) && wait_for_buffer()) {

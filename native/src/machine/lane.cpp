@@ -57,9 +57,9 @@ void Lane::settle_modules() {
   }
 }
 
-void Lane::step(Picoseconds until) {
+void Lane::step(Picoseconds at, Picoseconds until) {
   const std::size_t agent = agents_.earliest();
-  now_ = std::max(now_, agents_.earliest_key());
+  now_ = std::max(now_, at);
   if (agent >= thread_count_) {
     step_module(agent - thread_count_);
     return;
@@ -125,7 +125,8 @@ bool Lane::run(std::int64_t operations, std::int64_t timed_operations) {
   // Threads that wake each other for nothing would never come back to where Ctrl-C is noticed.
   std::int64_t actions_left = kMostActionsPerOp * timed_operations;
   while (progress_->operations < operations) {
-    if (agents_.earliest_key() == kNever) {
+    const Picoseconds next = agents_.earliest_key();
+    if (next == kNever) {
       if (!finished()) {
         throw SimulationError("pmsim bug: all threads wait and nobody can act");
       }
@@ -138,7 +139,7 @@ bool Lane::run(std::int64_t operations, std::int64_t timed_operations) {
     if (--actions_left < 0) {
       throw SimulationError("pmsim bug: threads act and nobody gets on");
     }
-    step(kNever - 1);
+    step(next, kNever - 1);
   }
   now_ = std::max(now_, progress_->reached_at);
   memory_.catch_up_all(now_);
@@ -163,7 +164,7 @@ Picoseconds Lane::serve(Picoseconds before, const std::function<void()>& poll) {
     if (++served_actions_ > kMostActionsPerOp * (progress_->taken + kServedBefore)) {
       throw SimulationError("pmsim bug: threads act and nobody gets on");
     }
-    step(before - 1);
+    step(agents_.earliest_key(), before - 1);
   }
   return agents_.earliest_key();
 }
@@ -171,7 +172,7 @@ Picoseconds Lane::serve(Picoseconds before, const std::function<void()>& poll) {
 Picoseconds Lane::run_until(Picoseconds until) {
   progress_->goal = progress_->may_take = std::numeric_limits<std::int64_t>::max();
   while (agents_.earliest_key() <= until && agents_.earliest_key() != kNever) {
-    step(until);
+    step(agents_.earliest_key(), until);
   }
   memory_.catch_up_all(until == kNever ? kNever : until + 1);
   return agents_.earliest_key();

@@ -20,11 +20,7 @@ int VirtualThread::pending_prefetch(std::uint64_t line) const noexcept {
   return -1;
 }
 
-bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) {
-  if (unresolved_ == kAllPending) {
-    front_key_ = kNever;
-    return false;
-  }
+void VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) {
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
   load = PendingLoad{op, push_slot(kNever), -1};
@@ -57,7 +53,6 @@ bool VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) 
     pending_key_ = std::min(pending_key_, ready);
   }
   step(1);
-  return true;
 }
 
 bool VirtualThread::wait_at_module(const TimedOp& op) {

@@ -16,15 +16,7 @@ bool is_flush(std::uint8_t kind) noexcept {
 
 }  // namespace
 
-bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
-  trigger_ = -1;
-  if (!make_room(1, limit)) {
-    return false;
-  }
-  if (queued() == queue_capacity_) {
-    front_key_ = kNever;
-    return false;
-  }
+void VirtualThread::enqueue_store(const TimedOp& op) {
   const bool fence = op.kind == code(OpKind::kSfence) || op.kind == code(OpKind::kMfence);
   const bool first = queued() == 0;
   QueuedStore& entry = queue_at(queue_tail_++);
@@ -60,12 +52,15 @@ bool VirtualThread::dispatch_store(const TimedOp& op, Picoseconds limit) {
     ask_ownership(entry, now_);
   }
   step(1);
-  update_store_key();
+  // Behind others it changes nothing about when the queue acts next, unless it is the next to ask for its line.
+  const bool waits_behind = !first && !(store && ownership_next_ == queue_tail_ - 1);
+  if (!waits_behind || store_key_changes_ != core_->fill_buffers.changes()) {
+    update_store_key();
+  }
   if (op.kind == code(OpKind::kMfence)) {
     mfence_blocks_ = true;
     front_key_ = kNever;
   }
-  return true;
 }
 
 void VirtualThread::retire_fence_at_head(Picoseconds at) {
@@ -197,6 +192,7 @@ void VirtualThread::close_write_combining(Picoseconds at) {
 }
 
 void VirtualThread::update_store_key() {
+  store_key_changes_ = core_->fill_buffers.changes();
   store_key_ = queued() == 0 ? kNever : head_time();
   waits_for_buffer_ =
       waits_for_buffer_ || (store_key_ == kNever && queued() > 0 && core_->fill_buffers.earliest() == kNever);

@@ -34,19 +34,26 @@ class BufferPool {
     return known_ == 0 ? kNever : first;
   }
   [[nodiscard]] bool all_wait() const noexcept { return known_ == 0; }
+  /// How often a buffer has been taken or released: while it stays, the answers above do.
+  [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
 
   /// Takes the earliest buffer until `until`. One must not be waiting.
   void take(Picoseconds until) noexcept {
+    ++changes_;
     ++head_;
     insert(known_ - 1, until);
   }
   /// Takes the earliest buffer until somebody releases it.
   void take_waiting() noexcept {
+    ++changes_;
     ++head_;
     --known_;
   }
   /// One that waited is free at `at`.
-  void release(Picoseconds at) noexcept { insert(known_++, at); }
+  void release(Picoseconds at) noexcept {
+    ++changes_;
+    insert(known_++, at);
+  }
 
  private:
   /// Behind all that are not later. Times come nearly in order, so few have to move.
@@ -69,6 +76,7 @@ class BufferPool {
   std::size_t kept_back_;
   std::size_t head_ = 0;  ///< counts up for ever
   std::size_t known_;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace pmsim::machine

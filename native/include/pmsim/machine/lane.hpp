@@ -64,7 +64,8 @@ class Lane {
   [[nodiscard]] const PlatformParams& params() const noexcept { return params_; }
 
  private:
-  void step(Picoseconds until);
+  /// The next agent acts, at `at`.
+  void step(Picoseconds at, Picoseconds until);
   void step_module(std::size_t module);
   void settle_thread(std::size_t thread);
   void settle_modules();

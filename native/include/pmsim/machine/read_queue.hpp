@@ -8,6 +8,7 @@
 #include "pmsim/core/random.hpp"
 #include "pmsim/core/time.hpp"
 #include "pmsim/machine/buffer_pool.hpp"
+#include "pmsim/machine/tournament.hpp"
 
 namespace pmsim::machine {
 
@@ -33,6 +34,40 @@ struct Admission {
   Picoseconds done;  ///< its data leave the controller
 };
 
+/// When each place of a read pending queue is free. Until somebody has had to wait, reads finish nearly in
+/// order, which is what a sorted ring is good at; later they finish in any order, and nobody can predict how
+/// far up the ring one belongs, while a tournament does the same for all.
+class ReadPlaces {
+ public:
+  explicit ReadPlaces(std::size_t places) : places_(places), ring_(places), tournament_(places) {}
+
+  [[nodiscard]] Picoseconds earliest() const noexcept {
+    return waited_for_ ? tournament_.earliest_key() : ring_.earliest();
+  }
+  /// Takes the earliest place until `until`.
+  void take(Picoseconds until) {
+    if (waited_for_) {
+      tournament_.set(tournament_.earliest(), until);
+    } else {
+      ring_.take(until);
+    }
+  }
+  /// Somebody waits for a place.
+  void wait() {
+    for (std::size_t place = 0; !waited_for_ && place < places_; ++place) {
+      tournament_.set(place, ring_.earliest());
+      ring_.take_waiting();
+    }
+    waited_for_ = true;
+  }
+
+ private:
+  std::size_t places_;
+  BufferPool ring_;
+  Tournament tournament_;
+  bool waited_for_ = false;  ///< the times are in the tournament, no longer in the ring
+};
+
 /// The read pending queue of a PMem channel: a read has one of its places until its data leave the controller.
 /// What finds none waits in a slice of the last-level cache. A place that becomes free goes to a slice, the
 /// likelier the more lines wait there, and in it to any of the `credits` oldest: requests retry, and nobody
@@ -49,13 +84,14 @@ class ReadQueue {
   }
   /// A read leaves the controller at `done`. One that has not waited and finds no place takes the next one,
   /// too.
-  void take_place(Picoseconds done) noexcept {
+  void take_place(Picoseconds done) {
     if (bounded_) {
       places_.take(done);
     }
   }
 
   void wait(const WaitingRead& read) {
+    places_.wait();
     slices_[read.slice].push_back(read);
     ++waiting_;
   }
@@ -81,7 +117,7 @@ class ReadQueue {
 
  private:
   bool bounded_;
-  BufferPool places_;
+  ReadPlaces places_;
   std::vector<std::vector<WaitingRead>> slices_;  ///< in order of arrival
   std::size_t credits_;
   std::size_t waiting_ = 0;

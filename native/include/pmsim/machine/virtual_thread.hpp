@@ -210,7 +210,8 @@ class VirtualThread {
   /// The level that serves a line now: memory, where the prefetch that the tags know of has been dropped.
   [[nodiscard]] std::uint8_t level_now(std::uint64_t line, std::uint8_t level,
                                        std::uint8_t flags) const noexcept;
-  bool defer_load(const TimedOp& op, bool dependent, int prefetch);
+  /// A load that has a place among the pending ones issues later.
+  void defer_load(const TimedOp& op, bool dependent, int prefetch);
   bool wait_for_buffer();
   /// Lines from beyond L2 come through a fill buffer, and those that a prefetch brings, which may still be on
   /// their way: otherwise late prefetches would add to the misses that a core has under way. Other hits in L2
@@ -228,7 +229,19 @@ class VirtualThread {
   bool resolve_branch(Picoseconds limit);
   bool dispatch_load(const TimedOp& op, Picoseconds limit);
   bool dispatch_prefetch(const TimedOp& op, Picoseconds limit);
-  bool dispatch_store(const TimedOp& op, Picoseconds limit);
+  bool dispatch_store(const TimedOp& op, Picoseconds limit) {
+    trigger_ = -1;
+    if (!make_room(1, limit)) {
+      return false;
+    }
+    if (queued() == queue_capacity_) {
+      front_key_ = kNever;
+      return false;
+    }
+    enqueue_store(op);
+    return true;
+  }
+  void enqueue_store(const TimedOp& op);
   bool dispatch_writeback(const TimedOp& op, Picoseconds limit);
   /// The prefetcher sees an access when it issues: behind a load that still waits, its prefetches wait too.
   void dispatch_hardware_prefetch(std::uint64_t line);
@@ -335,7 +348,8 @@ class VirtualThread {
   std::uint64_t queue_capacity_;
   std::uint64_t queue_head_ = 0;
   std::uint64_t queue_tail_ = 0;
-  std::uint64_t ownership_next_ = 0;  ///< first queue entry whose ownership may still have to be asked for
+  std::uint64_t store_key_changes_ = 0;  ///< fill_buffers.changes() when the store key was computed
+  std::uint64_t ownership_next_ = 0;     ///< first queue entry whose ownership may still have to be asked for
   std::uint64_t fences_dispatched_ = 0;
   std::uint64_t fences_completed_ = 0;
   std::uint64_t block_flushes_ = 0;
