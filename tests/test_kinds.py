@@ -223,3 +223,12 @@ def test_a_figure_has_a_panel_per_facet_and_a_curve_per_colour() -> None:
     assert figure.layout.yaxis.title.text == "mean latency of an operation [ns]"
     assert [note.text for note in figure.layout.annotations] == ["DRAM", "PMem"]
     assert figure.layout.title.subtitle.text == "Open markers: A paper"
+
+
+@pytest.mark.parametrize("drive", ["nvme-p4510", "sata-s3700"])
+def test_writes_to_an_ssd_are_what_its_medium_sustains_and_not_what_its_cache_takes(drive: str) -> None:
+    machine = pmsim.load_platform({"base": "tum-6212u", "block_device": drive})
+    sustained = machine.value("block", "units") * 1e12 / machine.value("block", "program_latency")
+    found = pmsim.simulate_point("block", machine, {"operation": "write", "threads": 16})
+    assert found["operations_per_s"] == pytest.approx(sustained, rel=0.1)
+    assert found["operations_per_s"] < machine.value("block", "write_bandwidth") / 4096 / 2

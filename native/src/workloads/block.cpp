@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -9,6 +10,8 @@ namespace pmsim::workloads {
 namespace {
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+constexpr std::int64_t kWarmup = 500;
+constexpr std::int64_t kLongestWarmup = 2'000'000;  // a second or two; caches of 800 MB in requests of 4 KiB
 
 /// Synchronous block I/O by `threads` callers, each with one request outstanding: read, write, or write
 /// followed by a flush of the device's cache.
@@ -40,7 +43,8 @@ class Block final : public Workload {
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       threads_.push_back(Thread{Random(mix64(seed) + thread), base + thread * slots_ * bytes_});
     }
-    length_ = {500, 4'000};
+    const std::int64_t warmup = read_ || flush_ ? kWarmup : writes_until_steady(platform.block);
+    length_ = {warmup, std::max<std::int64_t>(4'000, warmup / 10)};
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
@@ -66,6 +70,14 @@ class Block final : public Workload {
   }
 
  private:
+  /// An empty cache takes writes as fast as the link brings them, whatever the medium can do. It fills by what
+  /// comes in beyond what the medium takes meanwhile: after ten times its size only less than a tenth beyond
+  /// that has not filled it.
+  [[nodiscard]] std::int64_t writes_until_steady(const machine::BlockDeviceParams& device) const {
+    return std::clamp<std::int64_t>(10 * (device.write_cache / static_cast<std::int64_t>(bytes_)), kWarmup,
+                                    kLongestWarmup);
+  }
+
   struct Thread {
     Random random;
     memory::Address base;
