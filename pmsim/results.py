@@ -1,5 +1,6 @@
 """Results: a tidy frame, its figure, and what makes them reproducible."""
 
+import html
 import json
 import os
 import platform as host
@@ -82,6 +83,21 @@ class Result:
         self._metrics = self._metric_list()
         self.frame = self._frame(metrics)
         self.provenance = self._provenance(info)
+
+    def __repr__(self) -> str:
+        told = self.provenance
+        done = told["points"] - len(self.failures)
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return (
+            f"<pmsim.Result of '{self.scenario.name or self.scenario.kind}': {done} of {told['points']} points"
+            f"{failed}, {len(self.frame)} rows>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table, and what failed."""
+        lines = [repr(self), *map(str, self.failures)]
+        table = "" if self.frame.empty else self.shown().to_html(max_rows=30, index=False)
+        return "".join(f"<p>{html.escape(line)}</p>" for line in lines) + table
 
     def figure(self) -> go.Figure:
         """Return the figure that the scenario's ``plot`` describes, or one that follows from its sweep.

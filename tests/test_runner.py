@@ -215,3 +215,19 @@ def test_a_killed_worker_is_said_in_words_and_finished_points_are_kept(
     again = pmsim.run(SMALL, out=tmp_path, jobs=1)
     assert not again.failures
     assert again.provenance["points_from_cache"] == len(result.frame)
+
+
+def test_a_result_shows_itself_at_a_prompt_and_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate = runner.evaluate
+
+    def some(point: Point) -> dict[str, Any]:
+        if point.columns["memory"] == "dram":
+            raise SimulationError("no <b>dram</b>")
+        return evaluate(point)
+
+    monkeypatch.setattr(runner, "evaluate", some)
+    result = pmsim.run(SMALL, jobs=1)
+    assert repr(result) == "<pmsim.Result of 'small': 2 of 4 points, 2 failed, 2 rows>"
+    shown = result._repr_html_()
+    assert "no &lt;b&gt;dram&lt;/b&gt;" in shown
+    assert "<th>latency_p99_ns</th>" in shown
