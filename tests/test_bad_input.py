@@ -179,6 +179,11 @@ SCENARIOS = {
         "parameters.region_size: 1 TiB do not fit",
         "at most",
     ),
+    "no room for lists of addresses beside the region": Case(
+        parameters('memory = "dram"\nregion_size = "192 GiB"\nthreads = 2\naddress_list = true'),
+        "parameters.address_list: 196736 MiB do not fit the 192 GiB of dram",
+        "64 MiB for each thread",
+    ),
     "region larger than one module": Case(
         parameters('dimms = 1\nregion_size = "300 GiB"'), "pmem of 1 module of platform", "choose at most that"
     ),

@@ -54,7 +54,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
             "prefetcher",
             "page_size",
         }
-        | {"shared_region", "region_size", "fence_every", "flush_every"},
+        | {"shared_region", "region_size", "fence_every", "flush_every", "address_list"},
         {"bandwidth_gb_s"} | AMPLIFICATION,
     ),
     "latency": ({"memory", "operation", "pattern", "region_size", "mode"}, LATENCIES),

@@ -89,6 +89,7 @@ def test_same_seed_same_dictionary_and_another_seed_another() -> None:
         "region_size": 1 << 24,
         "fence_every": 0,
         "flush_every": 64,
+        "address_list": 0,
     }
     first, again, other = (_native.simulate("bandwidth", [platform], parameters, seed) for seed in (3, 3, 4))
     assert first == again

@@ -83,6 +83,7 @@ def bandwidth(
         "region_size": region_size,
         "fence_every": 0,
         "flush_every": 64,
+        "address_list": 0,
     }
 
 

@@ -261,6 +261,22 @@ TEST(Prefetcher, DoesNotFollowLoadsWithoutOrder) {
   EXPECT_EQ(run(params, scattered).counters.prefetches, 0);
 }
 
+/// A list that is read in order among accesses without order, which begin a stream each.
+TEST(Prefetcher, KeepsAStreamThatGoesOnAmongManyThatDoNot) {
+  PlatformParams params = plain_machine();
+  params.prefetcher.enabled = 1;
+  params.prefetcher.trigger = 9;
+  Ops ops;
+  std::uint64_t page = 0;
+  for (std::uint64_t line = 0; line < 64; ++line) {
+    ops.push_back(load(kDramBase + line * 64));
+    for (int other = 0; other < 8; ++other) {
+      ops.push_back(load(kDramBase + ++page * 4096));
+    }
+  }
+  EXPECT_GT(run(params, ops).counters.prefetches, 32);
+}
+
 /// Otherwise late prefetches would add to the misses that a core can have under way.
 TEST(Prefetcher, LeavesALineThatIsStillOnItsWayInAFillBufferOfTheLoad) {
   PlatformParams params = plain_machine();

@@ -33,6 +33,7 @@ PlatformParams random_machine(Random& random) {
   params.core.window = pick({16, 64, 224});
   params.core.line_fill_buffers = pick({1, 2, 3, 10});
   params.core.stream_fill_buffers = pick({0, 1, 2});
+  params.core.fill_buffer_credits = pick({1, 2, 4, 16});
   params.core.store_buffer = pick({2, 8, 56});
   params.core.store_miss_interval = pick({0, 30 * kNs});
   params.core.store_next_interval = pick({0, 12 * kNs});
@@ -106,7 +107,8 @@ std::pair<std::string, Values> random_load(Random& random, std::int64_t threads)
            {"shared_region", pick({0, 1})},
            {"region_size", region},
            {"fence_every", pick({0, 0, 64, 512})},
-           {"flush_every", pick({64, 64, 256})}}};
+           {"flush_every", pick({64, 64, 256})},
+           {"address_list", pick({0, 0, 1 << 20})}}};
 }
 
 class RandomMachine : public ::testing::TestWithParam<std::uint64_t> {};

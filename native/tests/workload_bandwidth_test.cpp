@@ -23,7 +23,8 @@ Values bandwidth(const std::string& operation, const std::string& pattern, std::
           {"shared_region", std::int64_t{1}},
           {"region_size", region_size},
           {"fence_every", std::int64_t{0}},
-          {"flush_every", std::int64_t{64}}};
+          {"flush_every", std::int64_t{64}},
+          {"address_list", std::int64_t{0}}};
 }
 
 LaneResult run_bandwidth(const PlatformParams& params, const Values& values) {
@@ -182,6 +183,43 @@ TEST(BandwidthWorkload, FillBuffersBoundWhatACoreReads) {
   const LaneResult result = run_bandwidth(params, bandwidth("load", "random", 64, 1, std::int64_t{1} << 30));
   const double expected = 64.0 * 4.0 / static_cast<double>(latency);
   EXPECT_NEAR(bytes_per_ps(result) / expected, 1.0, 0.02);
+}
+
+/// Lines of a block wait for the medium together, each in a fill buffer. Where a younger load may be first,
+/// more blocks are under way, and lines of a block that are asked for late find it in the module's buffer.
+/// Where each load is of a block of its own, the older ones that are passed only hold up the window. Pages are
+/// small: loads that wait for their translations do not stop the front end.
+TEST(BandwidthWorkload, LoadsThatPassEachOtherForABufferHaveMoreBlocksUnderWay) {
+  const auto gain = [](std::int64_t size) {
+    PlatformParams params = plain_machine();
+    params.core.dispatch_width = 4;
+    params.core.line_fill_buffers = 10;
+    params.tlb.page_size = 4 << 10;
+    params.pmem.media_read_service = 5 * kNs;
+    const Values values = bandwidth("load", "random", size, 1, std::int64_t{1} << 30);
+    const double in_order = bytes_per_ps(run_bandwidth(params, values));
+    params.core.fill_buffer_credits = 4;
+    return bytes_per_ps(run_bandwidth(params, values)) / in_order;
+  };
+  EXPECT_GT(gain(256), 1.02);
+  EXPECT_LT(gain(64), 1.0);
+}
+
+/// PerMA-Bench writes down its addresses before it begins: eight of them are a line.
+TEST(BandwidthWorkload, AListOfAddressesIsReadFromDram) {
+  const PlatformParams params = plain_machine();
+  const auto lines_of_list = [&](const std::string& pattern, std::int64_t size, std::int64_t threads) {
+    Values values = bandwidth("load", pattern, size, threads, std::int64_t{1} << 30);
+    const LaneResult computed = run_bandwidth(params, values);
+    values["address_list"] = std::int64_t{1} << 26;
+    const LaneResult listed = run_bandwidth(params, values);
+    EXPECT_EQ(listed.groups[0].user_bytes, computed.groups[0].user_bytes);
+    return static_cast<double>(listed.counters.dram_read_lines - computed.counters.dram_read_lines) * 64.0 /
+           static_cast<double>(listed.groups[0].user_bytes);
+  };
+  EXPECT_NEAR(lines_of_list("sequential", 64, 1), 1.0 / 8, 0.003);
+  EXPECT_NEAR(lines_of_list("sequential", 256, 2), 1.0 / 32, 0.003);
+  EXPECT_NEAR(lines_of_list("random", 64, 2), 1.0 / 8, 0.003);
 }
 
 /// Times differ between these lanes, what one thread asks for does not.

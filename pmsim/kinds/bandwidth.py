@@ -21,6 +21,9 @@ from pmsim.kinds.types import (
 )
 from pmsim.platforms import Platform
 
+#: Bytes of a thread's list of addresses: no run comes to the end of it, and no cache holds it.
+LIST_SIZE = 2**26
+
 
 class BandwidthParameters(KindParameters):
     """Parameters of kind "bandwidth"."""
@@ -58,6 +61,10 @@ class BandwidthParameters(KindParameters):
         description="bytes in a row that are stored before all of them are flushed; 64: each line at once; "
         "store+clwb and load+store+clwb only [B]",
         le=2**26,
+    )
+    address_list: bool = Field(
+        False,
+        description="each thread reads where its next chunk begins from a list in DRAM, 8 bytes for each chunk",
     )
 
     @model_validator(mode="after")
@@ -108,6 +115,12 @@ class Bandwidth(Kind[BandwidthParameters]):
         """Refuse more threads than hardware threads, and regions that do not fit."""
         check_threads(machine, parameters.threads)
         check_region(machine, parameters.memory, parameters.region_size)
+        if parameters.address_list:
+            others = parameters.region_size if parameters.memory == "dram" else 0
+            try:
+                check_region(machine, "dram", others + parameters.threads * LIST_SIZE, "address_list")
+            except ConfigError as error:
+                raise ConfigError(f"{error} (64 MiB for each thread, beside a region on dram)") from None
         one_for_all = parameters.shared_region and parameters.pattern == "random"
         share = parameters.region_size // (1 if one_for_all else parameters.threads)
         check_access(parameters.access_size, share)
@@ -138,6 +151,7 @@ class Bandwidth(Kind[BandwidthParameters]):
                 "region_size": parameters.region_size,
                 "fence_every": parameters.fence_every,
                 "flush_every": parameters.flush_every,
+                "address_list": LIST_SIZE if parameters.address_list else 0,
             },
             seed,
         )

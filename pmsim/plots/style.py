@@ -20,6 +20,7 @@ _PARAMETER_TITLES = {
     "region_size": "region size [B]",
     "fence_every": "data between fences [B]",
     "flush_every": "data between flushes [B]",
+    "address_list": "addresses read from a list",
     "stride": "stride [B]",
     "alignment": "alignment [B]",
     "dimms": "PMem modules",

@@ -164,6 +164,7 @@ def test_gibibytes_become_gigabytes(perma: DataSet) -> None:
     assert row.value == pytest.approx(10 * GIB / 1e9)
     assert row.use == "calibration"
     assert "fence_every" not in row.parameters
+    assert row.parameters["address_list"] is True
 
 
 def test_every_persisting_write_ends_in_a_fence(perma: DataSet) -> None:

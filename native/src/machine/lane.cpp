@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t kMostActionsPerOp = 256;
 
 constexpr std::int64_t kServedBeforePoll = 1 << 18;  ///< timed operations, some 50 ms
+constexpr std::uint64_t kThreadStreams =
+    0x7468726561647321ULL;                       ///< random numbers of threads are not those of modules
 constexpr std::int64_t kServedBefore = 1 << 12;  ///< a server's first calls have few: nobody has work at first
 
 }  // namespace
@@ -37,8 +39,8 @@ Lane::Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std:
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
     const std::uint32_t core = thread % core_count_;
     const std::int64_t sharing = (threads - core + core_count_ - 1) / core_count_;
-    threads_.emplace_back(thread, params, sharing, *times_, cores_[core], memory_, *counters_, *progress_,
-                          feed);
+    threads_.emplace_back(thread, params, sharing, *times_, cores_[core], memory_, *counters_, *progress_, feed,
+                          mix64(seed ^ kThreadStreams) + thread);
     agents_.set(thread, threads_.back().next_action());
   }
 }

@@ -32,6 +32,9 @@ constexpr std::array kFields{
     PMSIM_FIELD(core, line_fill_buffers, kCount, 1, 64,
                 "outstanding line transfers of a core beyond its L1: misses, flushes, streaming stores"),
     PMSIM_FIELD(core, stream_fill_buffers, kCount, 0, 64, "further ones, which only streaming stores may take"),
+    PMSIM_FIELD(
+        core, fill_buffer_credits, kCount, 1, 16,
+        "oldest loads that wait for a fill buffer of which any may take a free one; 1: in program order"),
     PMSIM_FIELD(core, store_buffer, kCount, 1, 256, "stores between dispatch and commit to L1"),
     PMSIM_FIELD(core, mispredict_latency, kTime, 0, 1000 * kNs,
                 "from the resolution of a mispredicted branch to the next dispatch"),

@@ -148,14 +148,20 @@ void VirtualThread::postpone_to(Picoseconds free, Picoseconds at) {
   waits_for_buffer_ = waits_for_buffer_ || (free == kNever && !line_.empty());
 }
 
+std::size_t VirtualThread::next_in_line() noexcept {
+  const std::size_t candidates = std::min(fill_buffer_credits_, line_.size());
+  return candidates > 1 ? static_cast<std::size_t>(random_.below(candidates)) : 0;
+}
+
 void VirtualThread::issue_pending(Picoseconds at) {
   // The oldest of them: those that waited for one translation go in program order.
   const bool in_line = line_.asks_at() == at && (timed_.next() != at || line_.front_key() < timed_.front_key());
-  const std::size_t index = in_line ? line_.front() : timed_.front();
+  const std::size_t place = in_line ? next_in_line() : 0;
+  const std::size_t index = in_line ? line_[place] : timed_.front();
   PendingLoad& load = pending_[index];
   const auto leave = [&] {
     if (in_line) {
-      line_.leave_front();
+      line_.leave(place);
     } else {
       timed_.leave_front();
     }

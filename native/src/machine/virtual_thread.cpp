@@ -13,7 +13,7 @@ using memory::OpKind;
 
 VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core,
                              const CoreTimes& times, CoreTiming& core, MemorySystem& memory, Counters& counters,
-                             Progress& progress, Feed& feed)
+                             Progress& progress, Feed& feed, std::uint64_t seed)
     : id_(id),
       times_(&times),
       core_(&core),
@@ -28,6 +28,8 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
       window_mask_(window_.size() - 1),
       ends_(window_.size()),
       fence_times_(window_.size()),
+      fill_buffer_credits_(static_cast<std::size_t>(params.core.fill_buffer_credits)),
+      random_(seed),
       queue_(std::bit_ceil(static_cast<std::uint64_t>(params.core.store_buffer))),
       queue_mask_(queue_.size() - 1),
       queue_capacity_(

@@ -17,6 +17,9 @@ enum class Pattern : std::uint8_t { kRandom, kSequential, kStrided };
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 constexpr std::uint32_t kChunkInstructions =
     12;  ///< drawing the next address: LATTester's shift register, OptaneStudy memaccess.c
+/// Instructions of a loop over a list of addresses, beside the load of the next one: PerMA-Bench,
+/// read_write_ops.hpp.
+constexpr std::uint32_t kListInstructions = 3;
 constexpr std::int64_t kLongestWarmupLines = 1'400'000;
 constexpr std::uint64_t kLinesPerPiece =
     16;  ///< a long chunk is executed in pieces, so that streams stay short
@@ -45,6 +48,7 @@ class Bandwidth final : public Workload {
     fence_every_ = static_cast<std::uint64_t>(parameters.number("fence_every", 0, kMaxBytes));
     const auto flush_every =
         static_cast<std::uint64_t>(parameters.number("flush_every", kLineBytes, kMaxWindow));
+    list_bytes_ = static_cast<std::uint64_t>(parameters.number("address_list", 0, kMaxBytes));
     if (access_ == Access::kStoreClwb || access_ == Access::kUpdateClwb) {
       window_bytes_ = flush_every;
     }
@@ -71,11 +75,17 @@ class Bandwidth final : public Workload {
     const memory::Address base = memory_.allocate(
         on, region_bytes, {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
     footprint_ = on == memory::Medium::kPmem ? region_bytes : 0;
+    const memory::Address lists =
+        list_bytes_ > 0
+            ? memory_.allocate(memory::Medium::kDram, list_bytes_ * threads,
+                               {.name = "lists", .alignment = 1 << 21, .backing = memory::Backing::kNone})
+            : 0;
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       Thread state{.random = Random(mix64(seed) + thread), .base = base};
       state.base += partitioned ? thread * part_bytes : 0;
       // Threads of a real run drift apart: sequential ones begin at different places of their part.
       state.slot = pattern_ == Pattern::kRandom ? 0 : state.random.below(slots_);
+      state.list = lists + thread * list_bytes_;
       threads_.push_back(state);
     }
     const auto lines_in_piece = static_cast<std::int64_t>(std::min(kLinesPerPiece, chunk_bytes_ / kLineBytes));
@@ -138,6 +148,8 @@ class Bandwidth final : public Workload {
     memory::Address address = 0;
     std::uint64_t remaining = 0;
     std::uint64_t slot = 0;
+    memory::Address list = 0;  ///< where the list of its addresses begins
+    std::uint64_t listed = 0;  ///< bytes of the list that have been read
     std::uint64_t unfenced = 0;
     memory::Address window_begin = 0;  ///< stored to and not flushed
     memory::Address window_end = 0;
@@ -182,8 +194,15 @@ class Bandwidth final : public Workload {
   }
 
   void start_chunk(Thread& state) {
+    if (list_bytes_ > 0) {
+      memory_.compute(0, kListInstructions);
+      consume(memory_.load<std::uint64_t>(state.list + state.listed));
+      state.listed = (state.listed + sizeof(std::uint64_t)) % list_bytes_;
+    }
     if (pattern_ == Pattern::kRandom) {
-      memory_.compute(0, kChunkInstructions);
+      if (list_bytes_ == 0) {
+        memory_.compute(0, kChunkInstructions);
+      }
       state.address = state.base + state.random.below(slots_) * slot_bytes_;
     } else {
       state.address = state.base + state.slot * slot_bytes_;
@@ -199,6 +218,7 @@ class Bandwidth final : public Workload {
   std::uint64_t slot_bytes_ = 0;  ///< from one place for a chunk to the next
   std::uint64_t fence_every_ = 0;
   std::uint64_t window_bytes_ = 0;  ///< stored before they are flushed; 0: nothing is flushed
+  std::uint64_t list_bytes_ = 0;    ///< of each thread: its addresses are read from a list in DRAM; 0: computed
   std::uint64_t slots_ = 0;         ///< places for a chunk in a thread's part of the region
   std::uint64_t footprint_ = 0;
   machine::RunLength length_;

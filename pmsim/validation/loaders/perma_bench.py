@@ -296,6 +296,7 @@ def _bandwidth(place: Mapping[str, str], config: Mapping[str, Any], medium: str)
         "threads": threads,
         "shared_region": shared,
         "region_size": total,
+        "address_list": True,
     }
     if _known(place, "operation", str(config.get("operation", "")), ("read", "write")) == "write":
         instruction = str(config.get("persist_instruction", ""))

@@ -8,8 +8,8 @@
 
 namespace pmsim::machine {
 
-/// Loads of one thread, by number, that stand in line for a fill buffer: they all ask for one at the same time,
-/// the oldest first. A time of kNever: when somebody says that one is free.
+/// Loads of one thread, by number, that stand in line for a fill buffer, in program order: they all ask for one
+/// at the same time. A time of kNever: when somebody says that one is free.
 ///
 /// Invariant: the keys of the loads (their places in program order) ascend from the front; an empty line has no
 /// time (kNever).
@@ -42,8 +42,12 @@ class BufferLine {
   }
   /// The one that is number `place` leaves.
   void leave(std::size_t place) noexcept {
-    for (; place > 0; --place) {
+    // Nobody can predict the place, so the first ones are moved without a branch on it.
+    for (; place > 3; --place) {
       at(place) = at(place - 1);
+    }
+    for (std::size_t moved = 3; moved > 0; --moved) {
+      at(moved) = at(moved - (moved <= place ? 1 : 0));
     }
     leave_front();
   }

@@ -27,6 +27,7 @@ struct CoreParams {
   int64_t window = 224;
   int64_t line_fill_buffers = 10;
   int64_t stream_fill_buffers = 0;
+  int64_t fill_buffer_credits = 1;
   int64_t store_buffer = 56;
   int64_t mispredict_latency = 0;
   int64_t store_miss_interval = 0;

@@ -22,8 +22,7 @@ class Prefetcher {
     const std::uint64_t page = line / kPageLines;
     Stream* stream = find(page);
     if (stream == nullptr) {
-      streams_[oldest_] = Stream{page, line, line + 1, 1};
-      oldest_ = (oldest_ + 1) % streams_.size();
+      replace(Stream{page, line, line + 1, 1});
       return;
     }
     if (line <= stream->last || line > stream->last + 2) {
@@ -33,6 +32,7 @@ class Prefetcher {
       return;
     }
     stream->last = line;
+    stream->continued = true;
     ++stream->run;
     if (stream->run < params_.trigger) {
       return;
@@ -55,7 +55,18 @@ class Prefetcher {
     std::uint64_t last = 0;
     std::uint64_t next = 0;
     std::int64_t run = 0;
+    bool continued = false;  ///< since the search for a place last came by
   };
+
+  /// Gives the place of a stream that has not gone on for a while to another one (a clock).
+  void replace(const Stream& stream) noexcept {
+    while (streams_[hand_].continued) {
+      streams_[hand_].continued = false;
+      hand_ = (hand_ + 1) % streams_.size();
+    }
+    streams_[hand_] = stream;
+    hand_ = (hand_ + 1) % streams_.size();
+  }
 
   [[nodiscard]] Stream* find(std::uint64_t page) noexcept {
     for (Stream& stream : streams_) {
@@ -69,7 +80,7 @@ class Prefetcher {
   PrefetcherParams params_;
   std::array<Stream, 32>
       streams_{};  ///< "one forward or backward stream for each of 32 4-KiB pages" (same manual)
-  std::size_t oldest_ = 0;
+  std::size_t hand_ = 0;
 };
 
 }  // namespace pmsim::machine

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "pmsim/core/random.hpp"
 #include "pmsim/core/time.hpp"
 #include "pmsim/machine/buffer_line.hpp"
 #include "pmsim/machine/core_timing.hpp"
@@ -71,7 +72,7 @@ class VirtualThread {
  public:
   VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core,
                 const CoreTimes& times, CoreTiming& core, MemorySystem& memory, Counters& counters,
-                Progress& progress, Feed& feed);
+                Progress& progress, Feed& feed, std::uint64_t seed);
 
   /// Acts up to and including `limit`. Returns when it wants to act next, kNever while it waits for a grant or
   /// has finished. Returns early after writing to PMem, because the module may now act first, and where
@@ -265,6 +266,9 @@ class VirtualThread {
   void postpone_to(Picoseconds free, Picoseconds at);
   void postpone_line(Picoseconds free, Picoseconds at);
   void join_line(std::size_t index, Picoseconds free);
+  /// The place in line of the load that tries next: loads that found no buffer try again, and any of the oldest
+  /// may be the one that finds it free.
+  [[nodiscard]] std::size_t next_in_line() noexcept;
   /// A pending load has been served: at `done` its value is there.
   void complete_pending(std::size_t index, Picoseconds at, Picoseconds done);
   void update_pending_key() noexcept { pending_key_ = std::min(line_.asks_at(), timed_.next()); }
@@ -326,10 +330,12 @@ class VirtualThread {
   Picoseconds begin_ = -1;
 
   std::array<PendingLoad, kPendingLoads> pending_{};
-  std::uint32_t unresolved_ = 0;    ///< bit i: pending_[i] is in use
-  std::uint32_t chained_ = 0;       ///< those that have a producer among them
-  TimedLoads timed_;                ///< those of which is known when they can try to issue
-  BufferLine line_;                 ///< those that lack nothing but a fill buffer, and have the time of all
+  std::uint32_t unresolved_ = 0;     ///< bit i: pending_[i] is in use
+  std::uint32_t chained_ = 0;        ///< those that have a producer among them
+  TimedLoads timed_;                 ///< those of which is known when they can try to issue
+  BufferLine line_;                  ///< those that lack nothing but a fill buffer, and have the time of all
+  std::size_t fill_buffer_credits_;  ///< so many at the front of the line may take the next free buffer
+  Random random_;
   std::uint64_t line_checked_ = 0;  ///< walks noted by the core when nobody in line lacked more than a buffer
   bool line_in_flight_ = false;     ///< somebody in line asks for a line that a prefetch may be bringing
   int last_pending_ = -1;
