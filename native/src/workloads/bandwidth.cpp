@@ -195,6 +195,8 @@ class Bandwidth final : public Workload {
 
   void start_chunk(Thread& state) {
     if (list_bytes_ > 0) {
+      // The access does not wait for its address: assumed, as the prefetcher of L1, which follows strides of
+      // one instruction, is not in the model.
       memory_.compute(0, kListInstructions);
       consume(memory_.load<std::uint64_t>(state.list + state.listed));
       state.listed = (state.listed + sizeof(std::uint64_t)) % list_bytes_;
