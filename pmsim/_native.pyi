@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'check_workload', 'clock_hits', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -318,6 +318,10 @@ def clock_hits(pages: collections.abc.Sequence[int], frames: int) -> bytes:
     Which requests of a page trace find their page among `frames` pages in DRAM (engine ssd-bm, clock).
     
     For comparison with other implementations of clock.
+    """
+def counters() -> dict[str, typing.Any]:
+    """
+    What every simulation counts: name to meaning, in the order of the results.
     """
 def crash_blocks() -> list[typing.Any]:
     """

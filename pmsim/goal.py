@@ -104,10 +104,12 @@ def goal_of(point: Point, metric: str | None, minimize: bool | None, require: It
     wanted = kind.default_metric if metric is None else arguments.text("metric", metric)
     requirements = tuple(Requirement.parse(text) for text in arguments.texts("require", require))
     for option, name in (("metric", wanted), *(("require", needed.column) for needed in requirements)):
-        if name not in units and name not in columns and not name.startswith(COUNTER_PREFIX):
+        if name not in units and name not in columns and name not in kind.counters():
+            counter = name.startswith(COUNTER_PREFIX)
+            what, where = ("counter", "counters") if counter else ("metric", f"kinds {kind.name}")
             raise ConfigError(
-                f"{option}: kind '{kind.name}' has no metric {shown(name)} (pmsim list kinds {kind.name}); "
-                f"{nearest(name, [*units, *columns])}"
+                f"{option}: kind '{kind.name}' has no {what} {shown(name)} (pmsim list {where}); "
+                f"{nearest(name, kind.counters() if counter else [*units, *columns])}"
             )
     if minimize is None:
         unit = units.get(wanted)
@@ -122,7 +124,7 @@ def number_in(row: Row, column: str) -> float:
 
     Raises
     ------
-    ConfigError : the row has no such column, as of a counter that does not exist.
+    ConfigError : the row has no such column, as of a counter that its engine does not have.
     """
     if column not in row:
         raise ConfigError(f"{column}: no result has such a column; {nearest(column, row)}")

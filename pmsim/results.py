@@ -15,7 +15,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from pmsim.errors import ConfigError
-from pmsim.kinds import COUNTER_PREFIX, Metric, find_kind
+from pmsim.kinds import Metric, find_kind
 from pmsim.kinds.types import quantity_of
 from pmsim.plot_spec import Plot
 from pmsim.plots import PlotLayout, figure_of, front_rows, plot_layout
@@ -192,10 +192,7 @@ class Result:
             known |= {metric.name: metric for metric in kind.metric_list(point.parameters)}
         if not self.scenario.metrics:
             return tuple(known.values())
-        return tuple(
-            known.get(name) or Metric(name, "", name.removeprefix(COUNTER_PREFIX).replace("_", " "))
-            for name in self.scenario.metrics
-        )
+        return tuple(known.get(name) or kind.counters()[name] for name in self.scenario.metrics)
 
     def _frame(self, metrics: Sequence[Metrics | None]) -> pd.DataFrame:
         names = [metric.name for metric in self._metrics]

@@ -272,7 +272,9 @@ def test_list_and_show_name_what_exists(capsys: pytest.CaptureFixture[str]) -> N
     assert all(name in listed for name in get_args(EngineName))
 
 
-@pytest.mark.parametrize("what", ["platforms", "scenarios", "kinds", "engines", "blocks", "kinds oltp"])
+@pytest.mark.parametrize(
+    "what", ["platforms", "scenarios", "kinds", "engines", "blocks", "counters", "kinds oltp"]
+)
 def test_a_list_has_one_line_per_name_behind_a_pipe_and_fits_a_narrow_terminal(
     what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 import pmsim
-from pmsim import Scenario
+from pmsim import ConfigError, Scenario, _native
 from pmsim.kinds import COUNTER_PREFIX, KINDS, find_kind
+from pmsim.kinds.counters import ENGINE_COUNTERS, ENGINE_PREFIX
 
 LATENCIES = {"latency_ns", *(f"latency_{part}_ns" for part in ("p50", "p95", "p99", "p999", "max"))}
 COMMON = {"simulated_ops", "out_of_range_count"}
@@ -124,6 +125,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
     ),
 }
 SMALL_ENGINE = {"engine": "main-memory", "data_size": "64 MiB", "operations": 400, "warmup": 400}
+SMALL_TIERS = {"dram_bytes": 2**26, "pmem_bytes": 2**26, "ssd_bytes": 2**26, "log_bytes": 2**22}
 QUICK: dict[str, dict[str, Any]] = {
     "page-flush": {"pages": 64},
     "mixed": {
@@ -146,6 +148,36 @@ def test_a_kind_has_the_documented_names_and_all_its_metrics(kind: str) -> None:
     assert {name for name in measured if not name.startswith(COUNTER_PREFIX)} == metrics | COMMON
     assert all(math.isfinite(value) for value in measured.values())
     assert measured["simulated_ops"] > 0
+    counted = {name for name in measured if name.startswith(COUNTER_PREFIX) and ".window." not in name}
+    foreign = set(find_kind(kind).counters()) - counted
+    assert counted <= set(find_kind(kind).counters())
+    assert all(name.startswith(ENGINE_PREFIX) for name in foreign), "promised, and in no result"
+
+
+def test_every_counter_of_an_engine_is_declared_with_its_meaning() -> None:
+    declared: set[str] = set()
+    for name in _native.engines():
+        engine = _native.Engine(name, options=SMALL_TIERS)
+        engine.load("rows", key_bytes=8, payload_bytes=8, rows=[])
+        declared |= set(engine.counters())
+    assert declared == set(ENGINE_COUNTERS)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_counter_that_nobody_counts_is_refused_before_anything_runs(kind: str) -> None:
+    known = find_kind(kind)
+    with pytest.raises(
+        ConfigError, match=r"unknown counter 'counter\.tlb_walk'.* did you mean 'counter\.tlb_w"
+    ):
+        known.check_metric("counter.tlb_walk", known.parameters({}))
+    known.check_metric("counter.tlb_walks", known.parameters({}))
+
+
+def test_time_and_bytes_of_a_run_are_counters() -> None:
+    measured = pmsim.simulate_point("bandwidth", PLATFORM, {"access_size": 256, "region_size": "64 MiB"})
+    assert measured["counter.user_bytes"] == measured["simulated_ops"] * 256
+    per_s = measured["counter.user_bytes"] * 1e12 / measured["counter.elapsed_ps"]
+    assert measured["bandwidth_gb_s"] == pytest.approx(per_s / 1e9)
 
 
 def test_a_point_is_a_pure_function_of_its_seed() -> None:

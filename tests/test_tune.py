@@ -154,7 +154,7 @@ def test_a_requirement_that_nothing_meets_is_told_with_status_1(
         ({"steps": 0}, "steps: 0 is too few"),
         ({"set": {"sweep.threads": [1], "sweep.access_size": []}}, "sweep.access_size"),
         ({"metric": "write_amplification"}, "say --minimize or --maximize"),
-        ({"metric": "counter.nothing", "minimize": True}, "counter.nothing: no result has such a column"),
+        ({"metric": "counter.nothing", "minimize": True}, "metric: kind 'bandwidth' has no counter"),
         ({"require": ["fast"]}, "require: 'fast' is no requirement"),
         ({"require": ["bandwidth_gb_s >= much"]}, "is no requirement"),
         ({"require": ["bandwith_gb_s >= 1"]}, "require: kind 'bandwidth' has no metric 'bandwith_gb_s'"),

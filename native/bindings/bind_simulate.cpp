@@ -125,6 +125,15 @@ std::vector<std::string> workload_names() {
   return names;
 }
 
+/// Name to meaning, in the order of the list.
+py::dict counter_meanings() {
+  py::dict meanings;
+#define PMSIM_MEANING(name, meaning) meanings[#name] = meaning;
+  PMSIM_COUNTERS(PMSIM_MEANING)
+#undef PMSIM_MEANING
+  return meanings;
+}
+
 double host_oltp(const WorkloadValues& values, std::uint64_t warmup, std::uint64_t operations,
                  std::uint64_t seed) {
   const py::gil_scoped_release released;
@@ -136,6 +145,8 @@ double host_oltp(const WorkloadValues& values, std::uint64_t warmup, std::uint64
 
 void bind_simulate(py::module_& module) {
   module.def("workloads", &workload_names, "Names of the native workloads.");
+  module.def("counters", &counter_meanings,
+             "What every simulation counts: name to meaning, in the order of the results.");
   module.def("check_workload", &check_workload, py::arg("workload"), py::arg("platform"), py::arg("parameters"),
              "Makes a workload without its data and drops it. Raises what `simulate` would raise at once.");
   module.def(

@@ -16,6 +16,7 @@ from pmsim.crash import blocks
 from pmsim.errors import ConfigError
 from pmsim.kinds import KINDS, find_kind
 from pmsim.kinds.base import Kind
+from pmsim.kinds.counters import RUN_COUNTERS, engine_counters, machine_counters
 from pmsim.kinds.types import quantity_of
 from pmsim.profiles import load_platform, platform_names
 from pmsim.scenario import Scenario
@@ -32,6 +33,7 @@ class What(StrEnum):
     KINDS = "kinds"
     ENGINES = "engines"
     BLOCKS = "blocks"
+    COUNTERS = "counters"
 
 
 _TITLE = Column("title", narrow="wrap")
@@ -73,6 +75,14 @@ def list_command(
         engines = [(engine, home, title) for engine, (title, home) in _native.engines().items()]
         print_table(console, ["engine", "home", _TITLE], engines)
         console.print("home: the tier with room for all pages, into which the data have to fit", style="dim")
+    elif what is What.COUNTERS:
+        counters = [*RUN_COUNTERS.values(), *machine_counters().values(), *engine_counters().values()]
+        print_table(
+            console,
+            ["counter", "unit", Column("meaning", narrow="wrap")],
+            [(counter.name, counter.unit, counter.meaning) for counter in counters],
+        )
+        console.print('in a scenario: metrics = ["counter.NAME"]; counter.engine.*: kind oltp', style="dim")
     elif name is None:
         print_table(console, ["kind", _TITLE], [(kind.name, kind.title) for kind in KINDS.values()])
         console.print("pmsim list kinds KIND: its parameters and metrics", style="dim")
@@ -95,6 +105,7 @@ def _describe(console: Console, kind: Kind[Any]) -> None:
         ["metric", "unit", meaning],
         [(metric.name, metric.unit, metric.meaning) for metric in metrics.values()],
     )
+    console.print("and counters: pmsim list counters", style="dim")
 
 
 def _parameters(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str, str]]:

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -11,34 +10,15 @@ from pydantic import ValidationError
 from pmsim.arguments import table
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.kinds.counters import COUNTER_PREFIX as COUNTER_PREFIX
+from pmsim.kinds.counters import RUN_COUNTERS, machine_counters
+from pmsim.kinds.metric import Metric as Metric
 from pmsim.kinds.types import KindParameters
 from pmsim.messages import config_error, unicode_error
 from pmsim.platforms import Platform
 
-#: Prefix of the metrics that are counters of the machine, for example ``counter.tlb_walks``.
-COUNTER_PREFIX = "counter."
-
 Scalar = int | float | str | bool
 P = TypeVar("P", bound=KindParameters)
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A column of the results.
-
-    Attributes
-    ----------
-    name : str
-        With its unit as the suffix, unless it is a plain ratio or count.
-    unit : str
-        For axes; empty for a ratio.
-    meaning : str
-        For axes and documentation.
-    """
-
-    name: str
-    unit: str
-    meaning: str
 
 
 class Kind(ABC, Generic[P]):
@@ -155,11 +135,22 @@ class Kind(ABC, Generic[P]):
         del machine
         return {name: value for name, value in parameters.model_dump().items() if isinstance(value, Scalar)}
 
+    def counters(self) -> Mapping[str, Metric]:
+        """Return what its runs count besides the metrics, by the names in results (``counter.NAME``)."""
+        return RUN_COUNTERS | machine_counters()
+
     def check_metric(self, name: str, parameters: P) -> None:
-        """Refuse the name of a metric that no row will have."""
+        """Refuse the name of a metric or counter that no row will have."""
         known = [metric.name for metric in self.metric_list(parameters)]
-        if name not in known and not name.startswith(COUNTER_PREFIX):
+        counters = self.counters()
+        if name in known or name in counters:
+            return
+        if name.startswith(COUNTER_PREFIX):
             raise ConfigError(
-                f"unknown metric '{name}' of kind '{self.name}'; {nearest(name, known)} "
-                "(counters: counter.NAME)"
+                f"unknown counter '{name}' of kind '{self.name}'; {nearest(name, counters)} "
+                "(pmsim list counters)"
             )
+        raise ConfigError(
+            f"unknown metric '{name}' of kind '{self.name}'; {nearest(name, known)} "
+            "(counters: pmsim list counters)"
+        )

@@ -114,6 +114,8 @@ class Measurement:
         named: dict[str, int | float] = {
             "simulated_ops": self.total.operations,
             "out_of_range_count": self.counters["out_of_range_count"],
+            f"{COUNTER_PREFIX}elapsed_ps": self.total.elapsed_ps,
+            f"{COUNTER_PREFIX}user_bytes": self.total.user_bytes,
         }
         return named | {COUNTER_PREFIX + name: value for name, value in self.counters.items()}
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
+from pmsim.kinds.counters import engine_counters
 from pmsim.kinds.engine_options import (
     EngineParameters,
     check_engine,
@@ -111,6 +112,10 @@ class Oltp(Kind[OltpParameters]):
         )
         return (*self.metrics, *ranks) if parameters.rows == "wear" else self.metrics
 
+    def counters(self) -> Mapping[str, Metric]:
+        """Add what the engines count."""
+        return {**super().counters(), **engine_counters()}
+
     def machine(self, platform: Platform, parameters: OltpParameters) -> Platform:
         """Apply ``scale`` to the caches."""
         return scaled_machine(platform, parameters)
@@ -209,7 +214,7 @@ def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | fl
     if parameters.rows == "wear":
         ranks = {COUNTER_PREFIX + name: value for name, value in facts.items() if name.startswith(_RANK)}
         metrics |= ranks | {"wear_rank": 1, "wear_rank_writes": facts.get(f"{_RANK}1", 0.0)}
-    counters = {f"{COUNTER_PREFIX}{name}": value for name, value in facts.items() if name.startswith("engine.")}
+    counters = {COUNTER_PREFIX + name: value for name, value in facts.items() if name.startswith("engine.")}
     return metrics | counters | run.common()
 
 

@@ -9,6 +9,7 @@ from pmsim.des import studies
 from pmsim.des.load import Ask
 from pmsim.des.times import MS, US
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
+from pmsim.kinds.counters import machine_counters
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
 from pmsim.kinds.system_checks import check_system
 from pmsim.kinds.system_parameters import SystemParameters
@@ -42,6 +43,10 @@ class System(Kind[SystemParameters]):
     def metric_list(self, parameters: SystemParameters) -> tuple[Metric, ...]:
         """Add what only this study has."""
         return (*self.metrics, *_OWN[parameters.study])
+
+    def counters(self) -> Mapping[str, Metric]:
+        """Return the machine's: a server has no single measured part."""
+        return machine_counters()
 
     def check(self, machine: Platform, parameters: SystemParameters) -> None:
         """Refuse what the machine lacks and what makes no study."""

@@ -72,7 +72,8 @@ class Engine {
   /// A clean end: checkpoint, and nothing volatile is needed any more.
   virtual void shutdown(M& memory) = 0;
 
-  /// Counters since the start, by name (docs/engines.md); monotone unless their name says otherwise.
+  /// Counters since the start, by name (pmsim/kinds/counters.py says what they mean); monotone unless their
+  /// name says otherwise.
   [[nodiscard]] virtual std::map<std::string, double> counters() const = 0;
   /// Checks the invariants of all its data structures. Returns what is wrong, as one sentence, or nothing.
   [[nodiscard]] virtual std::string check(M& memory) = 0;
