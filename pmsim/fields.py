@@ -38,6 +38,8 @@ class Field:
     @property
     def range(self) -> str:
         """The accepted range, with units."""
+        if self.quantity is Quantity.FLAG:
+            return "true or false"
         return f"{format_value(self.minimum, self.quantity)} to {format_value(self.maximum, self.quantity)}"
 
 

@@ -34,6 +34,7 @@ class Row:
     section: str
     name: str
     value: str
+    range: str
     meaning: str
     source: str
     origin: str
@@ -85,18 +86,7 @@ class Platform:
 
     def rows(self) -> list[Row]:
         """Return the table of parameters, in the order of the native table."""
-        return [
-            Row(
-                section,
-                name,
-                format_value(self.parameters[section][name].value, field.quantity),
-                field.meaning,
-                self.parameters[section][name].source,
-                self.parameters[section][name].origin,
-            )
-            for section, names in fields().items()
-            for name, field in names.items()
-        ]
+        return rows_of(self.parameters)
 
     def with_values(self, values: Mapping[str, Mapping[str, int]], *, source: str) -> "Platform":
         """Return this machine with some values, in base units, replaced.
@@ -133,6 +123,39 @@ class Platform:
             _native.validate_platform(self.native())
         except ConfigError as error:
             raise ConfigError(f"platform '{self.name}': {error}") from None
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """An SSD or disk: a profile of one section, which a machine names as its ``block_device``."""
+
+    name: str
+    title: str
+    latency_definition: str
+    notes: str
+    parameters: Mapping[str, Parameter]
+
+    def rows(self) -> list[Row]:
+        """Return the table of parameters, in the order of the native table."""
+        return rows_of({"block": self.parameters})
+
+
+def rows_of(parameters: Mapping[str, Mapping[str, Parameter]]) -> list[Row]:
+    """Return the table of the parameters of some sections, in the order of the native table."""
+    return [
+        Row(
+            section,
+            name,
+            format_value(parameters[section][name].value, field.quantity),
+            field.range,
+            field.meaning,
+            parameters[section][name].source,
+            parameters[section][name].origin,
+        )
+        for section, names in fields().items()
+        if section in parameters
+        for name, field in names.items()
+    ]
 
 
 def find_field(section: str, name: str | None) -> Field:

@@ -10,7 +10,7 @@ from pmsim.errors import ConfigError
 from pmsim.fields import fields
 from pmsim.hints import nearest
 from pmsim.messages import shown
-from pmsim.platforms import ORIGINS, Parameter, Platform, find_field, parse_field
+from pmsim.platforms import ORIGINS, BlockDevice, Parameter, Platform, find_field, parse_field
 from pmsim.toml_file import read_toml
 
 _FOLDER = Path(__file__).parent / "data" / "platforms"
@@ -58,6 +58,40 @@ def load_platform(name_or_mapping: "str | Mapping[str, Any] | Platform") -> Plat
         f'platform: {shown(name_or_mapping)} is neither a name nor a table; write platform = "NAME" or '
         'platform = {base = "NAME", SECTION = {NAME = value}}'
     )
+
+
+def load_block_device(name: str) -> BlockDevice:
+    """Return the profile of an SSD or disk.
+
+    Parameters
+    ----------
+    name : str
+        As `platform_names` gives it for "block-device", or the path of a TOML file of one's own.
+
+    Raises
+    ------
+    ConfigError : unknown name, not a block device, or one whose profile is not complete.
+    """
+    path = Path(name) if name.endswith(".toml") else _shipped_path(name)
+    profile = _resolve(path, ())
+    texts = {"latency_definition": "", **profile.texts}
+    if texts.pop("kind") != _BLOCK_DEVICE:
+        known = ", ".join(platform_names(_BLOCK_DEVICE))
+        raise ConfigError(f"{name}: is not a block device; choose one of {known}")
+    section = profile.parameters.get("block", {})
+    missing = [parameter for parameter in fields()["block"] if parameter not in section]
+    if missing:
+        raise ConfigError(f"{path}: block.{missing[0]}: missing; give it a value, source and origin")
+    return BlockDevice(**texts, parameters=section)
+
+
+def load_profile(name: str) -> Platform | BlockDevice:
+    """Return a machine or a block device, whichever has this name or is in this TOML file."""
+    if name in platform_names(_BLOCK_DEVICE):
+        return load_block_device(name)
+    if name.endswith(".toml") and _resolve(Path(name), ()).texts["kind"] == _BLOCK_DEVICE:
+        return load_block_device(name)
+    return load_platform(name)
 
 
 def platform_names(kind: str = _MACHINE) -> list[str]:
@@ -240,14 +274,12 @@ def _block_section(name: object, key: str) -> dict[str, Parameter]:
             for name, field in fields()["block"].items()
         }
     names = [NO_BLOCK_DEVICE, *platform_names(_BLOCK_DEVICE)]
-    if device not in names:
+    if not device.endswith(".toml") and device not in names:
         raise ConfigError(f"{key}: unknown block device '{device}'; {nearest(device, names)}")
-    path = _FOLDER / f"{device}.toml"
-    section = _resolve(path, ()).parameters.get("block", {})
-    missing = [parameter for parameter in fields()["block"] if parameter not in section]
-    if missing:
-        raise ConfigError(f"{path}: block.{missing[0]}: missing; give it a value, source and origin")
-    return section
+    try:
+        return dict(load_block_device(device).parameters)
+    except ConfigError as error:
+        raise error.prefixed(key) from None
 
 
 def _text(value: object, key: str) -> str:
@@ -268,4 +300,4 @@ def _read_shipped(path: Path) -> dict[str, Any]:
     return read_toml(path)
 
 
-__all__ = ["NO_BLOCK_DEVICE", "load_platform", "platform_names"]
+__all__ = ["NO_BLOCK_DEVICE", "load_block_device", "load_platform", "load_profile", "platform_names"]

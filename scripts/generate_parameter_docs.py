@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 from pmsim.fields import Field, fields
-from pmsim.units import Quantity
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "model" / "parameters.md"
 
@@ -31,8 +30,8 @@ numbers, flags `true` or `false`. `pmsim platform show NAME` prints a machine's 
 
 
 def row(field: Field) -> str:
-    limits = "true or false" if field.quantity is Quantity.FLAG else field.range
-    return f"| `{field.name}` | {field.quantity} | {limits} | {field.meaning.replace('|', chr(92) + '|')} |"
+    meaning = field.meaning.replace("|", "\\|")
+    return f"| `{field.name}` | {field.quantity} | {field.range} | {meaning} |"
 
 
 def generate() -> str:

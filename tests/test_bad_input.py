@@ -450,10 +450,10 @@ PROFILES = {
         "p.toml: core.cores.origin: unknown origin 'guess'",
         "datasheet",
     ),
-    "profile of a drive where a machine is asked for": Case(
+    "profile of a drive without its parameters": Case(
         'name = "p"\ntitle = "t"\nkind = "block-device"\n',
-        "p.toml: 'p' is a block-device",
-        "use it as block_device",
+        "p.toml: block.capacity: missing",
+        "give it a value, source and origin",
     ),
     "bare profile value": Case(
         PROFILE + 'base = "tum-6212u"\n[core]\ncores = 1\n',

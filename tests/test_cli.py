@@ -13,6 +13,7 @@ from typing import Any, get_args
 import pandas as pd
 import pytest
 
+import pmsim
 from pmsim import Scenario, SimulationError, platform_names, runner, scenario_names
 from pmsim.cli import main
 from pmsim.kinds import KINDS
@@ -260,7 +261,7 @@ def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture
 def test_list_and_show_name_what_exists(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "platforms"]) == 0
     listed = capsys.readouterr().out
-    assert all(name in listed for name in platform_names())
+    assert all(name in listed for name in [*platform_names(), *platform_names("block-device")])
     assert main(["list", "scenarios"]) == 0
     listed = capsys.readouterr().out
     assert all(name in listed for name in scenario_names())
@@ -351,14 +352,52 @@ def test_platform_show_gives_every_value_its_source(
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
     for row in rows:
         line = " ".join(lines[f"{row.section}.{row.name}"].split())
-        assert line == f"{row.section}.{row.name} {row.value} {row.origin} {row.meaning} {row.source}"
+        whole = f"{row.section}.{row.name} {row.value} {row.range} {row.origin} {row.meaning} {row.source}"
+        assert line == whole
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["platform", "show", "tum-6212u"]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
     for row in rows:
-        head = f"{row.section}.{row.name} = {row.value} ({row.origin}): {row.meaning}. {row.source}"
-        assert head in " ".join(shown.split())
+        head = f"{row.section}.{row.name} = {row.value} ({row.origin}; {row.range})"
+        assert f"{head}: {row.meaning}. {row.source}" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("device", platform_names("block-device"))
+def test_platform_show_knows_block_devices(device: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["platform", "show", device]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    rows = load_platform({"base": "tum-6212u", "block_device": device}).rows()
+    for row in [row for row in rows if row.section == "block"]:
+        assert f"block.{row.name} {row.value} {row.range} {row.origin} {row.meaning} {row.source}" in shown
+    assert "core.cores" not in shown
+
+
+def test_a_block_device_of_ones_own_is_a_file_like_a_machine(
+    working_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """
+    name = "mine"
+    title = "A faster drive"
+    kind = "block-device"
+    base = "nvme-p4510"
+    [block]
+    read_latency = { value = "20 us", source = "assumed: a drive of next year", origin = "assumed" }
+    """
+    (working_folder / "mine.toml").write_text(text)
+    assert main(["platform", "show", "mine.toml"]) == 0
+    assert re.search(r"block\.read_latency +20 us", capsys.readouterr().out)
+    (working_folder / "read.toml").write_text(
+        'kind = "block"\nplatform = { base = "tum-6212u", block_device = "mine.toml" }\n'
+        '[sweep]\n"platform.block_device" = ["mine.toml", "nvme-p4510"]\n'
+    )
+    mine, theirs = pmsim.run("read.toml", jobs=1).frame["latency_p50_ns"]
+    assert mine < theirs - 50_000
+    assert main(["run", "read.toml", "--set", 'platform="mine.toml"']) == 2
+    assert "mine.toml: 'mine' is a block-device, not a machine" in capsys.readouterr().err
+    (working_folder / "mine.toml").write_text(text.replace("block-device", "machine"))
+    assert main(["run", "read.toml"]) == 2
+    assert "is not a block device; choose one of hdd-7200" in capsys.readouterr().err
 
 
 def test_a_script_without_a_main_guard_can_run_in_parallel(tmp_path: Path, small: Path) -> None:

@@ -18,7 +18,7 @@ from pmsim.kinds import KINDS, find_kind
 from pmsim.kinds.base import Kind
 from pmsim.kinds.counters import RUN_COUNTERS, engine_counters, machine_counters
 from pmsim.kinds.types import quantity_of
-from pmsim.profiles import load_platform, platform_names
+from pmsim.profiles import load_block_device, load_platform, platform_names
 from pmsim.scenario import Scenario
 from pmsim.shipped import find_scenario, scenario_names
 from pmsim.terminal import Column, output, print_table
@@ -57,6 +57,10 @@ def list_command(
     if what is What.PLATFORMS:
         rows = [(name, load_platform(name).title) for name in platform_names()]
         print_table(console, ["platform", _TITLE], rows)
+        console.print()
+        devices = [(name, load_block_device(name).title) for name in platform_names("block-device")]
+        print_table(console, ["block_device", _TITLE], devices)
+        console.print('platform = { base = "NAME", block_device = "NAME" }', style="dim")
     elif what is What.SCENARIOS:
         scenarios = [Scenario.from_file(find_scenario(name)) for name in scenario_names()]
         named = zip(scenario_names(), scenarios, strict=True)
