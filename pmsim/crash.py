@@ -162,7 +162,7 @@ class CrashResult:
 
     @property
     def caught(self) -> int:
-        """How many of the needed points are missed when removed."""
+        """Of how many needed points the removal is noticed."""
         return sum(mutant.caught for mutant in self.needed)
 
     @property

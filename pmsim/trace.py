@@ -13,6 +13,7 @@ from pmsim.api import load_scenario, origin_of
 from pmsim.errors import ConfigError
 from pmsim.fields import fields
 from pmsim.host_room import check_room
+from pmsim.kinds import find_kind
 from pmsim.kinds.measurement import Measurement, measurement_of, simulator
 from pmsim.messages import shown
 from pmsim.overrides import with_overrides
@@ -140,6 +141,11 @@ def record(
     if isinstance(point, bool) or not isinstance(point, int) or not 1 <= point <= len(points):
         raise ConfigError(f"point: {shown(point)} does not exist; choose 1 to {len(points)}")
     chosen = points[point - 1]
+    if not find_kind(chosen.kind).recordable:
+        raise ConfigError(
+            f"kind '{chosen.kind}' cannot be recorded: when its requests come decides what is executed; "
+            "record another kind, such as log, page-flush or oltp"
+        )
     check_room([chosen])
     recorder = _Recorder(out, _provenance(resolved, point, chosen))
     token = simulator.set(recorder)
@@ -147,6 +153,11 @@ def record(
         evaluate(chosen)
     finally:
         simulator.reset(token)
+    if not recorder.recorded:
+        raise ConfigError(
+            f"point: nothing was simulated of point {point}, its data do not fit; choose another one, or raise "
+            "a capacity"
+        )
     return info(out)
 
 
@@ -196,6 +207,7 @@ class _Recorder:
     path: Path
     provenance: dict[str, Any]
     done: bool = False
+    recorded: bool = False
 
     def __call__(
         self,
@@ -209,7 +221,9 @@ class _Recorder:
         self.done = True
         provenance = self.provenance | {"workload": workload, "workload_parameters": parameters, "seed": seed}
         text = json.dumps(provenance, sort_keys=True, separators=(",", ":"))
-        return _native.trace_record(self.path, workload, platforms, parameters, seed, text, phases())
+        result = _native.trace_record(self.path, workload, platforms, parameters, seed, text, phases())
+        self.recorded = True
+        return result
 
 
 def _provenance(scenario: Scenario, number: int, point: Point) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def test_crash_exits_with_0_and_prints_the_score(toy: object, capsys: pytest.Cap
     assert main(["crash", "toy"]) == 0
     out = capsys.readouterr().out
     assert "no violation" in out
-    assert "mutation score 100%: 1 of 1 needed points are missed when removed; 1 declared redundant" in out
+    assert "mutation score 100%: 1 of 1 removals were noticed; 1 declared redundant" in out
 
 
 def test_crash_exits_with_1_and_shows_the_counterexample(

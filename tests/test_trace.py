@@ -54,6 +54,31 @@ def test_a_replay_on_the_recorded_platform_is_the_recorded_run(scenario: Scenari
     assert {name: expected[name] for name in replayed} == replayed
 
 
+@pytest.mark.parametrize(
+    ("scenario", "message"),
+    [
+        (Scenario(kind="system", platform="tum-6212u"), "kind 'system' cannot be recorded"),
+        (
+            Scenario(
+                kind="oltp",
+                platform="sep-e5-4620v2",
+                parameters={"engine": "nvm-direct", "pmem_capacity": "1 GiB", "scale": "1/64"},
+            ),
+            "point: nothing was simulated of point 1, its data do not fit",
+        ),
+    ],
+    ids=lambda part: part.kind if isinstance(part, Scenario) else "",
+)
+def test_what_leaves_no_micro_operations_is_refused_and_an_older_trace_is_not_taken_for_it(
+    scenario: Scenario, message: str, tmp_path: Path
+) -> None:
+    file = recorded(tmp_path)
+    before = file.read_bytes()
+    with pytest.raises(ConfigError, match=message):
+        trace.record(scenario, file)
+    assert file.read_bytes() == before
+
+
 def test_recording_does_not_change_the_run(tmp_path: Path) -> None:
     platform = load_platform("tum-6212u").native()
     parameters = {"memory": "pmem", "operation": "load", "pattern": "random", "region_size": MIB}

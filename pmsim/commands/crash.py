@@ -101,8 +101,8 @@ def _report_mutants(result: CrashResult, console: Console, verbose: bool) -> Non
     else:
         redundant = len(result.mutants) - len(result.needed)
         console.print(
-            f"mutation score {result.score:.0%}: {result.caught} of {len(result.needed)} needed points are "
-            f"missed when removed; {redundant} declared redundant"
+            f"mutation score {result.score:.0%}: {result.caught} of {len(result.needed)} removals were "
+            f"noticed; {redundant} declared redundant"
         )
     if verbose:
         for mutant in result.mutants:

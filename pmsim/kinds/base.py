@@ -29,6 +29,9 @@ class Kind(ABC, Generic[P]):
     #: The metric that the figure shows unless the scenario says otherwise.
     default_metric: ClassVar[str]
     metrics: ClassVar[tuple[Metric, ...]]
+    #: Whether the micro-operations of a point can be recorded (docs/trace-format.md): of programs that run by
+    #: themselves, not of servers whose requests come when a clock says so.
+    recordable: ClassVar[bool] = True
     parameter_model: type[P]
 
     def parameters(self, given: Mapping[str, Any]) -> P:

@@ -38,6 +38,7 @@ class System(Kind[SystemParameters]):
         Metric("in_system_at_end", "", "requests in the system at the end"),
         *COMMON_METRICS,
     )
+    recordable = False
     parameter_model = SystemParameters
 
     def metric_list(self, parameters: SystemParameters) -> tuple[Metric, ...]:
