@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'logs', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -362,6 +362,10 @@ def host_processors() -> list[int]:
 def host_room() -> tuple[int, int] | None:
     """
     Memory of this machine that processes may use, and what of it is available [B]; None where it is not known. Raises ConfigError.
+    """
+def logs() -> dict[str, typing.Any]:
+    """
+    The log algorithms: name to title, and whether the log knows its entries. Those that do not are of no use to storage engines and have one layout.
     """
 def page_flush_costs(platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]]) -> dict[str, int]:
     """

@@ -10,6 +10,7 @@ from pmsim.host_machine import HostMachine
 from pmsim.host_subjects import DeviceSubjects
 from pmsim.host_timing import Effort, Subject
 from pmsim.kinds import KINDS
+from pmsim.kinds.logs import HAS_ENTRIES, LAYOUTS
 from pmsim.platforms import Platform
 
 _PAGE = 16 * 2**10
@@ -50,10 +51,9 @@ def _log(machine: HostMachine, effort: Effort, memory: str) -> list[Subject]:
     """Every log in every layout by one thread, as in Fig. 8 at 512 bytes; some at more sizes and threads."""
     setups = [
         (algorithm, layout, 512, 1)
-        for algorithm in ("classic", "header", "header-dancing", "rawl", "poplog")
-        for layout in ("naive", "padded", "dram-tail")
+        for algorithm, has_entries in HAS_ENTRIES.items()
+        for layout in (LAYOUTS if has_entries else LAYOUTS[:1])
     ]
-    setups += [("pmemlog", "naive", 512, 1)]
     setups += [("poplog", "padded", size, 1) for size in (64, 1024)]
     if machine.cores > 1:
         setups += [("poplog", "padded", 512, machine.cores), ("classic", "padded", 512, machine.cores)]

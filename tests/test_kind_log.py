@@ -1,12 +1,20 @@
 """Kind "log": what is counted follows from the algorithms; what is timed keeps to their order."""
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
 
 import pmsim
+from pmsim import _native
+from pmsim.crash import blocks
+from pmsim.des.parts import LogPart
 from pmsim.errors import ConfigError
+from pmsim.kinds.engine_options import EngineParameters
+from pmsim.kinds.log import LogParameters
+from pmsim.kinds.logs import LAYOUTS
+from pmsim.kinds.system_parameters import SystemParameters
 
 ALGORITHMS = ("classic", "header", "header-dancing", "rawl", "poplog")
 HEADER = 16  # bytes of an entry's header
@@ -137,3 +145,22 @@ def test_bad_parameters_are_one_clear_line(given: dict[str, Any], message: str) 
         measure(**given)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_logs_of_the_core_are_offered_wherever_a_log_is_chosen() -> None:
+    """One list: a new algorithm needs no edit in Python."""
+    logs = _native.logs()
+    with_entries = {name for name, (_, entries) in logs.items() if entries}
+    assert {*ALGORITHMS, "pmemlog"} <= set(logs)
+
+    def offered(model: type[BaseModel], field: str) -> set[str]:
+        return set(get_args(model.model_fields[field].annotation))
+
+    assert offered(LogParameters, "algorithm") == set(logs)
+    assert offered(LogPart, "algorithm") == set(logs)
+    assert offered(EngineParameters, "log_algorithm") == with_entries
+    assert offered(SystemParameters, "algorithm") == with_entries
+    layouts = {name: 3 if name in with_entries else 1 for name in logs}
+    crashed = {name.removesuffix(f"-{layout}") for name in blocks() for layout in LAYOUTS}
+    assert set(logs) <= crashed
+    assert sum(name.startswith(tuple(logs)) for name in blocks()) == sum(layouts.values())

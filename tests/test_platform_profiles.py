@@ -48,7 +48,7 @@ BLOCK_DEVICES = [name for name in NAMES if profile(name)["kind"] == "block-devic
 
 
 def test_all_promised_profiles_are_shipped() -> None:
-    assert set(MACHINES) == {
+    assert set(MACHINES) >= {
         "tum-6212u",
         "ucsd-8260",
         "perma-a256",
@@ -59,7 +59,7 @@ def test_all_promised_profiles_are_shipped() -> None:
         "pmfs-e5-2670",
         "spr-cxl",
     }
-    assert set(BLOCK_DEVICES) == {"nvme-p4510", "optane-p4800x", "sata-s3700", "hdd-7200", "hymem-ssd"}
+    assert set(BLOCK_DEVICES) >= {"nvme-p4510", "optane-p4800x", "sata-s3700", "hdd-7200", "hymem-ssd"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "bindings.hpp"
+#include "pmsim/blocks/log/all.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/core/host_room.hpp"
 #include "pmsim/workloads/oltp/host_run.hpp"
@@ -134,6 +135,15 @@ py::dict counter_meanings() {
   return meanings;
 }
 
+py::dict log_algorithms() {
+  py::dict logs;
+  blocks::log::AllLogNames::any([&]<typename Log>(std::size_t i) {
+    logs[py::str(Log::kNames[i].name)] = py::make_tuple(Log::kNames[i].title, Log::kHasEntries);
+    return false;
+  });
+  return logs;
+}
+
 double host_oltp(const WorkloadValues& values, std::uint64_t warmup, std::uint64_t operations,
                  std::uint64_t seed) {
   const py::gil_scoped_release released;
@@ -145,6 +155,9 @@ double host_oltp(const WorkloadValues& values, std::uint64_t warmup, std::uint64
 
 void bind_simulate(py::module_& module) {
   module.def("workloads", &workload_names, "Names of the native workloads.");
+  module.def("logs", &log_algorithms,
+             "The log algorithms: name to title, and whether the log knows its entries. Those that do not are "
+             "of no use to storage engines and have one layout.");
   module.def("counters", &counter_meanings,
              "What every simulation counts: name to meaning, in the order of the results.");
   module.def("check_workload", &check_workload, py::arg("workload"), py::arg("platform"), py::arg("parameters"),

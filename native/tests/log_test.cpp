@@ -29,7 +29,7 @@ std::vector<Variant> variants() {
   std::vector<Variant> all;
   for (const std::string_view algorithm : kAlgorithms) {
     for (const Layout layout : {Layout::kNaive, Layout::kPadded, Layout::kDramTail}) {
-      if (algorithm != "pmemlog" || layout == Layout::kNaive)
+      if (has_entries(algorithm) || layout == Layout::kNaive)
         all.push_back({std::string(algorithm), layout});
     }
   }
@@ -55,7 +55,7 @@ class Log {
  public:
   Log(const Variant& variant, std::uint64_t bytes, std::uint32_t group = 1, std::uint32_t fields = 4,
       Persistence persistence = Persistence::kAdr)
-      : variant_(variant), dense_(variant.algorithm == "pmemlog"), memory_({.persistence = persistence}) {
+      : variant_(variant), dense_(!has_entries(variant.algorithm)), memory_({.persistence = persistence}) {
     place_ = allocate(memory_, bytes);
     options_ = {.layout = variant.layout, .group_commit = group, .fields = fields, .key = mix64(7)};
     log_ = AnyLog::create(memory_, variant.algorithm, place_, options_);

@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError
 
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.kinds.logs import LogName
 from pmsim.kinds.types import (
     Count,
     CountOrZero,
@@ -42,9 +43,7 @@ class LogPart(Part):
     """
 
     name = "log"
-    algorithm: Literal["classic", "header", "header-dancing", "rawl", "poplog", "pmemlog"] = Field(
-        "poplog", description="how an entry becomes durable as a whole"
-    )
+    algorithm: LogName = Field("poplog", description="how an entry becomes durable as a whole")
     layout: Literal["naive", "padded", "dram-tail"] = Field("padded", description="see kind log")
     entry_size: WordSize = Field(64, description="payload of an entry [B]")
     log_size: LineSize = Field(2**24, description="bytes of one log; truncated when full [B]")

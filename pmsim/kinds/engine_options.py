@@ -11,6 +11,7 @@ from pmsim import _native
 from pmsim.capacity import cost_usd, load_prices
 from pmsim.errors import ConfigError
 from pmsim.kinds.checks import check_threads, check_tier
+from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (
     LINE_BYTES,
     Count,
@@ -162,7 +163,7 @@ class EngineParameters(KindParameters):
         "ntstore", description="how the lines of a page are written to PMem"
     )
     log_device: Literal["pmem", "ssd"] = Field("pmem", description="where the write-ahead log is")
-    log_algorithm: Literal["classic", "header", "header-dancing", "rawl", "poplog"] = Field(
+    log_algorithm: EngineLogName = Field(
         "poplog", description="how an entry of the log becomes durable as a whole"
     )
     log_layout: Literal["naive", "padded", "dram-tail"] = Field("padded", description="as of kind log")

@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_region, check_threads
+from pmsim.kinds.logs import HAS_ENTRIES, LogName
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_both
 from pmsim.kinds.types import Count, CountOrZero, KindParameters, LineSize, Memory, Threads, WordSize
 from pmsim.platforms import Platform
@@ -35,9 +36,7 @@ def block_metrics(result: Measurement, memory: str) -> dict[str, int | float]:
 class LogParameters(KindParameters):
     """Parameters of kind "log"."""
 
-    algorithm: Literal["classic", "header", "header-dancing", "rawl", "poplog", "pmemlog"] = Field(
-        "poplog", description="how an entry becomes durable as a whole"
-    )
+    algorithm: LogName = Field("poplog", description="how an entry becomes durable as a whole")
     layout: Literal["naive", "padded", "dram-tail"] = Field(
         "padded",
         description="naive: dense; padded: entries begin on lines; dram-tail: dense, the last line is kept in "
@@ -74,8 +73,10 @@ class Log(Kind[LogParameters]):
         """Refuse logs that do not fit, and what the algorithm does not have."""
         check_threads(machine, parameters.threads)
         check_region(machine, parameters.memory, parameters.log_size * parameters.threads, "log_size")
-        if parameters.algorithm == "pmemlog" and parameters.layout != "naive":
-            raise ConfigError(f"layout: pmemlog has no '{parameters.layout}' layout; choose naive")
+        if not HAS_ENTRIES[parameters.algorithm] and parameters.layout != "naive":
+            raise ConfigError(
+                f"layout: {parameters.algorithm} has no '{parameters.layout}' layout; choose naive"
+            )
         if parameters.entry_size > parameters.log_size:  # the core would fill a payload before it looks
             raise ConfigError(
                 f"log_size: {parameters.log_size} B hold no entry with a payload of {parameters.entry_size} B; "

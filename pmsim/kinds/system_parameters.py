@@ -8,6 +8,7 @@ from pmsim.des.parts import PageTechnique
 from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.engine_options import EngineName
+from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (
     Count,
     CountOrZero,
@@ -53,9 +54,7 @@ class SystemParameters(KindParameters):
     )
     requests: Count = Field(50_000, le=10**9, description="requests that count, about")
 
-    algorithm: Literal["classic", "header", "header-dancing", "rawl", "poplog"] = Field(
-        "poplog", description="of the log"
-    )
+    algorithm: EngineLogName = Field("poplog", description="of the log")
     entry_size: WordSize = Field(64, description="payload of a log entry [B]")
     log_size: LineSize = Field(
         2**22, ge=4096, le=2**40, description="bytes of one worker's log; truncated when full [B]"

@@ -55,7 +55,7 @@ class Found final : public Recovered {
 class LogSubject final : public Subject {
  public:
   LogSubject(std::string_view algorithm, Layout layout, std::uint64_t seed, Scale scale)
-      : algorithm_(algorithm), dense_(algorithm == "pmemlog"), random_(mix64(seed)) {
+      : algorithm_(algorithm), dense_(!blocks::log::has_entries(algorithm)), random_(mix64(seed)) {
     const bool small = scale == Scale::kSmall;
     place_.bytes = small ? 1024 : 2048;
     place_.buffer_bytes = 1024;
@@ -286,68 +286,47 @@ class LogSubject final : public Subject {
   std::size_t truncating_ = 0;  ///< so many entries are being dropped
 };
 
-template <std::size_t kAlgorithm, Layout kLayout>
-std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
-  return std::make_unique<LogSubject>(blocks::log::kAlgorithms[kAlgorithm], kLayout, seed, scale);
-}
+constexpr std::array<std::string_view, 3> kLayoutTitles{", dense", ", padded to lines", ", last line in DRAM"};
 
-/// The points that a layout executes: with a tail in DRAM, entries are streamed, not flushed.
-std::vector<SiteInfo> sites_of(std::span<const SiteInfo> own, Layout layout, bool tracks_reach) {
-  using blocks::log::FileHeader;
-  std::vector<SiteInfo> sites(FileHeader::kSites.begin(), FileHeader::kSites.end());
-  if (tracks_reach)
-    sites.insert(sites.end(), FileHeader::kReachSites.begin(), FileHeader::kReachSites.end());
-  const std::array streamed{blocks::log::ClassicLog::kEntryFlush, blocks::log::ClassicLog::kFooterFlush,
-                            blocks::log::HeaderLog::kEntryFlush,  blocks::log::HeaderLog::kSizeFlush,
-                            blocks::log::RawlLog::kEntryFlush,    blocks::log::PopLog::kEntryFlush};
-  for (const SiteInfo& site : own) {
-    if (layout != Layout::kDramTail || std::ranges::find(streamed, site.id) == streamed.end())
-      sites.push_back(site);
-  }
-  return sites;
-}
-
-/// pmemlog has a rewind of its own, and neither key nor head.
-std::vector<SiteInfo> pmemlog_sites() {
-  using blocks::log::FileHeader;
-  std::vector<SiteInfo> sites(FileHeader::kSites.begin() + 1, FileHeader::kSites.begin() + 3);
-  sites.insert(sites.end(), blocks::log::PmemLog::kSites.begin(), blocks::log::PmemLog::kSites.end());
-  return sites;
-}
-
-template <std::size_t kAlgorithm, Layout kLayout, typename Log>
-const SubjectKind* kind(std::string_view name, std::string_view title) {
-  static const std::vector<SiteInfo> sites = sites_of(Log::kSites, kLayout, Log::kTracksReach);
-  static const SubjectKind kind{name, title, sites, make<kAlgorithm, kLayout>};
+template <typename Log, std::size_t kName, Layout kLayout>
+const SubjectKind* kind() {
+  constexpr auto kAt = static_cast<std::size_t>(kLayout);
+  static constexpr blocks::log::LogName kKnown = Log::kNames[kName];
+  static const auto named = [](std::string_view of_log, std::string_view of_layout) {
+    return std::string(of_log) + (Log::kHasEntries ? std::string(of_layout) : "");
+  };
+  static const std::string name = named(kKnown.name, "-" + std::string(blocks::log::kLayouts[kAt]));
+  static const std::string title = named(kKnown.title, kLayoutTitles[kAt]);
+  static const std::vector<SiteInfo> sites = Log::sites(kLayout);
+  static const SubjectKind kind{
+      name, title, sites, [](std::uint64_t seed, Scale scale) {
+        return std::unique_ptr<Subject>(std::make_unique<LogSubject>(kKnown.name, kLayout, seed, scale));
+      }};
   return &kind;
+}
+
+template <typename Log, std::size_t kName>
+void add(std::vector<const SubjectKind*>& all) {
+  all.push_back(kind<Log, kName, Layout::kNaive>());
+  if constexpr (Log::kHasEntries) {
+    all.push_back(kind<Log, kName, Layout::kPadded>());
+    all.push_back(kind<Log, kName, Layout::kDramTail>());
+  }
 }
 
 }  // namespace
 
 std::vector<const SubjectKind*> log_subjects() {
-  using namespace blocks::log;
-  constexpr Layout kN = Layout::kNaive, kP = Layout::kPadded, kD = Layout::kDramTail;
-  static const std::vector<SiteInfo> pmemlog = pmemlog_sites();
-  static const SubjectKind pmemlog_kind{"pmemlog", "log as libpmemlog keeps it: dense bytes and a write offset",
-                                        pmemlog, make<5, kN>};
-  return {
-      kind<0, kN, ClassicLog>("classic-naive", "log with footers, dense"),
-      kind<0, kP, ClassicLog>("classic-padded", "log with footers, padded to lines"),
-      kind<0, kD, ClassicLog>("classic-dram-tail", "log with footers, last line in DRAM"),
-      kind<1, kN, HeaderLog>("header-naive", "log with a size field, dense"),
-      kind<1, kP, HeaderLog>("header-padded", "log with a size field, padded to lines"),
-      kind<1, kD, HeaderLog>("header-dram-tail", "log with a size field, last line in DRAM"),
-      kind<2, kN, HeaderLog>("header-dancing-naive", "log with dancing size fields, dense"),
-      kind<2, kP, HeaderLog>("header-dancing-padded", "log with dancing size fields, padded to lines"),
-      kind<2, kD, HeaderLog>("header-dancing-dram-tail", "log with dancing size fields, last line in DRAM"),
-      kind<3, kN, RawlLog>("rawl-naive", "log with a validity bit per word, dense"),
-      kind<3, kP, RawlLog>("rawl-padded", "log with a validity bit per word, padded to lines"),
-      kind<3, kD, RawlLog>("rawl-dram-tail", "log with a validity bit per word, last line in DRAM"),
-      kind<4, kN, PopLog>("poplog-naive", "log with bit counts, dense"),
-      kind<4, kP, PopLog>("poplog-padded", "log with bit counts, padded to lines"),
-      kind<4, kD, PopLog>("poplog-dram-tail", "log with bit counts, last line in DRAM"),
-      &pmemlog_kind,
+  std::vector<const SubjectKind*> all;
+  const auto of_log = [&all]<typename Log>(const Log*) {
+    [&all]<std::size_t... kName>(std::index_sequence<kName...>) {
+      (add<Log, kName>(all), ...);
+    }(std::make_index_sequence<Log::kNames.size()>());
   };
+  [&]<typename... Logs>(const std::tuple<Logs...>*) {
+    (of_log(static_cast<const Logs*>(nullptr)), ...);
+  }(static_cast<const blocks::log::AllLogs*>(nullptr));
+  return all;
 }
 
 }  // namespace pmsim::crash

@@ -34,8 +34,8 @@ class Log final : public Part {
     const bool dram = parameters.choice("memory", {"dram", "pmem"}) == "dram";
     if (!dram && context.platform.pmem.dimms == 0)
       parameters.refuse("memory", "the platform has no persistent memory; choose dram");
-    if (algorithm_ == "pmemlog" && options_.layout != blocks::log::Layout::kNaive)
-      parameters.refuse("layout", "pmemlog has no other than naive");
+    if (!blocks::log::has_entries(algorithm_) && options_.layout != blocks::log::Layout::kNaive)
+      parameters.refuse("layout", algorithm_ + " has no other than naive");
     Random random(mix64(context.seed));
     payload_.resize(entry_size);
     for (std::size_t at = 0; at < entry_size; at += 8) {

@@ -5,18 +5,10 @@
 #include <utility>
 #include <variant>
 
-#include "pmsim/blocks/log/classic.hpp"
-#include "pmsim/blocks/log/header.hpp"
-#include "pmsim/blocks/log/pmemlog.hpp"
-#include "pmsim/blocks/log/poplog.hpp"
-#include "pmsim/blocks/log/rawl.hpp"
+#include "pmsim/blocks/log/all.hpp"
 
 namespace pmsim::blocks::log {
 
-/// The names of the algorithms, as scenarios and the crash checker use them. header-dancing is Header with
-/// more than one size field.
-inline constexpr std::array<std::string_view, 6> kAlgorithms{"classic", "header", "header-dancing",
-                                                             "rawl",    "poplog", "pmemlog"};
 inline constexpr std::array<std::string_view, 3> kLayouts{"naive", "padded", "dram-tail"};
 
 /// Throws ConfigError for an unknown name.
@@ -35,32 +27,17 @@ class AnyLog {
   template <Memory M>
   [[nodiscard]] static AnyLog create(M& memory, std::string_view algorithm, const Place& place,
                                      const Options& options) {
-    if (algorithm == "classic")
-      return AnyLog(ClassicLog::create(memory, place, options));
-    if (algorithm == "header" || algorithm == "header-dancing")
-      return AnyLog(HeaderLog::create(memory, place, with_fields(algorithm, options)));
-    if (algorithm == "rawl")
-      return AnyLog(RawlLog::create(memory, place, options));
-    if (algorithm == "poplog")
-      return AnyLog(PopLog::create(memory, place, options));
-    if (algorithm == "pmemlog")
-      return AnyLog(PmemLog::create(memory, place, options));
-    unknown(algorithm);
+    return *named(algorithm, options, [&]<typename Log>(const Options& own) -> std::optional<AnyLog> {
+      return AnyLog(Log::create(memory, place, own));
+    });
   }
   template <Memory M>
   [[nodiscard]] static std::optional<AnyLog> recover(M& memory, std::string_view algorithm, const Place& place,
                                                      const Options& options) {
-    if (algorithm == "classic")
-      return wrap(ClassicLog::recover(memory, place, options));
-    if (algorithm == "header" || algorithm == "header-dancing")
-      return wrap(HeaderLog::recover(memory, place, with_fields(algorithm, options)));
-    if (algorithm == "rawl")
-      return wrap(RawlLog::recover(memory, place, options));
-    if (algorithm == "poplog")
-      return wrap(PopLog::recover(memory, place, options));
-    if (algorithm == "pmemlog")
-      return wrap(PmemLog::recover(memory, place, options));
-    unknown(algorithm);
+    return named(algorithm, options, [&]<typename Log>(const Options& own) -> std::optional<AnyLog> {
+      std::optional<Log> log = Log::recover(memory, place, own);
+      return log ? std::optional(AnyLog(std::move(*log))) : std::nullopt;
+    });
   }
 
   template <Memory M>
@@ -75,7 +52,7 @@ class AnyLog {
   void truncate(M& memory) {
     std::visit([&](auto& log) { log.truncate(memory); }, log_);
   }
-  /// Of the logs that know their entries: pmemlog refuses.
+  /// Of the logs that know their entries; the others refuse.
   template <Memory M>
   void truncate_to(M& memory, Lsn end) {
     std::visit(
@@ -84,7 +61,7 @@ class AnyLog {
             log.truncate_to(memory, end);
           else
             throw ConfigError(
-                "log: pmemlog has no entries, so it is truncated as a whole; choose another algorithm");
+                "log: this one has no entries, so it is truncated as a whole; choose another algorithm");
         },
         log_);
   }
@@ -116,22 +93,34 @@ class AnyLog {
   }
 
  private:
-  using Variant = std::variant<ClassicLog, HeaderLog, RawlLog, PopLog, PmemLog>;
+  template <typename Tuple>
+  struct OneOf;
+  template <typename... Logs>
+  struct OneOf<std::tuple<Logs...>> {
+    using Type = std::variant<Logs...>;
+  };
+  using Variant = OneOf<AllLogs>::Type;
 
   explicit AnyLog(Variant log) : log_(std::move(log)) {}
 
-  template <typename Log>
-  [[nodiscard]] static std::optional<AnyLog> wrap(std::optional<Log> log) {
-    return log ? std::optional(AnyLog(std::move(*log))) : std::nullopt;
-  }
-  [[nodiscard]] static Options with_fields(std::string_view algorithm, Options options) {
-    if (algorithm == "header")
-      options.fields = 1;
-    return options;
-  }
-  [[noreturn]] static void unknown(std::string_view algorithm) {
-    throw ConfigError("log: algorithm \"" + std::string(algorithm) +
-                      "\" is unknown; choose classic, header, header-dancing, rawl, poplog or pmemlog");
+  /// Calls open.template operator()<Log>(the options of that name).
+  template <typename Open>
+  [[nodiscard]] static std::optional<AnyLog> named(std::string_view algorithm, const Options& options,
+                                                   Open&& open) {
+    std::optional<AnyLog> log;
+    const bool known = AllLogNames::any([&]<typename Log>(std::size_t i) {
+      if (Log::kNames[i].name != algorithm)
+        return false;
+      if constexpr (requires { Log::options_of(algorithm, options); })
+        log = open.template operator()<Log>(Log::options_of(algorithm, options));
+      else
+        log = open.template operator()<Log>(options);
+      return true;
+    });
+    if (!known)
+      throw ConfigError("log: algorithm \"" + std::string(algorithm) + "\" is unknown; choose " +
+                        known_algorithms());
+    return log;
   }
 
   Variant log_;

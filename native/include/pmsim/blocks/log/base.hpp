@@ -35,11 +35,29 @@ namespace pmsim::blocks::log {
 ///   truncate_to() leaves it behind the head, and what lies between them, one pass further, is not clear
 ///   (PopLog).
 ///
-/// `Algorithm` supplies: kFormat, kTracksReach, footprint(payload bytes), write_entry(), persist(),
-/// read_entry() (the end of a valid entry, or nothing), clear_free_space() and reuse().
+/// `Algorithm` supplies: kNames, kFormat, kTracksReach, kSites and of these kCachedSites (flushes that are not
+/// executed where the tail is streamed), footprint(payload bytes), write_entry(), persist(),
+/// read_entry() (the end of a valid entry, or nothing), clear_free_space() and reuse(); where it has several
+/// names, options_of(name, options). Its place in the list is all.hpp.
 template <typename Algorithm>
 class LogBase {
  public:
+  static constexpr bool kHasEntries = true;
+
+  /// The points that a layout executes: with a tail in DRAM, entries are streamed, not flushed.
+  [[nodiscard]] static std::vector<SiteInfo> sites(Layout layout) {
+    std::vector<SiteInfo> all(FileHeader::kSites.begin(), FileHeader::kSites.end());
+    if constexpr (Algorithm::kTracksReach)
+      all.insert(all.end(), FileHeader::kReachSites.begin(), FileHeader::kReachSites.end());
+    for (const SiteInfo& site : Algorithm::kSites) {
+      if (layout != Layout::kDramTail ||
+          std::ranges::find(Algorithm::kCachedSites, site.id) == std::ranges::end(Algorithm::kCachedSites))
+        all.push_back(site);
+    }
+    return all;
+  }
+  [[nodiscard]] static Options options_of(std::string_view, const Options& options) { return options; }
+
   /// Creates an empty log in zeroed memory; it is durable on return.
   template <Memory M>
   [[nodiscard]] static Algorithm create(M& memory, const Place& place, const Options& options) {

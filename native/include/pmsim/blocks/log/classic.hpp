@@ -22,6 +22,7 @@ namespace pmsim::blocks::log {
 /// torn group, which may be durable behind the entry without one, and which the next append could complete.
 class ClassicLog : public LogBase<ClassicLog> {
  public:
+  static constexpr std::array kNames{LogName{"classic", "log with footers"}};
   static constexpr std::uint8_t kFormat = 1;
   static constexpr bool kTracksReach = false;
   static constexpr Site kEntryFlush = 120, kEntryFence = 121, kFooterFlush = 122, kFooterFence = 123;
@@ -37,6 +38,7 @@ class ClassicLog : public LogBase<ClassicLog> {
        "programs "
        "whose recovery and appends run on different threads"},
   }};
+  static constexpr std::array kCachedSites{kEntryFlush, kFooterFlush};
 
   [[nodiscard]] std::uint64_t footprint(std::uint64_t payload) const noexcept {
     return footer_offset(payload) + aligned(kWord);

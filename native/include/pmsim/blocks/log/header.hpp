@@ -19,6 +19,8 @@ namespace pmsim::blocks::log {
 /// the LSN of the tail, which only grows, also when the log is truncated: so the largest field is the latest.
 class HeaderLog : public LogBase<HeaderLog> {
  public:
+  static constexpr std::array kNames{LogName{"header", "log with a size field"},
+                                     LogName{"header-dancing", "log with dancing size fields"}};
   static constexpr std::uint8_t kFormat = 2;
   static constexpr bool kTracksReach = false;
   static constexpr Site kEntryFlush = 140, kEntryFence = 141, kSizeFlush = 142, kSizeFence = 143;
@@ -28,7 +30,14 @@ class HeaderLog : public LogBase<HeaderLog> {
       {kSizeFlush, "append: write the size back"},
       {kSizeFence, "append: wait for the size"},
   }};
+  static constexpr std::array kCachedSites{kEntryFlush, kSizeFlush};
   static constexpr std::uint32_t kMaxFields = 4096;
+
+  [[nodiscard]] static Options options_of(std::string_view name, Options options) {
+    if (name == "header")
+      options.fields = 1;
+    return options;
+  }
 
   [[nodiscard]] std::uint64_t footprint(std::uint64_t payload) const noexcept {
     return aligned(EntryHeader::kBytes + payload);

@@ -18,6 +18,9 @@ namespace pmsim::blocks::log {
 /// Durable when append() fills the group or commit() returns: all bytes appended so far.
 class PmemLog {
  public:
+  static constexpr std::array kNames{
+      LogName{"pmemlog", "log as libpmemlog keeps it: dense bytes and a write offset"}};
+  static constexpr bool kHasEntries = false;
   static constexpr std::uint8_t kFormat = 5;
   static constexpr Site kEntryFlush = 200, kEntryFence = 201, kOffsetFlush = 202, kOffsetFence = 203;
   static constexpr Site kRewindFlush = 204, kRewindFence = 205;
@@ -29,6 +32,13 @@ class PmemLog {
       {kRewindFlush, "rewind: write the write offset back"},
       {kRewindFence, "rewind: wait for the write offset"},
   }};
+
+  /// The points that are executed. It has a rewind of its own, and neither key nor head.
+  [[nodiscard]] static std::vector<SiteInfo> sites(Layout) {
+    std::vector<SiteInfo> all(FileHeader::kSites.begin() + 1, FileHeader::kSites.begin() + 3);
+    all.insert(all.end(), kSites.begin(), kSites.end());
+    return all;
+  }
 
   /// Creates an empty log in zeroed memory; it is durable on return. Only Layout::kNaive exists.
   template <Memory M>

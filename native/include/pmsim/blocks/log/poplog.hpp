@@ -30,6 +30,7 @@ namespace pmsim::blocks::log {
 /// be appended. It looks at no other free space (LogBase: `reach`, `clean`).
 class PopLog : public LogBase<PopLog> {
  public:
+  static constexpr std::array kNames{LogName{"poplog", "log with bit counts"}};
   static constexpr std::uint8_t kFormat = 4;
   static constexpr bool kTracksReach = true;
   static constexpr Site kEntryFlush = 180, kEntryFence = 181, kZeroFence = 182;
@@ -41,6 +42,7 @@ class PopLog : public LogBase<PopLog> {
       {kClearFlush, "recover: write the zeros over a torn entry back"},
       {kClearFence, "recover: wait for the zeros over a torn entry"},
   }};
+  static constexpr std::array kCachedSites{kEntryFlush};
   /// Counting bits, per word of payload: popcnt with a memory operand, two additions, compare-and-branch.
   static constexpr std::uint32_t kInstructionsPerWord = 4;
 

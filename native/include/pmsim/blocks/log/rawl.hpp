@@ -22,6 +22,7 @@ namespace pmsim::blocks::log {
 /// whatever words a torn append has left behind the tail.
 class RawlLog : public LogBase<RawlLog> {
  public:
+  static constexpr std::array kNames{LogName{"rawl", "log with a validity bit per word"}};
   static constexpr std::uint8_t kFormat = 3;
   static constexpr bool kTracksReach = true;
   static constexpr Site kEntryFlush = 160, kEntryFence = 161;
@@ -32,6 +33,7 @@ class RawlLog : public LogBase<RawlLog> {
       {kClearFlush, "recover: write the turned bits of a torn entry back"},
       {kClearFence, "recover: wait for the turned bits of a torn entry"},
   }};
+  static constexpr std::array kCachedSites{kEntryFlush};
   static constexpr unsigned kDataBits = 63;
   /// Per word of payload, besides the store: load, two shifts, two ors, and, subtraction, two moves, two
   /// increments, an address, and two compare-and-branches.

@@ -51,6 +51,12 @@ struct Options {
   std::uint64_t reach = std::uint64_t{64} << 10;
 };
 
+/// A name under which an algorithm is known, and what it is, for lists.
+struct LogName {
+  std::string_view name;
+  std::string_view title;
+};
+
 /// append() has no room for the entry. Nothing has been written; truncate() makes room.
 class LogFull : public ConfigError {
  public:

@@ -277,10 +277,12 @@ class Wal {
   explicit Wal(const EngineOptions& options) : options_(options) {
     if (options.log_device != "pmem" && options.log_device != "ssd")
       throw ConfigError("log_device = \"" + options.log_device + "\": must be pmem or ssd");
-    if (!on_ssd() && options.log_algorithm == "pmemlog")
-      throw ConfigError(
-          "log_algorithm = \"pmemlog\": it keeps no entries, so a restart could not tell transactions "
-          "apart; choose classic, header, header-dancing, rawl or poplog");
+    const auto& known = blocks::log::kAlgorithms;
+    if (!on_ssd() && std::ranges::find(known, options.log_algorithm) != known.end() &&
+        !blocks::log::has_entries(options.log_algorithm))
+      throw ConfigError("log_algorithm = \"" + options.log_algorithm +
+                        "\": it keeps no entries, so a restart could not tell transactions apart; choose " +
+                        blocks::log::known_algorithms(true));
     capacity_ = options.log_buffer_bytes != 0
                     ? options.log_buffer_bytes
                     : std::max(std::min(kBatchPages * options.page_bytes, options.log_bytes / 5),
