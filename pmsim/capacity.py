@@ -18,6 +18,10 @@ _GB = 10**9
 _SHIPPED = Path(__file__).parent / "data" / "prices.toml"
 
 
+#: What kinds call the prices that pmsim comes with.
+SHIPPED_PRICES = "pmsim"
+
+
 @dataclass(frozen=True)
 class Price:
     """Of one tier."""
@@ -60,6 +64,19 @@ def load_prices(path: str | Path | None = None) -> dict[str, Price]:
     if tables:
         raise ConfigError(f"{file}: {next(iter(tables))}: unknown tier; {nearest(next(iter(tables)), TIERS)}")
     return prices
+
+
+def prices_of(name: str) -> dict[str, Price]:
+    """Return the prices that a scenario names: a TOML file, or those that pmsim comes with.
+
+    Raises
+    ------
+    ConfigError : ``prices: problem; remedy``.
+    """
+    try:
+        return load_prices(None if name == SHIPPED_PRICES else name)
+    except ConfigError as error:
+        raise error.prefixed("prices") from None
 
 
 def cost_usd(dram: int, pmem: int, ssd: int, prices: dict[str, Price]) -> float:

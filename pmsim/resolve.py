@@ -20,7 +20,10 @@ def resolved_scenario(scenario: Scenario, points: Sequence[Point]) -> Scenario:
     axes, mode = scenario.axes()
     table: dict[str, Any] = scenario.model_dump(exclude_defaults=True)
     if points:
-        given = points[0].parameters.model_dump()
+        parameters = points[0].parameters
+        dumped = parameters.model_dump()
+        # Some are kept out of it, since they are not part of what is simulated.
+        given = {name: dumped.get(name, getattr(parameters, name)) for name in type(parameters).model_fields}
         table["parameters"] = {name: value for name, value in given.items() if name not in axes}
     table["name"] = scenario.name or scenario.kind
     table["seed"] = scenario.seed

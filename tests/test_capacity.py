@@ -5,13 +5,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import pmsim
+from pmsim import Scenario
 from pmsim.capacity import TIERS, cost_usd, load_prices, pareto_front
 from pmsim.errors import ConfigError
+from pmsim.points import points_of
+from pmsim.resolve import resolved_scenario
 
 GOOD = (
     '[dram]\nusd_per_gb = 10\nyear = 2020\nsource = "x"\n[pmem]\nusd_per_gb = 4.5\nyear = 2020\nsource = "x"\n'
 )
 SSD = '[ssd]\nusd_per_gb = 0.5\nyear = 2020\nsource = "x"\n'
+
+TRIPLED = [(tier, 3 * price.usd_per_gb) for tier, price in load_prices().items()]
 
 
 def test_every_shipped_price_has_a_year_and_a_source_and_tiers_are_in_order() -> None:
@@ -67,3 +73,25 @@ def test_equal_rows_do_not_beat_each_other() -> None:
 def test_an_unknown_column_is_named() -> None:
     with pytest.raises(ConfigError, match="unknown column 'cost'"):
         pareto_front(pd.DataFrame({"transactions_per_s": [1.0]}), minimise=["cost"])
+
+
+def test_prices_of_ones_own_change_the_cost_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    row = '[{}]\nusd_per_gb = {}\nyear = 2026\nsource = "a vendor"\n'
+    file.write_text("".join(row.format(tier, usd) for tier, usd in TRIPLED))
+    small = Scenario(
+        kind="oltp",
+        platform="sep-e5-4620v2",
+        parameters={"data_size": "1 GiB", "scale": "1/64", "operations": 200, "warmup": 200},
+        sweep={"prices": ["pmsim", str(file)]},
+    )
+    result = pmsim.run(small, jobs=1)
+    ours, theirs = result.frame.to_dict("records")
+    assert theirs["cost_usd"] == pytest.approx(3 * ours["cost_usd"])
+    assert theirs["prices"] == str(file)
+    assert (theirs["seed"], theirs["configuration"]) == (ours["seed"], ours["configuration"])
+    assert theirs["transactions_per_s"] == ours["transactions_per_s"]
+    alone = small.model_copy(update={"sweep": {}, "parameters": {**small.parameters, "prices": str(file)}})
+    assert resolved_scenario(alone, points_of(alone)).parameters["prices"] == str(file)
+    with pytest.raises(ConfigError, match=r"prices: .*nowhere\.toml: no such file"):
+        points_of(small.model_copy(update={"sweep": {"prices": ["nowhere.toml"]}}))

@@ -30,7 +30,7 @@ ENGINE = {
         "dram_capacity",
     ),
     *("pmem_capacity", "ssd_capacity", "log_device", "log_algorithm", "log_layout", "log_size", "cpu_cycles"),
-    *("transaction_cycles", "threads", "scale", "scale_caches", "warmup", "operations"),
+    *("transaction_cycles", "threads", "scale", "scale_caches", "warmup", "operations", "prices"),
 }
 PER_TX = {
     *("page_fixes", "page_table_lookups", "swizzled_fixes", "dram_misses", "lines_pmem_to_dram"),

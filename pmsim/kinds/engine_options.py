@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, Field, PlainValidator
 
 from pmsim import _native
-from pmsim.capacity import cost_usd, load_prices
+from pmsim.capacity import SHIPPED_PRICES, cost_usd, prices_of
 from pmsim.errors import ConfigError
 from pmsim.kinds.checks import check_threads, check_tier
 from pmsim.kinds.logs import EngineLogName
@@ -188,6 +188,12 @@ class EngineParameters(KindParameters):
     threads: Threads = Field(1, description="virtual threads, which take turns between transactions")
     scale: Annotated[str, PlainValidator(_scale)] = Field(
         "1/16", description="data, capacities, the log and the caches of the CPU shrink together"
+    )
+    # Not part of what is simulated: a cost is arithmetic on a row, so prices change neither seeds nor results.
+    prices: str = Field(
+        SHIPPED_PRICES,
+        exclude=True,
+        description=f"for cost_usd: a TOML file; {SHIPPED_PRICES}: those that it comes with",
     )
     scale_caches: bool = Field(True, description="whether scale shrinks L2 and L3 of the CPU as well")
     warmup: CountZeroOrAuto = Field(
@@ -369,13 +375,16 @@ def _check_mini_pages(parameters: EngineParameters) -> None:
 def engine_columns(parameters: EngineParameters) -> dict[str, float | str]:
     """Return what figures want besides the parameters: sizes in GiB, the engine with its switches, the cost."""
     sizes = (parameters.dram_capacity, parameters.pmem_capacity, parameters.ssd_capacity)
-    return {
+    own: dict[str, float | str] = {}
+    if parameters.prices != SHIPPED_PRICES:
+        own["prices"] = parameters.prices
+    return own | {
         "variant": _variant(parameters),
         "data_gib": parameters.data_size / GIB,
         "dram_gib": parameters.dram_capacity / GIB,
         "pmem_gib": parameters.pmem_capacity / GIB,
         "ssd_gib": parameters.ssd_capacity / GIB,
-        "cost_usd": cost_usd(*sizes, load_prices()),
+        "cost_usd": cost_usd(*sizes, prices_of(parameters.prices)),
     }
 
 
