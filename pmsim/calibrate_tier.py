@@ -20,6 +20,7 @@ def dram_as_second_tier(draft: Draft) -> None:
         "media_read_latency": dram["row_miss_penalty"].value,
         "media_read_service": dram["read_burst"].value,
         "media_write_service": dram["write_burst"].value,
+        "write_latency": 0,
         "bank_read_busy": 0,
         "read_buffer_blocks": 1,
         "write_buffer_blocks": 1,

@@ -35,6 +35,7 @@ BASE_CHANGES: dict[str, dict[str, int]] = {
     "pmem": {
         "dimms": 3,
         "capacity": 64 * MIB,
+        "write_latency": 40 * NS,
         "read_buffer_blocks": 4,
         "write_buffer_blocks": 4,
         "translation_entries": 64,

@@ -240,8 +240,19 @@ def test_pmfs_machine_reads_its_nvm_as_its_dram() -> None:
     assert values["pmem"]["bus_read"] == values["dram"]["read_burst"]
 
 
+@pytest.mark.parametrize("name", ["sep-e5-4620v2", "tarantool-sep"])
+def test_emulation_delays_writes_as_reads(name: str) -> None:
+    values = native(name)
+    assert values["pmem"]["write_latency"] == pmem_read(values) - dram_read(values)
+
+
+@pytest.mark.parametrize("name", ["tum-6212u", "ucsd-8260", "perma-a256", "perma-a128", "ilmenau-5215"])
+def test_modules_acknowledge_what_their_queue_holds(name: str) -> None:
+    assert native(name)["pmem"]["write_latency"] == 0
+
+
 @pytest.mark.parametrize(("media_read_latency", "total"), [("115 ns", 165 * NS), ("1750 ns", 1800 * NS)])
-def test_emulated_latency_is_set_by_one_parameter(media_read_latency: str, total: int) -> None:
+def test_emulated_read_latency_is_set_by_one_parameter(media_read_latency: str, total: int) -> None:
     derived = {"base": "sep-e5-4620v2", "pmem": {"media_read_latency": media_read_latency}}
     assert pmem_read(pmsim.load_platform(derived).native()) == total
 

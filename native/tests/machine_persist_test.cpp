@@ -21,6 +21,34 @@ TEST(Fence, WaitsUntilTheFlushHasBeenAccepted) {
             params.l1.latency + kInstruction + params.core.shared_write_latency + params.core.fence_latency);
 }
 
+/// Emulated memory delays writes as it delays reads; what the queue itself does stays as it is.
+TEST(Fence, WaitsForTheWriteLatencyOfTheSecondTierAlone) {
+  PlatformParams params = plain_machine();
+  const Ops persist = {store(kPmemBase), clwb(kPmemBase), sfence()};
+  const Ops in_dram = {store(kDramBase), clwb(kDramBase), sfence()};
+  const Ops before = {load(kPmemBase), load(kDramBase)};
+  const Picoseconds pmem = time_of(params, before, persist);
+  const Picoseconds dram = time_of(params, before, in_dram);
+  params.pmem.write_latency = 415 * kNs;
+  EXPECT_EQ(time_of(params, before, persist), pmem + 415 * kNs);
+  EXPECT_EQ(time_of(params, before, in_dram), dram);
+}
+
+/// Lines that have waited for a place in the queue are acknowledged as late as those that found one. Their
+/// latencies overlap.
+TEST(Fence, WaitsOnceForTheWriteLatencyOfLinesThatWaited) {
+  PlatformParams params = plain_machine();
+  params.controller.pmem_write_queue = 1;
+  Ops streams;
+  for (std::uint64_t line = 0; line < 8; ++line) {
+    streams.push_back(stream_store(kPmemBase + line * 64));
+  }
+  streams.push_back(sfence());
+  const Picoseconds before = time_of(params, {}, streams);
+  params.pmem.write_latency = 415 * kNs;
+  EXPECT_EQ(time_of(params, {}, streams), before + 415 * kNs);
+}
+
 TEST(Fence, WaitsForAStreamingStore) {
   PlatformParams params = plain_machine();
   params.core.fence_latency = 9 * kNs;

@@ -70,6 +70,7 @@ PlatformParams random_machine(Random& random) {
   params.dram.reread_delay = pick({0, 300 * kNs});
   params.pmem.dimms = pick({1, params.controller.channels});
   params.pmem.banks = pick({1, 16});
+  params.pmem.write_latency = pick({0, 0, 400 * kNs});
   params.pmem.bank_write_busy = pick({0, 300 * kNs});
   params.pmem.bank_read_busy = pick({0, 100 * kNs});
   params.pmem.read_buffer_blocks = pick({1, 16, 64});

@@ -153,7 +153,7 @@ Picoseconds MemorySystem::write_pmem(const Place& place, std::uint64_t line, Pic
   PmemModule& module = modules_[place.module];
   if (module.has_room()) {
     module.accept(place.local_line, now);
-    return now;
+    return now + module.write_latency();
   }
   ++slice.competing;
   wait(WaitingLine{place.local_line, place.module, number, now, token});
@@ -168,7 +168,8 @@ void MemorySystem::drain(std::size_t module, std::vector<Grant>& grants) {
     const Picoseconds accepted = std::max(freed, waiting.arrived);
     modules_[waiting.module].accept(waiting.line, accepted);
     counters_->write_queue_wait_ps += accepted - waiting.arrived;
-    grants.push_back(Grant{waiting.token, waiting.module, accepted});
+    const Picoseconds acknowledged = accepted + modules_[waiting.module].write_latency();
+    grants.push_back(Grant{waiting.token, waiting.module, acknowledged});
   };
   if (modules_[module].has_waiting()) {
     const WaitingLine chosen = modules_[module].take_waiting();

@@ -111,6 +111,7 @@ void PmemModule::slow(const PmemParams& original, std::int64_t percent) noexcept
   params_.media_read_latency = original.media_read_latency * percent / 100;
   params_.media_read_service = original.media_read_service * percent / 100;
   params_.media_write_service = original.media_write_service * percent / 100;
+  params_.write_latency = original.write_latency * percent / 100;
   params_.bank_read_busy = original.bank_read_busy * percent / 100;
   // A bank that has been writing goes on to have something to write: no division by zero.
   params_.bank_write_busy =

@@ -161,9 +161,9 @@ std::uint8_t VirtualThread::level_now(std::uint64_t line, std::uint8_t level,
 }
 
 void VirtualThread::granted(const Grant& grant) {
-  const Picoseconds done = grant.accepted + times_->half_write;
+  const Picoseconds done = grant.acknowledged + times_->half_write;
   if (grant.token.writeback) {
-    core_->writeback_slots.release(grant.accepted);
+    core_->writeback_slots.release(grant.acknowledged);
   } else {
     const Picoseconds free = std::max(done, grant.token.issued + grant.token.hold);
     core_->fill_buffers.release(free);

@@ -63,7 +63,7 @@ CostModel page_costs(const machine::PlatformParams& platform) {
   const machine::CoreParams& core = platform.core;
   const std::int64_t read = core.shared_read_latency + platform.dram.row_hit_latency +
                             platform.dram.row_miss_penalty + platform.dram.read_burst;
-  const std::int64_t write = core.stream_delay + core.shared_write_latency;
+  const std::int64_t write = core.stream_delay + core.shared_write_latency + platform.pmem.write_latency;
   return {
       .stream_line = std::max(core.stream_hold, write) / (core.line_fill_buffers + core.stream_fill_buffers),
       .read_line = read / core.line_fill_buffers,

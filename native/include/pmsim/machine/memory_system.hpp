@@ -48,7 +48,7 @@ class MemorySystem {
     }
   }
 
-  /// Write that arrives at `now`. Returns when it was accepted (from then on it is durable), or kNever: then a
+  /// Write that arrives at `now`. Returns when it is acknowledged (it is durable by then), or kNever: then a
   /// Grant for `token` will follow from some drain().
   Picoseconds write(std::uint64_t line, Picoseconds now, Picoseconds acts_at, const WriteToken& token);
 

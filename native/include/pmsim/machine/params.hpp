@@ -111,6 +111,7 @@ struct PmemParams {
   int64_t media_read_latency = 0;
   int64_t media_read_service = 0;
   int64_t media_write_service = 0;
+  int64_t write_latency = 0;
   int64_t banks = 16;
   int64_t bank_write_busy = 0;
   int64_t bank_read_busy = 0;

@@ -36,11 +36,11 @@ struct WaitingLine {
   WriteToken token;
 };
 
-/// A waiting line has been accepted now.
+/// A waiting line has been accepted now, and is acknowledged at `acknowledged`.
 struct Grant {
   WriteToken token;
   std::size_t module;
-  Picoseconds accepted;
+  Picoseconds acknowledged;
 };
 
 /// One PMem module (DIMM) with the pending queues of its channel.
@@ -80,8 +80,10 @@ class PmemModule {
 
   /// The write pending queue has a place.
   [[nodiscard]] bool has_room() const noexcept { return queue_size_ < queue_capacity_; }
-  /// Puts a line into the queue, which must have room: from now on it is durable.
+  /// Puts a line into the queue, which must have room: from now on it is durable. Who waits for the write hears
+  /// of it write_latency() later.
   void accept(std::uint64_t line, Picoseconds now);
+  [[nodiscard]] Picoseconds write_latency() const noexcept { return params_.write_latency; }
 
   /// Lets a line wait for a place.
   void wait(const WaitingLine& waiting);
