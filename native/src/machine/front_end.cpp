@@ -69,6 +69,9 @@ void VirtualThread::dispatch(Picoseconds last) {
     // The other two agents win ties; their keys may have moved with the operation before.
     const Picoseconds limit = std::min({last, store_key_ - 1, pending_key_ - 1});
     if (now_ > limit) {
+      if (store_queue_stops_next()) {
+        front_key_ = kNever;
+      }
       return;
     }
     if (next_ == end_) {

@@ -167,13 +167,22 @@ class VirtualThread {
   void look_ahead() const noexcept;
   /// Window slots for so many instructions. False: not before `limit`, or nobody knows when.
   bool make_room(std::uint32_t instructions, Picoseconds limit) {
-    if (position_ + instructions <= room_until_ && window_tail_ - window_head_ < window_mask_) {
+    if (has_room(instructions)) {
       front_key_ = now_;
       return now_ <= limit;
     }
     return retire_for_room(instructions, limit);
   }
+  [[nodiscard]] bool has_room(std::uint32_t instructions) const noexcept {
+    return position_ + instructions <= room_until_ && window_tail_ - window_head_ < window_mask_;
+  }
   bool retire_for_room(std::uint32_t instructions, Picoseconds limit);
+  /// The next operation will find the store queue full, unless a store leaves it before, which wakes the front
+  /// end: its own turn would change nothing. It has room in the window, so nothing has to retire for it.
+  [[nodiscard]] bool store_queue_stops_next() const noexcept {
+    return queued() == queue_capacity_ && next_ != end_ && next_->kind >= code(memory::OpKind::kStore) &&
+           next_->kind <= code(memory::OpKind::kMfence) && has_room(1);
+  }
   bool drain_window(Picoseconds limit);
   /// Retires in order until `stop(slot, its index, when those before have retired)` says so. False: one that
   /// has not finished is in the way.
