@@ -51,6 +51,7 @@ class Hierarchy {
     Prefetcher prefetcher;
     std::array<Flushed, 64> recently_flushed{};  ///< direct-mapped by line
     bool looks_ahead = true;                     ///< its last few dozen operations did not all hit L1
+    bool hits_l1 = true;                         ///< some of them did
   };
 
   /// Loads, stores and streaming stores that did not hit L1, over all cores.
