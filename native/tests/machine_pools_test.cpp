@@ -13,6 +13,7 @@
 #include "pmsim/machine/buffer_pool.hpp"
 #include "pmsim/machine/cache.hpp"
 #include "pmsim/machine/divider.hpp"
+#include "pmsim/machine/load_order.hpp"
 #include "pmsim/machine/read_buffer.hpp"
 #include "pmsim/machine/timed_loads.hpp"
 
@@ -56,6 +57,46 @@ TEST(BufferPool, IsASortedListOfTimesAndANumberThatWait) {
   }
 }
 
+/// The smallest number that no load of a reference has.
+std::size_t unused(const auto& reference) {
+  std::size_t load = 0;
+  const auto has = [&](const auto& entry) { return entry.second == load; };
+  while (std::any_of(reference.begin(), reference.end(), has)) {
+    ++load;
+  }
+  return load;
+}
+
+/// Against a vector, from empty to full.
+TEST(LoadOrder, IsAListOfSmallNumbers) {
+  LoadOrder order;
+  std::vector<std::size_t> reference;
+  Random random(9);
+  bool filled = false;
+  for (int step = 0; step < 20'000; ++step) {
+    const auto place = static_cast<std::ptrdiff_t>(random.below(reference.size() + 1));
+    const auto load = static_cast<std::size_t>(random.below(LoadOrder::kLoads));
+    if (reference.size() < LoadOrder::kLoads && random.below(2) == 0) {
+      order.insert(static_cast<std::size_t>(place), load);
+      reference.insert(reference.begin() + place, load);
+    } else if (place < std::ssize(reference) && random.below(2) == 0) {
+      order.erase(static_cast<std::size_t>(place));
+      reference.erase(reference.begin() + place);
+    } else if (!reference.empty()) {
+      order.pop_front();
+      reference.erase(reference.begin());
+    }
+    filled = filled || reference.size() == LoadOrder::kLoads;
+    ASSERT_EQ(order.size(), reference.size()) << "step " << step;
+    ASSERT_EQ(order.empty(), reference.empty()) << "step " << step;
+    ASSERT_TRUE(reference.empty() || order.front() == reference.front()) << "step " << step;
+    for (std::size_t at = 0; at < reference.size(); ++at) {
+      ASSERT_EQ(order[at], reference[at]) << "step " << step << ", place " << at;
+    }
+  }
+  EXPECT_TRUE(filled);
+}
+
 /// Against a map, whose keys ascend.
 TEST(BufferLine, KeepsProgramOrderWhoeverComesAndGoes) {
   BufferLine line;
@@ -64,9 +105,10 @@ TEST(BufferLine, KeepsProgramOrderWhoeverComesAndGoes) {
   for (int step = 0; step < 5'000; ++step) {
     const std::uint64_t key = random.below(1'000);
     if (random.below(2) == 0 && reference.size() < BufferLine::kLoads && !reference.contains(key)) {
-      line.join(key % BufferLine::kLoads, key);
+      const std::size_t load = unused(reference);
+      line.join(load, key);
       line.ask_at(step);
-      reference[key] = key % BufferLine::kLoads;
+      reference[key] = load;
     } else if (!reference.empty()) {
       const std::size_t place = random.below(2) == 0 ? 0 : random.below(reference.size());
       line.leave(place);
@@ -92,8 +134,9 @@ TEST(TimedLoads, TheEarliestLeavesAndOfThoseTheOldest) {
     if (reference.empty() || (room && random.below(2) == 0)) {
       const auto time = static_cast<Picoseconds>(random.below(20));
       const std::uint64_t key = random.below(1'000) * 5'000 + step;
-      loads.add(step % TimedLoads::kLoads, key, time);
-      reference[{time, key}] = step % TimedLoads::kLoads;
+      const std::size_t load = unused(reference);
+      loads.add(load, key, time);
+      reference[{time, key}] = load;
     } else {
       ASSERT_EQ(loads.front(), reference.begin()->second) << "step " << step;
       ASSERT_EQ(loads.front_key(), reference.begin()->first.second) << "step " << step;

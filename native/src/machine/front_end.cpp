@@ -30,12 +30,17 @@ void VirtualThread::step(std::uint32_t instructions) {
 bool VirtualThread::retire_for_room(std::uint32_t instructions, Picoseconds limit) {
   const std::uint64_t before = window_head_;
   const std::uint64_t wanted = position_ + instructions;
-  const bool finished = retire_until([&](const Slot& slot, std::uint64_t index, Picoseconds retired) {
-    const bool room = wanted <= slot.position + window_limit_ && window_tail_ - index < window_mask_;
+  const auto has_room = [wanted, reach = window_limit_, tail = window_tail_, most = window_mask_](
+                            const Slot& slot, std::uint64_t index) {
+    return wanted <= slot.position + reach && tail - index < most;
+  };
+  const auto stop = [has_room, now = now_](const Slot& slot, std::uint64_t index, Picoseconds retired,
+                                           bool ends) {
     // What has finished by then costs no time and is not looked for again; ends retire when somebody needs
     // room.
-    return room && (slot.done > std::max(now_, retired) || ends_[ends_head_ & window_mask_].slot == index);
-  });
+    return has_room(slot, index) && (slot.done > std::max(now, retired) || ends);
+  };
+  const bool finished = retire_until(stop);
   now_ = window_head_ == before ? now_ : std::max(now_, retired_);
   front_key_ = finished ? now_ : kNever;
   return finished && now_ <= limit;
@@ -43,7 +48,7 @@ bool VirtualThread::retire_for_room(std::uint32_t instructions, Picoseconds limi
 
 bool VirtualThread::drain_window(Picoseconds limit) {
   const std::uint64_t before = window_head_;
-  const bool finished = retire_until([](const Slot&, std::uint64_t, Picoseconds) { return false; }) &&
+  const bool finished = retire_until([](const Slot&, std::uint64_t, Picoseconds, bool) { return false; }) &&
                         fences_completed_ == fences_dispatched_;
   now_ = window_head_ == before ? now_ : std::max(now_, retired_);
   if (finished) {
@@ -67,7 +72,7 @@ void VirtualThread::look_ahead() const noexcept {
 void VirtualThread::dispatch(Picoseconds last) {
   for (;;) {
     // The other two agents win ties; their keys may have moved with the operation before.
-    const Picoseconds limit = std::min({last, store_key_ - 1, pending_key_ - 1});
+    const Picoseconds limit = std::min(last, std::min(store_key_, pending_key_) - 1);
     if (now_ > limit) {
       if (store_queue_stops_next()) {
         front_key_ = kNever;
@@ -170,7 +175,6 @@ void VirtualThread::dispatch(Picoseconds last) {
       return;
     }
     ++next_;
-    ++timed_ops_;
     if (front_key_ != kNever) {
       front_key_ = now_;
     } else {

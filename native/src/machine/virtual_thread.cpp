@@ -36,7 +36,7 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
           static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.store_buffer / threads_on_core))) {}
 
 Picoseconds VirtualThread::next_action() const noexcept {
-  return std::min({front_key_, store_key_, pending_key_});
+  return std::min(std::min(front_key_, store_key_), pending_key_);
 }
 
 Picoseconds VirtualThread::advance(Picoseconds limit) {
@@ -88,7 +88,7 @@ void VirtualThread::record_latency(Picoseconds begin, Picoseconds end) {
 }
 
 void VirtualThread::retire_finished() {
-  static_cast<void>(retire_until([](const Slot&, std::uint64_t, Picoseconds) { return false; }));
+  static_cast<void>(retire_until([](const Slot&, std::uint64_t, Picoseconds, bool) { return false; }));
 }
 
 void VirtualThread::wake(Picoseconds at) {

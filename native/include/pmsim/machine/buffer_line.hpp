@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "pmsim/core/time.hpp"
+#include "pmsim/machine/load_order.hpp"
 
 namespace pmsim::machine {
 
@@ -15,55 +16,39 @@ namespace pmsim::machine {
 /// time (kNever).
 class BufferLine {
  public:
-  static constexpr std::size_t kLoads = 16;
+  static constexpr std::size_t kLoads = LoadOrder::kLoads;
 
-  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
-  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] bool empty() const noexcept { return order_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return order_.size(); }
   [[nodiscard]] Picoseconds asks_at() const noexcept { return asks_at_; }
-  [[nodiscard]] std::size_t front() const noexcept { return at(0).load; }
-  [[nodiscard]] std::uint64_t front_key() const noexcept { return at(0).key; }
+  [[nodiscard]] std::size_t front() const noexcept { return order_.front(); }
+  [[nodiscard]] std::uint64_t front_key() const noexcept { return keys_[front()]; }
   /// The load that is number `place` in line.
-  [[nodiscard]] std::size_t operator[](std::size_t place) const noexcept { return at(place).load; }
+  [[nodiscard]] std::size_t operator[](std::size_t place) const noexcept { return order_[place]; }
 
   /// When all in line, and there is somebody, ask.
   void ask_at(Picoseconds time) noexcept { asks_at_ = time; }
 
   /// Nearly always behind all others: loads come in program order, but wait for page walks before.
   void join(std::size_t load, std::uint64_t key) noexcept {
-    std::size_t place = count_++;
-    for (; place > 0 && at(place - 1).key > key; --place) {
-      at(place) = at(place - 1);
+    keys_[load] = key;
+    std::size_t place = size();
+    while (place > 0 && keys_[order_[place - 1]] > key) {
+      --place;
     }
-    at(place) = Place{key, static_cast<std::uint32_t>(load)};
+    order_.insert(place, load);
   }
-  void leave_front() noexcept {
-    ++head_;
-    asks_at_ = --count_ == 0 ? kNever : asks_at_;
-  }
+  void leave_front() noexcept { leave(0); }
   /// The one that is number `place` leaves.
   void leave(std::size_t place) noexcept {
-    // Nobody can predict the place, so the first ones are moved without a branch on it.
-    for (; place > 3; --place) {
-      at(place) = at(place - 1);
-    }
-    for (std::size_t moved = 3; moved > 0; --moved) {
-      at(moved) = at(moved - (moved <= place ? 1 : 0));
-    }
-    leave_front();
+    order_.erase(place);
+    asks_at_ = empty() ? kNever : asks_at_;
   }
 
  private:
-  struct Place {
-    std::uint64_t key;
-    std::uint32_t load;
-  };
-  [[nodiscard]] Place& at(std::size_t place) noexcept { return places_[(head_ + place) % kLoads]; }
-  [[nodiscard]] const Place& at(std::size_t place) const noexcept { return places_[(head_ + place) % kLoads]; }
-
   Picoseconds asks_at_ = kNever;
-  std::size_t head_ = 0;  ///< counts up for ever
-  std::size_t count_ = 0;
-  std::array<Place, kLoads> places_{};  ///< ring
+  LoadOrder order_;
+  std::array<std::uint64_t, kLoads> keys_{};  ///< by load
 };
 
 }  // namespace pmsim::machine

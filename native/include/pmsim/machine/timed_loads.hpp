@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "pmsim/core/time.hpp"
+#include "pmsim/machine/load_order.hpp"
 
 namespace pmsim::machine {
 
@@ -15,42 +16,39 @@ namespace pmsim::machine {
 /// time is kNever.
 class TimedLoads {
  public:
-  static constexpr std::size_t kLoads = 16;
+  static constexpr std::size_t kLoads = LoadOrder::kLoads;
 
   [[nodiscard]] Picoseconds next() const noexcept { return next_; }
-  [[nodiscard]] std::size_t front() const noexcept { return at(0).load; }
-  [[nodiscard]] std::uint64_t front_key() const noexcept { return at(0).key; }
+  [[nodiscard]] std::size_t front() const noexcept { return order_.front(); }
+  [[nodiscard]] std::uint64_t front_key() const noexcept { return due_[front()].key; }
 
   /// Nearly always at the end: times come nearly in order.
   void add(std::size_t load, std::uint64_t key, Picoseconds time) noexcept {
-    std::size_t place = count_++;
-    for (; place > 0 && later(at(place - 1), time, key); --place) {
-      at(place) = at(place - 1);
+    due_[load] = Due{time, key};
+    std::size_t place = order_.size();
+    while (place > 0 && later(due_[order_[place - 1]], time, key)) {
+      --place;
     }
-    at(place) = Entry{time, key, load};
-    next_ = at(0).time;
+    order_.insert(place, load);
+    next_ = place == 0 ? time : next_;
   }
   void leave_front() noexcept {
-    ++head_;
-    next_ = --count_ == 0 ? kNever : at(0).time;
+    order_.pop_front();
+    next_ = order_.empty() ? kNever : due_[front()].time;
   }
 
  private:
-  struct Entry {
+  struct Due {
     Picoseconds time;
     std::uint64_t key;
-    std::size_t load;
   };
-  [[nodiscard]] static bool later(const Entry& entry, Picoseconds time, std::uint64_t key) noexcept {
-    return entry.time > time || (entry.time == time && entry.key > key);
+  [[nodiscard]] static bool later(const Due& due, Picoseconds time, std::uint64_t key) noexcept {
+    return due.time > time || (due.time == time && due.key > key);
   }
-  [[nodiscard]] Entry& at(std::size_t place) noexcept { return entries_[(head_ + place) % kLoads]; }
-  [[nodiscard]] const Entry& at(std::size_t place) const noexcept { return entries_[(head_ + place) % kLoads]; }
 
   Picoseconds next_ = kNever;
-  std::size_t head_ = 0;  ///< counts up for ever
-  std::size_t count_ = 0;
-  std::array<Entry, kLoads> entries_{};  ///< ring
+  LoadOrder order_;
+  std::array<Due, kLoads> due_{};  ///< by load
 };
 
 }  // namespace pmsim::machine

@@ -109,7 +109,6 @@ class VirtualThread {
 
   [[nodiscard]] std::int64_t operations() const noexcept { return operations_; }
   [[nodiscard]] std::int64_t user_bytes() const noexcept { return user_bytes_; }
-  [[nodiscard]] std::int64_t timed_ops() const noexcept { return timed_ops_; }
   [[nodiscard]] const Histogram& latency() const noexcept { return latency_; }
   void clear_latency() noexcept { latency_.clear(); }
 
@@ -184,8 +183,8 @@ class VirtualThread {
            next_->kind <= code(memory::OpKind::kMfence) && has_room(1);
   }
   bool drain_window(Picoseconds limit);
-  /// Retires in order until `stop(slot, its index, when those before have retired)` says so. False: one that
-  /// has not finished is in the way.
+  /// Retires in order until `stop(slot, its index, when those before have retired, whether an operation ends
+  /// there)` says so. False: one that has not finished is in the way.
   template <typename Stop>
   bool retire_until(Stop&& stop);
   void end_retires(Picoseconds retired);
@@ -384,7 +383,6 @@ class VirtualThread {
 
   std::int64_t operations_ = 0;
   std::int64_t user_bytes_ = 0;
-  std::int64_t timed_ops_ = 0;
   Histogram latency_;
 };
 
@@ -393,9 +391,13 @@ bool VirtualThread::retire_until(Stop&& stop) {
   bool finished = true;
   std::uint64_t head = window_head_;
   Picoseconds retired = retired_;
-  for (; head != window_tail_; ++head) {
-    const Slot& slot = window_[head & window_mask_];
-    if (stop(slot, head, retired)) {
+  const Slot* const window = window_.data();
+  const std::uint64_t mask = window_mask_;
+  const std::uint64_t tail = window_tail_;
+  std::uint64_t end = ends_[ends_head_ & mask].slot;
+  for (; head != tail; ++head) {
+    const Slot& slot = window[head & mask];
+    if (stop(slot, head, retired, end == head)) {
       break;
     }
     if (slot.done == kNever) {
@@ -403,13 +405,14 @@ bool VirtualThread::retire_until(Stop&& stop) {
       break;
     }
     retired = std::max(retired, slot.done);
-    if (ends_[ends_head_ & window_mask_].slot == head) {
+    if (end == head) {
       end_retires(retired);
+      end = ends_[ends_head_ & mask].slot;
     }
   }
   window_head_ = head;
   retired_ = retired;
-  room_until_ = head == window_tail_ ? kNoSlot : window_[head & window_mask_].position + window_limit_;
+  room_until_ = head == tail ? kNoSlot : window[head & mask].position + window_limit_;
   return finished;
 }
 
