@@ -72,3 +72,17 @@ def test_a_wheel_carries_every_scenario_and_claim(tmp_path):
         carried = prefix / "pmsim" / "_data" / folder
         assert expected
         assert {path.relative_to(carried) for path in carried.rglob("*.toml")} == expected
+
+
+def test_whatever_claims_and_calibration_cite_can_be_cited() -> None:
+    """The titles of the publications behind the claims, and of the calibrated platforms."""
+    folder = ROOT / "validation" / "claims"
+    cited = re.findall(
+        r'^citation = "[^:]*: ([^,:]*)', "".join(p.read_text() for p in folder.rglob("*.toml")), re.MULTILINE
+    )
+    listed = re.findall(r'^    title: "([^"]*)"', (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    readable = (ROOT / "README.md").read_text().casefold().replace("\n  ", " ")
+    assert cited
+    for title in {title.casefold() for title in cited}:
+        assert [known for known in listed if known.casefold().startswith(title)], title
+        assert title in readable, title
