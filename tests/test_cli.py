@@ -100,8 +100,13 @@ def test_dry_run_says_what_would_run_and_runs_nothing(
 ) -> None:
     out = tmp_path / "out"
     assert main(["run", str(small), "--dry-run", "--out", str(out), "--set", "pattern=random"]) == 0
-    assert "1 points, 0 of them finished" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert told.startswith("Small latencies, on tum-6212u\n")
+    assert "1 points, 0 of them finished" in told
     assert not out.exists()
+    small.write_text('kind = "latency"\nplatform = "tum-6212u"\n')
+    assert main(["run", str(small), "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("latency, on tum-6212u\n")
 
 
 def test_a_failing_point_makes_the_exit_status_1(

@@ -67,6 +67,8 @@ def test_a_legend_keeps_the_unit() -> None:
     assert value_label("threads", 4) == "threads 4"
     assert value_label("group_size", 16) == "group size 16"
     assert value_label("prefetcher", False) == "prefetcher off"
+    assert value_label("background", "none") == "background: none"
+    assert value_label("fence", "mfence") == "mfence"
 
 
 def test_what_a_colour_or_a_panel_says_has_no_dash_of_its_own() -> None:
@@ -120,6 +122,7 @@ def test_a_mark_is_a_line_with_its_label_in_its_panel(log_x: bool) -> None:
     assert (line.x0, line.x1, line.xref, line.yref) == (10, 10, "x2", "y2 domain")
     (label,) = (each for each in figure.layout.annotations if each.text == "crossover")
     assert (label.x, label.xref) == (1 if log_x else 10, "x2")
+    assert (label.xanchor, label.bgcolor) == ("left", None), "a label hides no curve"
     assert figure.layout.title.subtitle.text == "Dotted lines: somewhere"
 
 

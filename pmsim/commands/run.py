@@ -82,7 +82,7 @@ def _describe(scenario: Scenario, origin: str, folder: Path) -> None:
         raise error.prefixed(origin_of(origin)) from None
     console = output()
     machines = dict.fromkeys(point.platform.name for point in points)
-    title = scenario.title or scenario.name
+    title = scenario.title or scenario.name or scenario.kind
     rows = [[str(index), *point.axes.values()] for index, point in enumerate(points[:_ROWS_SHOWN], start=1)]
     if len(machines) == 1:
         title += f", on {next(iter(machines))}"

@@ -133,11 +133,10 @@ def _draw_marks(figure: go.Figure, layout: PlotLayout, panel: Panel, place: dict
             yref="y domain",
             text=mark.label,
             textangle=-90,
-            xanchor="right",
+            xanchor="left",  # curves end at capacities; no background, which would hide the others
             yanchor="top",
             showarrow=False,
             font={"size": 11, "color": MEASURED},
-            bgcolor="rgba(255, 255, 255, 0.8)",
             **place,
         )
 

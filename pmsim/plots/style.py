@@ -44,6 +44,8 @@ _PARAMETER_TITLES = {
 #: Shorter on an axis than the meaning of the metric; the definition stands in the documentation.
 _METRIC_TITLES = {"bandwidth_gb_s": "bandwidth [GB/s]", "operations_per_s": "operations per second"}
 _VALUE_NAMES = {"dram": "DRAM", "pmem": "PMem"}
+#: Their words do not say what they are about: "none", "writers".
+_NAMED = ("background",)
 _WORDS = {**_VALUE_NAMES, "ssd": "SSD", "zipf": "Zipf exponent"}
 #: Share of a category that separates it from the next one.
 BAR_GAP = 0.2
@@ -141,7 +143,8 @@ def value_label(column: str, value: object) -> str:
         shown = _bytes(int(value)) if size or unit == "B" else f"{value:g} {unit}".rstrip()
         return f"{name}{separator}{shown}"
     text = _VALUE_NAMES.get(str(value), str(value))
-    return f"{name}{separator}{text}" if column.startswith("groups.") else text
+    named = column.startswith("groups.") or column in _NAMED
+    return f"{name}: {text}" if named else text
 
 
 def tick_label(column: str, value: float) -> str:
