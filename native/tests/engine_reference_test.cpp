@@ -14,17 +14,18 @@ bool has_buffer(std::string_view engine) {
   return engine == "basic-nvm-bm" || engine == "ssd-bm" || engine == "three-tier" || engine == "spitfire";
 }
 
-/// Capacities so small that pages come and go all the time.
+/// Room for all pages in the engine's home tier alone, so that pages come and go all the time.
 EngineOptions tiny(std::string_view engine) {
+  const memory::Medium home = engine_named<SimMemory>(engine).home;
   EngineOptions options;
   options.engine = engine;
   options.page_bytes = 4096;
-  options.dram_bytes = engine == "main-memory" ? 4 << 20 : 40 * 4096;
-  options.pmem_bytes = engine == "basic-nvm-bm" || engine == "nvm-direct" ? 4 << 20 : 60 * 4096;
+  options.dram_bytes = home == memory::Medium::kDram ? 4 << 20 : 40 * 4096;
+  options.pmem_bytes = home == memory::Medium::kPmem ? 4 << 20 : 60 * 4096;
   options.ssd_bytes = 4 << 20;
-  // Half of the log holds one transaction and its rollback: 120 operations on rows of 1,000 bytes, here. An
-  // engine with a buffer gets 10; nvm-direct logs the images of moved rows too.
-  options.log_bytes = engine == "nvm-direct" ? 4 << 20 : engine == "main-memory" ? 2 << 20 : 1 << 20;
+  // Half of the log holds one transaction and its rollback: 120 operations on rows of 1,000 bytes, here; some
+  // engines log the images of moved rows too. One with a buffer gets 10.
+  options.log_bytes = has_buffer(engine) ? 1 << 20 : engine == "main-memory" ? 2 << 20 : 4 << 20;
   if (engine == "fptree") {
     options.dram_bytes = 1 << 20;
     options.pmem_bytes = 256 << 10;

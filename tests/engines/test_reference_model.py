@@ -24,13 +24,13 @@ KEYS = st.integers(0, 120)
 
 
 def tiny(engine: str) -> dict[str, Any]:
-    """Capacities so small that pages come and go all the time."""
-    home_on_pmem = engine in {"basic-nvm-bm", "nvm-direct", "fptree"}
+    """Room for all pages in the engine's home tier alone, so that pages come and go all the time."""
+    home = engines()[engine][1]
     return {
         "page_bytes": PAGE,
         # No-steal: what a transaction changes must fit into DRAM, and one may change every row.
-        "dram_bytes": 2 * MIB if engine in {"main-memory", "fptree"} else 64 * PAGE,
-        "pmem_bytes": 2 * MIB if home_on_pmem else 24 * PAGE,
+        "dram_bytes": 2 * MIB if home == "dram" or engine == "fptree" else 64 * PAGE,
+        "pmem_bytes": 2 * MIB if home == "pmem" else 24 * PAGE,
         "ssd_bytes": 2 * MIB,
         "log_bytes": 4 * MIB,
     }
