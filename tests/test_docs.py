@@ -105,3 +105,12 @@ def test_commands_of_the_pages_can_be_typed(command: str, capsys: pytest.Capture
     if words[0] in ("run", "tune") and re.fullmatch(r"[a-z][\w/-]*", name):
         points = points_of(load_scenario(name))
         assert words[0] == "run" or SearchSpace.of(points).grid
+
+
+def test_the_examples_of_running_one_test_run_one() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    ((file, word),) = re.findall(r"\.venv/bin/pytest (\S+) -k (\w+)", text)
+    assert re.search(rf"^def test_\w*{word}", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    ((suite,),) = [re.findall(r"--gtest_filter='(\w+)\.\*'", text)]
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "native" / "tests").glob("*.cpp"))
+    assert any(f"TEST({suite}," in source for source in sources)
