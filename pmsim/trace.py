@@ -27,6 +27,9 @@ from pmsim.standing import phases, watched
 from pmsim.terminal import Column, output, print_table
 from pmsim.versions import native_version, package_version
 
+#: Parameters of a derived platform that `pmsim trace info` names.
+_CHANGES_SHOWN = 4
+
 
 @dataclass(frozen=True)
 class TraceInfo:
@@ -306,14 +309,32 @@ def _print_info(trace: TraceInfo) -> None:
         output().print(f"{key:{width}}  {value}", soft_wrap=True)
 
 
+def _recorded_on(trace: TraceInfo) -> str:
+    """Name the platform, and what the scenario or its kind had changed of it."""
+    try:
+        machine = recorded_platform(trace)
+    except ConfigError:
+        platform = trace.provenance.get("platform")
+        return str(platform.get("name")) if isinstance(platform, dict) else "unknown"
+    if machine.name not in platform_names():
+        return machine.name
+    shipped = load_platform(machine.name).native()
+    changed = [
+        f"{row.section}.{row.name} = {row.value}"
+        for row in machine.rows()
+        if machine.value(row.section, row.name) != shipped[row.section][row.name]
+    ]
+    more = f" and {len(changed) - _CHANGES_SHOWN} more" if len(changed) > _CHANGES_SHOWN else ""
+    return machine.name + (f" with {', '.join(changed[:_CHANGES_SHOWN])}{more}" if changed else "")
+
+
 def _info_rows(trace: TraceInfo) -> list[tuple[str, str]]:
     made_from = trace.provenance
-    platform = made_from.get("platform")
     rows = [
         ("file", str(trace.path)),
         ("format version", str(trace.version)),
         ("recorded by", f"pmsim {made_from.get('pmsim', 'of unknown version')}"),
-        ("platform", str(platform.get("name")) if isinstance(platform, dict) else "unknown"),
+        ("platform", _recorded_on(trace)),
         ("workload", str(made_from.get("workload", "unknown"))),
         ("seed", str(made_from.get("seed", "unknown"))),
         ("threads", f"{trace.threads:,}"),

@@ -181,6 +181,17 @@ def test_the_commands_record_describe_and_replay(tmp_path: Path) -> None:
     assert [row.split()[0] for row in rows] == ["tum-6212u", "ucsd-8260"]
 
 
+def test_info_names_what_the_scenario_had_changed_of_its_platform(tmp_path: Path) -> None:
+    for scenario, expected in (
+        (SCENARIOS[0], "tum-6212u"),
+        (SCENARIOS[1], "tum-6212u with pmem.dimms = 1, pmem.capacity = 126 GiB"),
+    ):
+        trace.record(scenario, tmp_path / "a.trace")
+        result = CliRunner().invoke(trace.trace_app, ["info", str(tmp_path / "a.trace")])
+        (line,) = (line for line in result.output.splitlines() if line.startswith("platform"))
+        assert line.split(maxsplit=1)[1] == expected
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
