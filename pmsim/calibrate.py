@@ -21,7 +21,7 @@ from pmsim.host_subjects import DeviceSubjects
 from pmsim.host_timing import DISTURBED, FULL, QUICK, Effort, Subject, Timing, check_file, time_benchmark
 from pmsim.output_place import check_output_file
 from pmsim.platforms import Platform
-from pmsim.profiles import load_platform
+from pmsim.profiles import CALIBRATED, load_platform
 
 #: Rounds of each search: the step is x1.25, then halves.
 _ROUNDS = 5
@@ -117,7 +117,7 @@ def calibrate(
         rows += _fit(draft, tier_steps(machine), tier, timings, progress, rounds)
     draft.platform.check()
     warnings = _warnings(machine, rows, on)
-    notes = f"Written by pmsim calibrate on {date}; flushes with {machine.flush()}. " + " ".join(
+    notes = f"{CALIBRATED} on {date}; flushes with {machine.flush()}. " + " ".join(
         f"{warning[0].upper()}{warning[1:]}." for warning in warnings
     )
     return Calibration(replace(draft.platform, notes=notes.strip()), machine, tuple(rows), tuple(warnings))

@@ -20,6 +20,8 @@ _MACHINE = "machine"
 _BLOCK_DEVICE = "block-device"
 #: Value of ``block_device`` for a machine without one; also what a profile gets that does not say.
 NO_BLOCK_DEVICE = "none"
+#: How the notes of a profile begin that pmsim has written.
+CALIBRATED = "Written by pmsim calibrate"
 
 _Parameters = dict[str, dict[str, Parameter]]
 
@@ -262,7 +264,11 @@ def _complete(profile: _Profile, path: Path) -> _Parameters:
     ]
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-        raise ConfigError(f"{path}: {missing[0]}: missing{more}; give it a value, source and origin, or a base")
+        if profile.texts["notes"].startswith(CALIBRATED):
+            remedy = "an earlier version of pmsim calibrate has written the profile, run it again"
+        else:
+            remedy = "give it a value, source and origin, or a base"
+        raise ConfigError(f"{path}: {missing[0]}: missing{more}; {remedy}")
     return parameters
 
 
@@ -300,4 +306,11 @@ def _read_shipped(path: Path) -> dict[str, Any]:
     return read_toml(path)
 
 
-__all__ = ["NO_BLOCK_DEVICE", "load_block_device", "load_platform", "load_profile", "platform_names"]
+__all__ = [
+    "CALIBRATED",
+    "NO_BLOCK_DEVICE",
+    "load_block_device",
+    "load_platform",
+    "load_profile",
+    "platform_names",
+]

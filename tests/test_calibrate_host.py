@@ -15,6 +15,7 @@ from pmsim.calibrate_draft import Draft, base_of
 from pmsim.calibrate_profile import profile_text
 from pmsim.calibrate_tier import dram_as_second_tier, modules_as_second_tier
 from pmsim.cli import main
+from pmsim.errors import ConfigError
 from pmsim.fitting import Candidate, cost_of_ratio, search
 from pmsim.host_machine import HostMachine, this_machine
 from pmsim.units import Quantity
@@ -47,6 +48,14 @@ def test_it_writes_a_complete_profile_with_source_and_origin(profile):
     assert origin["core.shared_read_latency"] == origin["core.fence_latency"] == "fitted"
     assert origin["dram.row_size"] == "assumed"
     assert platform.value("core", "cores") == this_machine().cores
+
+
+def test_a_profile_that_lacks_a_newer_parameter_asks_for_another_calibration(profile, tmp_path):
+    older = tmp_path / "older.toml"
+    lines = profile.read_text().splitlines(keepends=True)
+    older.write_text("".join(line for line in lines if not line.startswith("mispredict_latency")))
+    with pytest.raises(ConfigError, match=r"mispredict_latency: missing; an earlier version .*, run it again"):
+        pmsim.load_platform(str(older))
 
 
 def test_a_scenario_runs_on_the_profile_on_both_tiers(profile):
