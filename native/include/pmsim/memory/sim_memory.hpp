@@ -256,9 +256,16 @@ class SimMemory {
       std::memcpy(into.data(), region.data.data() + (address - region.base), into.size());
     } else if (region.backing == Backing::kSparse) {
       region.sparse.read(address - region.base, into);
-    } else {
+    } else if (into.size() <= kLineBytes) {
       std::memset(into.data(), 0, into.size());
+    } else {
+      clear(into);
     }
+  }
+  /// Out of line: more than some bytes, where it knows how many, GCC clears by `rep stos`, which takes long to
+  /// begin.
+  [[gnu::noinline]] static void clear(std::span<std::byte> bytes) noexcept {
+    std::memset(bytes.data(), 0, bytes.size());
   }
   static void copy_in(Region& region, Address address, std::span<const std::byte> from) {
     if (region.backing == Backing::kNone)
