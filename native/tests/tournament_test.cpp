@@ -26,14 +26,17 @@ TEST(Tournament, NamesTheEarliestAgentAndTheSmallerIndexOnATie) {
       }
       ASSERT_EQ(tournament.earliest(), expected) << agents << " agents, step " << step;
 
-      // It stays the earliest up to the key of the next one, and at that key only if its index is smaller.
-      const auto before = std::min_element(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(expected));
-      const auto after = std::min_element(keys.begin() + static_cast<std::ptrdiff_t>(expected) + 1, keys.end());
-      Picoseconds horizon = expected == 0 ? kNever : *before - 1;
-      horizon = std::min(horizon, expected + 1 == agents ? kNever : *after);
-      const bool unbounded = horizon >= kNever - 1;  // nobody else is ever going to act
-      ASSERT_EQ(std::min(tournament.horizon(), unbounded ? horizon : kNever), horizon)
-          << agents << " agents, step " << step;
+      // It stays the earliest up to the key of the next one, and at that key only if its index is smaller. So
+      // would any other agent.
+      for (const std::size_t acting : {expected, agent}) {
+        const auto at = keys.begin() + static_cast<std::ptrdiff_t>(acting);
+        const Picoseconds before = acting == 0 ? kNever : *std::min_element(keys.begin(), at) - 1;
+        const Picoseconds after = acting + 1 == agents ? kNever : *std::min_element(at + 1, keys.end());
+        const Picoseconds horizon = std::min(before, after);
+        const bool unbounded = horizon >= kNever - 1;  // nobody else is ever going to act
+        ASSERT_EQ(std::min(tournament.horizon(acting), unbounded ? horizon : kNever), horizon)
+            << agents << " agents, step " << step << ", agent " << acting;
+      }
     }
   }
 }

@@ -63,15 +63,19 @@ void Lane::step(Picoseconds at, Picoseconds until) {
   const std::size_t agent = agents_.earliest();
   now_ = std::max(now_, at);
   if (agent >= thread_count_) {
-    step_module(agent - thread_count_);
-    return;
+    step_module(agent - thread_count_, at, until);
+  } else {
+    step_thread(agent, until);
   }
-  agents_.set(agent, threads_[agent].advance(std::min(until, agents_.horizon())));
+}
+
+void Lane::step_thread(std::size_t thread, Picoseconds until) {
+  agents_.set(thread, threads_[thread].advance(std::min(until, agents_.horizon(thread))));
   if (memory_.has_changed()) {
     settle_modules();
   }
   if (core_count_ < thread_count_) {
-    settle_siblings_of(agent);
+    settle_siblings_of(thread);
   }
 }
 
@@ -86,12 +90,20 @@ void Lane::settle_siblings_of(std::size_t thread) {
   }
 }
 
-void Lane::step_module(std::size_t module) {
+void Lane::step_module(std::size_t module, Picoseconds at, Picoseconds until) {
   if (memory_.next_admission(module) < memory_.next_drain(module)) {
     const Admission admission = memory_.admit(module);
     settle_modules();
-    threads_[admission.token.thread].admitted(admission);
-    settle_core_of(admission.token.thread);
+    const std::size_t thread = admission.token.thread;
+    threads_[thread].admitted(admission);
+    settle_core_of(thread, [&] {
+      // A front end that waited goes on where it stopped, before now: nobody else is that early.
+      if (threads_[thread].next_action() < at && progress_->retired.empty()) {
+        step_thread(thread, until);
+      } else {
+        settle_thread(thread);
+      }
+    });
     return;
   }
   grants_.clear();
@@ -101,16 +113,18 @@ void Lane::step_module(std::size_t module) {
     if (grant.token.controller) {
       continue;
     }
-    threads_[grant.token.thread].granted(grant);
-    settle_core_of(grant.token.thread);
+    const std::size_t thread = grant.token.thread;
+    threads_[thread].granted(grant);
+    settle_core_of(thread, [&] { settle_thread(thread); });
   }
 }
 
-void Lane::settle_core_of(std::size_t thread) {
+template <typename Settle>
+void Lane::settle_core_of(std::size_t thread, Settle&& settle_alone) {
   if (core_count_ == thread_count_) {
     threads_[thread].buffers_changed();
     threads_[thread].slots_changed();
-    settle_thread(thread);
+    settle_alone();
     return;
   }
   // The thread itself and its siblings: those that are dealt to the same core.

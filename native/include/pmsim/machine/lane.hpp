@@ -66,11 +66,14 @@ class Lane {
  private:
   /// The next agent acts, at `at`.
   void step(Picoseconds at, Picoseconds until);
-  void step_module(std::size_t module);
+  void step_thread(std::size_t thread, Picoseconds until);
+  void step_module(std::size_t module, Picoseconds at, Picoseconds until);
   void settle_thread(std::size_t thread);
   void settle_modules();
-  /// Threads of the same core may go on, because a buffer of it has changed.
-  void settle_core_of(std::size_t thread);
+  /// Threads of the same core may go on, because a buffer of it has changed. A thread that has its core for
+  /// itself is settled by `settle_alone`.
+  template <typename Settle>
+  void settle_core_of(std::size_t thread, Settle&& settle_alone);
   void settle_siblings_of(std::size_t thread);
 
   PlatformParams params_;

@@ -35,15 +35,15 @@ class Tournament {
   [[nodiscard]] std::size_t earliest() const noexcept { return agent_of(words_[1]); }
   [[nodiscard]] Picoseconds earliest_key() const noexcept { return key_of(words_[1]); }
 
-  /// Up to and including this time the earliest agent may act before another one has to: at the key of the next
-  /// one it wins if its index is the smaller one.
-  [[nodiscard]] Picoseconds horizon() const noexcept {
+  /// Up to and including this time an agent that is the earliest, or is about to be, may act before another one
+  /// has to: at the key of the next one it wins if its index is the smaller one. Its own key does not count.
+  [[nodiscard]] Picoseconds horizon(std::size_t agent) const noexcept {
     const std::uint64_t* const words = words_.data();
     std::uint64_t next = ~std::uint64_t{0};
-    for (std::size_t node = leaves_ + earliest(); node > 1; node /= 2) {
+    for (std::size_t node = leaves_ + agent; node > 1; node /= 2) {
       next = std::min(next, words[node ^ 1]);
     }
-    return key_of(next) - (agent_of(next) < earliest() ? 1 : 0);
+    return key_of(next) - (agent_of(next) < agent ? 1 : 0);
   }
 
   void set(std::size_t agent, Picoseconds key) {
