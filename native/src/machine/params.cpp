@@ -130,7 +130,7 @@ constexpr std::array kFields{
     PMSIM_FIELD(pmem, media_write_service, kTime, 0, 100'000 * kNs,
                 "media time of writing a block (1 / throughput); a partial block's read overlaps it"),
     PMSIM_FIELD(pmem, write_latency, kTime, 0, 100'000 * kNs,
-                "time from a write's place in the queue to its acknowledgement; 0: the queue is durable (ADR)"),
+                "from the acceptance of a write by the queue, when it is durable, to its acknowledgement"),
     PMSIM_FIELD(pmem, banks, kCount, 1, 1024, "banks of the medium, over which blocks are hashed"),
     PMSIM_FIELD(pmem, bank_write_busy, kTime, 0, 100'000 * kNs,
                 "time for which a block write keeps its bank from reading"),
