@@ -56,7 +56,6 @@ class LogBase {
     }
     return all;
   }
-  [[nodiscard]] static Options options_of(std::string_view, const Options& options) { return options; }
 
   /// Creates an empty log in zeroed memory; it is durable on return.
   template <Memory M>
