@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "machine_harness.hpp"
 #include "pmsim/core/random.hpp"
@@ -54,6 +55,66 @@ TEST(Cache, FlagsTravelWithTheLine) {
   ASSERT_NE(cache.touch(5), nullptr);
   cache.insert(6);
   EXPECT_EQ(cache.insert(7), 5 | Cache::kDirty);
+}
+
+/// Of 64 sets with 8 ways, as most L1s: nine lines that are 4 KiB apart do not fit, 512 neighbours do.
+TEST(Cache, LinesThatAreAllSetsApartCompeteForTheWaysOfOne) {
+  for (const auto& [apart, lines, misses] :
+       {std::tuple{1U, 512U, 0}, std::tuple{64U, 8U, 0}, std::tuple{64U, 9U, 9}, std::tuple{32U, 16U, 0},
+        std::tuple{32U, 17U, 9}}) {
+    Cache cache(64 * 8 * 64, 8);
+    const auto missed_of_a_round = [&] {
+      int missed = 0;
+      for (std::uint64_t line = 0; line < lines; ++line) {
+        if (cache.touch(line * apart) == nullptr) {
+          cache.insert(line * apart);
+          ++missed;
+        }
+      }
+      return missed;
+    };
+    missed_of_a_round();
+    EXPECT_EQ(missed_of_a_round(), misses) << lines << " lines " << apart << " apart";
+  }
+}
+
+/// 24 slices of 2048 sets with 11 ways: lines that are 2048 apart have one set of each slice.
+TEST(Cache, AHashSpreadsLinesOverSlices) {
+  constexpr std::uint64_t kSets = 2048;
+  constexpr std::uint64_t kSlices = 24;
+  constexpr std::uint64_t kWays = 11;
+  const auto kept = [](std::uint64_t apart, std::uint64_t lines) {
+    Cache cache(kSlices * kSets * kWays * 64, kWays, 64, kSlices);
+    for (std::uint64_t line = 0; line < lines; ++line) {
+      cache.insert(line * apart);
+    }
+    std::uint64_t found = 0;
+    for (std::uint64_t line = 0; line < lines; ++line) {
+      found += cache.touch(line * apart) != nullptr ? 1 : 0;
+    }
+    return found;
+  };
+  EXPECT_EQ(kept(kSets, 100'000), kSlices * kWays);
+  EXPECT_EQ(kept(kSets / 2, 100'000), 2 * kSlices * kWays);
+  EXPECT_EQ(kept(1, 3 * kSlices * kSets * kWays), kSlices * kSets * kWays);
+  EXPECT_GT(kept(kSets, kSlices * kWays / 2), kSlices * kWays * 2 / 5)
+      << "no slice has much more than its part";
+}
+
+/// Sizes that are not whole powers of two lose no set: 20 MiB with 16 ways in 8 slices, 48 KiB with 12 ways.
+TEST(Cache, UsesAllSetsWhateverItsSize) {
+  for (const auto& [bytes, ways, slices] : {std::tuple{20 << 20, 16, 8}, std::tuple{48 << 10, 12, 1},
+                                            std::tuple{3 * 64 * 5, 5, 1}, std::tuple{7 * 64 * 4, 4, 3}}) {
+    Cache cache(bytes, ways, 64, slices);
+    for (std::uint64_t line = 0; line < 20 * cache.lines(); ++line) {
+      cache.insert(line);
+    }
+    std::uint64_t found = 0;
+    for (std::uint64_t line = 0; line < 20 * cache.lines(); ++line) {
+      found += cache.remove(line) != Cache::kEmpty ? 1 : 0;
+    }
+    EXPECT_EQ(found, cache.lines()) << bytes;
+  }
 }
 
 TEST(BlockIndex, AgreesWithAMap) {

@@ -54,6 +54,29 @@ def test_blocks_are_predicted(family: tuple[str, Suite]) -> None:
     assert calibrated == CALIBRATED.get(family[0], [])
 
 
+def test_storage_engines_are_predicted() -> None:
+    """But for two CPU costs, and what was read or laid out with results in view (docs/calibration.md)."""
+    claims = load_suite("hymem").claim
+    calibrated = [claim.id for claim in claims if claim.checks and claim.use == "calibration"]
+    assert calibrated == [
+        "hymem-ycsb-mainmem-peak",
+        "hymem-tpcc-mainmem-peak",
+        "hymem-dram-area-ordering",
+        "hymem-scan-small-clg",
+        "hymem-scan-full-clg",
+        "hymem-scan-small-mini",
+        "hymem-scan-full-mini",
+        "hymem-scan-small-swizzle",
+        "hymem-scan-full-swizzle",
+        "hymem-scan-max-overhead",
+        "hymem-fptree-leaf-accesses",
+        "hymem-zipf-gain-50",
+        "hymem-update-basic-half",
+        "hymem-update-others-similar",
+        "hymem-main-memory-close",
+    ]
+
+
 def test_the_families_make_one_suite(blocks: Suite) -> None:
     assert "log" in FAMILIES
     assert len(blocks.claim) == sum(len(load_suite(FOLDER / f"{name}.toml").claim) for name in FAMILIES)

@@ -51,7 +51,7 @@ Hierarchy::Hierarchy(const PlatformParams& params, std::uint32_t threads)
     : params_(params),
       cores_used_(std::min(threads, static_cast<std::uint32_t>(params.core.cores))),
       unfenced_(threads),
-      llc_(params.llc.size, params.llc.ways) {
+      llc_(params.llc.size, params.llc.ways, memory::kLineBytes, params.llc.slices) {
   cores_.reserve(cores_used_);
   for (std::uint32_t core = 0; core < cores_used_; ++core) {
     cores_.emplace_back(params);

@@ -77,7 +77,7 @@ constexpr std::array kFields{
     PMSIM_FIELD(llc, ways, kCount, 1, 16, "associativity of the last-level cache"),
     PMSIM_FIELD(llc, latency, kTime, 0, 1000 * kNs, "load to use of a last-level hit"),
     PMSIM_FIELD(llc, slices, kCount, 1, 1024,
-                "parts of the last-level cache, through which lines go on their way to PMem"),
+                "parts of the last-level cache, over which lines are hashed, also on their way to PMem"),
     PMSIM_FIELD(prefetcher, enabled, kFlag, 0, 1, "the hardware stream prefetcher is on"),
     PMSIM_FIELD(prefetcher, trigger, kCount, 1, 64,
                 "accesses to consecutive lines of a page that start a stream"),

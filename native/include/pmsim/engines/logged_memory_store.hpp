@@ -14,6 +14,7 @@
 #include "pmsim/core/error.hpp"
 #include "pmsim/engines/buffer/page_allocator.hpp"
 #include "pmsim/engines/buffer/write_back.hpp"
+#include "pmsim/engines/dram_frames.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/page_store.hpp"
 #include "pmsim/engines/wal/dirty_queue.hpp"
@@ -64,7 +65,7 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
   }
   Page fix_page(M&, PageId id, Access) const noexcept { return address(id); }
   void unfix(M&, Page) const noexcept {}
-  [[nodiscard]] PageId page_id(Page page) const noexcept { return (page - place_.dram) / page_bytes_; }
+  [[nodiscard]] PageId page_id(Page page) const noexcept { return frames_.id(page); }
   [[nodiscard]] std::uint32_t page_bytes() const noexcept { return page_bytes_; }
   Address resident(M&, Page page, std::uint32_t offset, std::uint32_t) const noexcept { return page + offset; }
   void unswizzle_children(M&, Page, std::uint32_t, std::uint32_t) const noexcept {}
@@ -167,7 +168,8 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
         blocks::log::round_up(on_ssd_ ? buffer::SsdWriter::journal_bytes(kJournalSlots, page_bytes_)
                                       : buffer::PmemWriter::micro_log_bytes(page_bytes_),
                               memory::kSectorBytes);
-    const std::uint64_t pages_end = pages_ * page_bytes_;
+    const std::uint64_t pages_end =
+        blocks::log::round_up(DramFrames::bytes_for(pages_, page_bytes_), memory::kSectorBytes);
     const std::uint64_t map = buffer::PageAllocator::map_bytes(pages_);
     const std::uint64_t scratch = pages_end + map;
     const std::uint64_t dirty = scratch + memory::kSectorBytes + page_bytes_;
@@ -175,12 +177,13 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
       place_.dram = memory.allocate(Medium::kDram, dirty + wal::DirtyQueue::bytes_for(pages_),
                                     {.name = "pages", .alignment = std::uint64_t{1} << 21});
       (on_ssd_ ? place_.ssd : place_.pmem) =
-          memory.allocate(on_ssd_ ? Medium::kBlock : Medium::kPmem, pages_end,
+          memory.allocate(on_ssd_ ? Medium::kBlock : Medium::kPmem, pages_ * page_bytes_,
                           {.name = "checkpoint image", .alignment = std::uint64_t{1} << 21});
       place_.meta =
           memory.allocate(meta_on_ssd ? Medium::kBlock : Medium::kPmem,
                           journal + buffer::PageAllocator::copies_bytes(pages_), {.name = "page journal"});
     }
+    frames_ = DramFrames(place_.dram, page_bytes_);
     dirty_ = wal::DirtyQueue(place_.dram + dirty, pages_);
     const Address sector = place_.dram + scratch;
     allocator_ = buffer::PageAllocator(place_.dram + pages_end, place_.meta + journal, pages_, sector);
@@ -192,7 +195,7 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
     moved_.resize(page_bytes_);
   }
 
-  [[nodiscard]] Address address(PageId id) const noexcept { return place_.dram + id * page_bytes_; }
+  [[nodiscard]] Address address(PageId id) const noexcept { return frames_.address(id); }
   [[nodiscard]] Address home(PageId id) const noexcept { return place_.pmem + id * page_bytes_; }
 
   PageId take(M& memory, bool consecutive) {
@@ -313,6 +316,7 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
   std::uint64_t pages_;
   bool on_ssd_;
   EnginePlace place_;
+  DramFrames frames_;
   buffer::PageAllocator allocator_;
   buffer::PmemWriter pmem_;
   buffer::SsdWriter ssd_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/engines/dram_frames.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/page_store.hpp"
 #include "pmsim/memory/micro_op.hpp"
@@ -30,8 +31,9 @@ class MemoryStore {
       throw CapacityError("engine " + options.engine + ": dram_bytes = " + std::to_string(options.dram_bytes) +
                           ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes");
     }
-    place_.dram = memory.allocate(memory::Medium::kDram, pages_ * page_bytes_,
+    place_.dram = memory.allocate(memory::Medium::kDram, DramFrames::bytes_for(pages_, page_bytes_),
                                   {.name = "pages", .alignment = page_bytes_});
+    frames_ = DramFrames(place_.dram, page_bytes_);
     place_.meta = memory.allocate(memory::Medium::kDram, kUndoBytes, {.name = "undo records"});
     zeros_.resize(page_bytes_);
   }
@@ -41,7 +43,10 @@ class MemoryStore {
 
   /// Without undo records, over a region that is there already: for what is rebuilt in DRAM at each start.
   MemoryStore(Address pages, std::uint64_t bytes, std::uint32_t page_bytes)
-      : page_bytes_(page_bytes), pages_(bytes / page_bytes), zeros_(page_bytes) {
+      : page_bytes_(page_bytes),
+        pages_(DramFrames::pages_in(bytes, page_bytes)),
+        frames_(pages, page_bytes),
+        zeros_(page_bytes) {
     place_.dram = pages;
   }
   [[nodiscard]] std::uint64_t free_pages() const noexcept { return pages_ - live_.size() + released_; }
@@ -72,7 +77,7 @@ class MemoryStore {
     live_[free_] = false;
     ++released_;
   }
-  [[nodiscard]] PageId page_id(Page page) const noexcept { return (page - place_.dram) / page_bytes_; }
+  [[nodiscard]] PageId page_id(Page page) const noexcept { return frames_.id(page); }
   [[nodiscard]] std::uint32_t page_bytes() const noexcept { return page_bytes_; }
   Address resident(M&, Page page, std::uint32_t offset, std::uint32_t) const noexcept { return page + offset; }
   void overwrite(M& memory, Page page, std::uint32_t offset, std::span<const std::byte> bytes) const {
@@ -159,7 +164,7 @@ class MemoryStore {
   };
   static constexpr std::uint64_t kUndoBytes = std::uint64_t{4} << 20;
 
-  [[nodiscard]] Address address(PageId id) const noexcept { return place_.dram + id * page_bytes_; }
+  [[nodiscard]] Address address(PageId id) const noexcept { return frames_.address(id); }
   void take_new() {
     if (live_.size() == pages_) {
       throw CapacityError("the data do not fit into dram_bytes = " + std::to_string(pages_ * page_bytes_) +
@@ -170,6 +175,7 @@ class MemoryStore {
 
   std::uint32_t page_bytes_ = 0;
   std::uint64_t pages_ = 0;
+  DramFrames frames_;
   EnginePlace place_;
   PageId free_ = kNoPage;
   std::uint64_t released_ = 0;  ///< length of that list

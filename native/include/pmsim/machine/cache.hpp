@@ -14,7 +14,7 @@
 
 namespace pmsim::machine {
 
-/// A line (or page) and the hash of its number by which all caches place it.
+/// A line (or page) and a hash of its number, which says in which slice of a cache it belongs.
 class HashedLine {
  public:
   constexpr HashedLine() noexcept = default;
@@ -30,9 +30,11 @@ class HashedLine {
 
 /// Tags of one set-associative cache with true LRU. Time-free: it knows what is cached, not when it arrives.
 ///
-/// A line is named by its address / 64; the upper bits of a tag word carry the line's flags. The set index is
-/// hashed, as the slice hash of real last-level caches, so that lines which were written together leave in no
-/// particular order (which is what costs plain stores their bandwidth on 256-byte blocks).
+/// A line is named by its address / 64; the upper bits of a tag word carry the line's flags. Within a slice the
+/// low bits of a line's number are its set, so lines that are a multiple of the slice's sets apart compete for
+/// the same ways. A hash chooses the slice, so that in a last-level cache, which has many, lines that were
+/// written together leave in no particular order (which is what costs plain stores their bandwidth on 256-byte
+/// blocks).
 class Cache {
  public:
   static constexpr std::uint64_t kDirty = std::uint64_t{1} << 63;
@@ -41,7 +43,8 @@ class Cache {
   static constexpr std::uint64_t kFlags = kDirty | kPrefetched;
   static constexpr std::uint64_t kEmpty = ~std::uint64_t{0} & ~kFlags;
 
-  Cache(std::int64_t size_bytes, std::int64_t ways, std::int64_t line_bytes = 64);
+  /// Sets of a slice are a power of two: where `size_bytes` does not allow that there are more slices.
+  Cache(std::int64_t size_bytes, std::int64_t ways, std::int64_t line_bytes = 64, std::int64_t slices = 1);
 
   /// Where a line belongs in one cache. Whoever looks for a line and then puts it in computes it once.
   struct Place {
@@ -49,7 +52,8 @@ class Cache {
     std::uint8_t partial;
   };
   [[nodiscard]] Place place_of(HashedLine line) const noexcept {
-    return Place{static_cast<std::size_t>(((line.hash() >> 32) * set_count_) >> 32),
+    const std::uint64_t slice = ((line.hash() >> 32) * slices_) >> 32;
+    return Place{static_cast<std::size_t>(slice << slice_bits_ | (line.line() & slice_mask_)),
                  static_cast<std::uint8_t>(line.hash() >> 24)};
   }
 
@@ -164,6 +168,9 @@ class Cache {
 
   std::uint64_t ways_;
   std::uint64_t set_count_;
+  int slice_bits_;            ///< of the number of a set within its slice
+  std::uint64_t slice_mask_;  ///< these bits
+  std::uint64_t slices_;
   std::size_t stride_;  ///< bytes of a set: whole lines of the host
   /// Lines that a set holds: they are the first ones in the order of its RecencySet. The memory of what it does
   /// not hold has no content yet, or no longer.

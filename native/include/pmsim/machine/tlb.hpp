@@ -27,17 +27,21 @@ struct PageNumbers {
   std::uint64_t dram_mark;
 };
 
-/// Two TLB levels of one core, time-free. Associativities as in Skylake: 4 and 12 ways. Where DRAM and PMem are
-/// in pages of different sizes each has a first level of its own, as processors have one for each size, and
-/// both share the second. Beside them the paging-structure cache, which spares a walk the level above the last.
+/// Two TLB levels of one core, time-free. Associativities as in Skylake: 4 and 12 ways; the set of the first
+/// level is in the low bits of a page's number, that of the second a hash of it (Gras et al., Translation
+/// Leak-aside Buffer, USENIX Security 2018, Table 1). Where DRAM and PMem are in pages of different sizes each
+/// has a first level of its own, as processors have one for each size, and both share the second. Beside them
+/// the paging-structure cache, which spares a walk the level above the last.
 class Tlb {
  public:
   explicit Tlb(const TlbParams& params)
       : pages_(params),
         first_dram_(params.first_level_entries, params.first_level_entries < 4 ? 1 : 4, 1),
         first_(params.first_level_entries, params.first_level_entries < 4 ? 1 : 4, 1),
-        second_(params.second_level_entries, params.second_level_entries < 12 ? 1 : 12, 1),
-        page_tables_(params.paging_structure_entries, params.paging_structure_entries < 4 ? 1 : 4, 1) {}
+        second_(params.second_level_entries, params.second_level_entries < 12 ? 1 : 12, 1,
+                params.second_level_entries),
+        page_tables_(params.paging_structure_entries, params.paging_structure_entries < 4 ? 1 : 4, 1,
+                     params.paging_structure_entries) {}
 
   enum class Found : std::uint8_t { kFirst, kSecond, kNowhere };
 

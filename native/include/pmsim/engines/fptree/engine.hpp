@@ -212,7 +212,7 @@ class FpTreeEngine final : public Engine<M> {
   };
 
   [[nodiscard]] static std::uint64_t inner_bytes(const EngineOptions& options) noexcept {
-    return options.dram_bytes / kInnerNodeBytes * kInnerNodeBytes;
+    return DramFrames::bytes_for(options.dram_bytes / kInnerNodeBytes, kInnerNodeBytes);
   }
   [[nodiscard]] static EnginePlace allocate(M& memory, const EngineOptions& options) {
     const auto refuse = [](const std::string& what) { throw ConfigError("engine fptree: " + what); };
