@@ -12,7 +12,18 @@ from pmsim.kinds import find_kind
 from pmsim.messages import shown
 from pmsim.scenario import Scenario
 
-_OWN_KEYS = ("name", "title", "description", "platform", "parameters", "sweep", "metrics", "seed")
+_OWN_KEYS = (
+    "name",
+    "title",
+    "description",
+    "platform",
+    "parameters",
+    "sweep",
+    "vary",
+    "variant",
+    "metrics",
+    "seed",
+)
 
 
 def with_overrides(
@@ -26,7 +37,7 @@ def with_overrides(
         What to change.
     changes : mapping or iterable of "key=value"
         A parameter (``threads=4``; a list makes it an axis, a single value replaces an axis), ``sweep.AXIS``,
-        ``platform``, ``platform.SECTION.NAME``, or another key of the scenario.
+        ``vary.AXIS``, ``platform``, ``platform.SECTION.NAME``, or another key of the scenario.
     seed : int, optional
         Replaces the seed.
 
@@ -87,12 +98,15 @@ def _apply(table: dict[str, Any], key: str, value: Any, kind: str) -> None:
         if rest in table.get("parameters", {}):
             del table["parameters"][rest]
         return
+    elif head == "vary" and rest:
+        table.setdefault("vary", {})[rest] = value
+        return
     if head in model:
         _set_parameter(table, key, value)
     elif head == "platform" and rest:
         _set_platform(table, rest, value)
     elif key in _OWN_KEYS:
-        if key in ("parameters", "sweep") and not isinstance(value, dict):
+        if key in ("parameters", "sweep", "vary") and not isinstance(value, dict):
             raise ConfigError(f"{shown(value)} is not a table; write {key}.NAME=value")
         table[key] = value
         if key == "platform":

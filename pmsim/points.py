@@ -3,7 +3,7 @@
 import copy
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from pmsim.profiles import load_platform
 from pmsim.scenario import BLOCK_DEVICE, Scenario
 from pmsim.sweep import combinations
 from pmsim.units import Quantity
+from pmsim.variations import AS_IT_IS, CHANGED, Change
 
 #: Columns of swept platform parameters carry their unit: time in ns, the rest in base units.
 _SUFFIX = {
@@ -115,45 +116,63 @@ def points_of(scenario: Scenario) -> list[Point]:
     ------
     ConfigError : a point that cannot be run, before any is run.
     """
-    kind = find_kind(scenario.kind)
+    changes = scenario.changes()
+    varied = dict.fromkeys(axis for change in changes for axis in change.settings)
     axes, mode = scenario.axes()
-    swept_fields = [axis for axis in axes if axis.startswith("platform.")]
     points = []
     for setting in combinations(axes, mode):
-        platform_of = {axis: value for axis, value in setting.items() if axis.split(".")[0] == "platform"}
-        given = copy.deepcopy(scenario.parameters)
-        for axis, value in setting.items():
-            if axis not in platform_of:
-                _set(given, axis, value, kind.parameter_model)
-        platform = _platform(scenario.platform, platform_of)
-        try:
-            parameters = kind.parameters(given)
-            machine = kind.machine(platform, parameters)
-            kind.check(machine, parameters)
-        except ConfigError as error:
-            raise ConfigError(_located(str(error), setting, kind.parameter_model)) from None
-        for metric in scenario.metrics:
-            try:
-                kind.check_metric(metric, parameters)
-            except ConfigError as error:
-                raise ConfigError(f"metrics: {error}") from None
-        columns: dict[str, Scalar] = {"platform": machine.name}
-        for axis in swept_fields:
-            name, value = _platform_column(axis, machine, setting[axis])
-            columns[name] = value
-        points.append(
-            Point(
-                kind=kind.name,
-                platform=machine,
-                parameters=parameters,
-                columns=columns | kind.columns(machine, parameters),
-                axes={axis: str(value) for axis, value in setting.items()},
-                base_seed=scenario.seed,
-            )
-        )
+        as_it_is = _point(scenario, setting, varied)
+        points.append(as_it_is)
+        for change in changes:
+            point = _point(scenario, setting, varied, change)
+            if point.content == as_it_is.content:
+                raise ConfigError(
+                    f"{change.key}: with '{change.label}' the same is simulated as without; remove it"
+                )
+            points.append(point)
     if points:
         _check_plot(scenario, points[0])
     return points
+
+
+def _point(
+    scenario: Scenario, setting: Mapping[str, Any], varied: Iterable[str], change: Change | None = None
+) -> Point:
+    kind = find_kind(scenario.kind)
+    wanted = {**setting, **(change.settings if change else {})}
+    platform_of = {axis: value for axis, value in wanted.items() if axis.split(".")[0] == "platform"}
+    given = copy.deepcopy(scenario.parameters)
+    for axis, value in wanted.items():
+        if axis not in platform_of:
+            _set(given, axis, value, kind.parameter_model)
+    platform = _platform(scenario.platform, platform_of, change)
+    try:
+        parameters = kind.parameters(given)
+        machine = kind.machine(platform, parameters)
+        kind.check(machine, parameters)
+    except ConfigError as error:
+        raise ConfigError(_located(str(error), setting, change, kind.parameter_model)) from None
+    for metric in scenario.metrics:
+        try:
+            kind.check_metric(metric, parameters)
+        except ConfigError as error:
+            raise ConfigError(f"metrics: {error}") from None
+    columns: dict[str, Scalar] = {"platform": machine.name}
+    said = {axis: str(value) for axis, value in setting.items()}
+    if varied:
+        said[CHANGED] = columns[CHANGED] = change.label if change else AS_IT_IS
+    for axis in (*setting, *varied):
+        if axis.startswith("platform.") and (axis != BLOCK_DEVICE or axis in platform_of):
+            name, column = _platform_column(axis, machine, platform_of.get(axis))
+            columns[name] = column
+    return Point(
+        kind=kind.name,
+        platform=machine,
+        parameters=parameters,
+        columns=columns | kind.columns(machine, parameters),
+        axes=said,
+        base_seed=scenario.seed,
+    )
 
 
 def _check_plot(scenario: Scenario, point: Point) -> None:
@@ -161,6 +180,13 @@ def _check_plot(scenario: Scenario, point: Point) -> None:
     plot = scenario.plot
     if plot is None:
         return
+    if not plot.x and scenario.changes():
+        for key in ("color", "line", "facet", "overlay", "mark"):
+            if getattr(plot, key):
+                raise ConfigError(
+                    f"plot.{key}: the figure of changes made one at a time has none; remove it, or name plot.x "
+                    "to draw another figure"
+                )
     kind = find_kind(scenario.kind)
     metrics = scenario.metrics or [metric.name for metric in kind.metric_list(point.parameters)]
     known = [*point.columns, *metrics]
@@ -178,12 +204,12 @@ def _check_plot(scenario: Scenario, point: Point) -> None:
         raise ConfigError("plot.front: needs a horizontal axis of numbers; choose another plot.x, or no bars")
 
 
-def _platform(base: Any, setting: Mapping[str, Any]) -> Platform:
+def _platform(base: Any, setting: Mapping[str, Any], change: Change | None) -> Platform:
     if not setting:
         return load_platform(base)
     name = setting.get("platform", base)
     if len(setting) == 1 and "platform" in setting:
-        return _swept("platform", name)
+        return _swept(change.key if change else "sweep.platform", name)
     table: dict[str, Any] = copy.deepcopy(dict(name)) if isinstance(name, Mapping) else {"base": name}
     for axis, value in setting.items():
         if axis == BLOCK_DEVICE:
@@ -191,14 +217,14 @@ def _platform(base: Any, setting: Mapping[str, Any]) -> Platform:
         elif axis != "platform":
             section, parameter = axis.split(".", 1)[1].split(".", 1)
             table.setdefault(section, {})[parameter] = value
-    return _swept(", ".join(setting), table)
+    return _swept(change.key if change else f"sweep.{', '.join(setting)}", table)
 
 
-def _swept(axis: str, platform: Any) -> Platform:
+def _swept(where: str, platform: Any) -> Platform:
     try:
         return load_platform(platform)
     except ConfigError as error:
-        raise ConfigError(f"sweep.{axis}: {error}") from None
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def _set(given: dict[str, Any], axis: str, value: Any, model: type[KindParameters]) -> None:
@@ -216,7 +242,11 @@ def _set(given: dict[str, Any], axis: str, value: Any, model: type[KindParameter
         member[key] = value
 
 
-def _located(message: str, setting: Mapping[str, Any], model: type[KindParameters]) -> str:
+def _located(
+    message: str, setting: Mapping[str, Any], change: Change | None, model: type[KindParameters]
+) -> str:
+    if change:  # without it the point can be run
+        return f"{change.key}: {message}"
     key = message.partition(":")[0]
     if key in setting:
         return f"sweep.{message}"

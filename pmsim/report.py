@@ -34,6 +34,7 @@ def report_html(result: "Result") -> str:
         _figure(result),
         _citations(result),
         _front(result),
+        _effects(result),
         "<h2>Values</h2>",
         _table(result.shown()),
         "<p>Parameters that are the same in all rows are below; results.parquet has all columns.</p>",
@@ -78,6 +79,11 @@ def _citations(result: "Result") -> str:
 def _front(result: "Result") -> str:
     front = result.front()
     return f"<h2>Pareto front</h2>{_table(front)}" if len(front) else ""
+
+
+def _effects(result: "Result") -> str:
+    compared = result.effects()
+    return f"<h2>One change at a time</h2>{_table(result.as_written(compared))}" if len(compared) else ""
 
 
 def _table(frame: pd.DataFrame) -> str:

@@ -31,4 +31,11 @@ def resolved_scenario(scenario: Scenario, points: Sequence[Point]) -> Scenario:
         table["sweep"] = {**axes, "mode": mode} if "mode" not in axes else dict(axes)
         if mode == "zip" and "mode" in axes:
             del table["sweep"]["mode"]
+    if scenario.vary:
+        changes: dict[str, list[Any]] = {}
+        for change in scenario.changes():
+            if change.key.startswith("vary."):
+                (axis, value) = next(iter(change.settings.items()))
+                changes.setdefault(axis, []).append(value)
+        table["vary"] = changes
     return Scenario(**table)

@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from pmsim.effects import EFFECT, effects
 from pmsim.errors import ConfigError
 from pmsim.kinds import Metric, find_kind
 from pmsim.kinds.types import quantity_of
 from pmsim.plot_spec import Plot
-from pmsim.plots import PlotLayout, figure_of, front_rows, plot_layout
+from pmsim.plots import PlotLayout, effects_figure, figure_of, front_rows, plot_layout
+from pmsim.plots.style import metric_title
 from pmsim.point_cache import Metrics
 from pmsim.points import Point, column_of_axis
 from pmsim.report import report_html
@@ -26,6 +28,7 @@ from pmsim.resolve import resolved_scenario
 from pmsim.runner import Failure
 from pmsim.scenario import Scenario
 from pmsim.units import Quantity, format_value
+from pmsim.variations import CHANGED
 from pmsim.versions import native_build, native_version, package_version
 
 #: Files that `Result.save` writes.
@@ -80,6 +83,7 @@ class Result:
         self.scenario = scenario
         self.failures = tuple(failures)
         self._points = tuple(points)
+        self._changes = len(scenario.changes())
         self._metrics = self._metric_list()
         self.frame = self._frame(metrics)
         self.provenance = self._provenance(info)
@@ -109,7 +113,25 @@ class Result:
         if self.frame.empty:
             raise ConfigError("figure: no point has finished; see failures")
         layout = self._layout()
+        compared = self.effects()
+        if len(compared) and not (self.plot and self.plot.x):
+            column = layout.columns.y
+            what = metric_title(column, self._y_title(column)).partition(" [")[0]
+            return effects_figure(compared, sweep=self._sweep_columns(), title=self.title, metric=what)
         return figure_of(layout, title=self.title, y_title=self._y_title(layout.columns.y))
+
+    def effects(self) -> pd.DataFrame:
+        """Return what each change of ``vary`` and of the variants does to the metric of the figure.
+
+        Returns
+        -------
+        DataFrame : empty where nothing is varied, or where no point has one value of that metric.
+        """
+        if not self._changes or self.frame.empty:
+            return pd.DataFrame()
+        metric = self._layout().columns.y
+        found = effects(self.frame, self._row_points, metric, self._sweep_columns(), self._changes)
+        return found if found[EFFECT].notna().any() else pd.DataFrame()
 
     def front(self) -> pd.DataFrame:
         """Return the rows that no other beats in the axes of the figure, where ``plot.front`` asks for them.
@@ -198,11 +220,13 @@ class Result:
         names = [metric.name for metric in self._metrics]
         kind = find_kind(self.scenario.kind)
         rows = []
-        for point, finished in zip(self._points, metrics, strict=True):
+        self._row_points: list[int] = []  # the point, by number, that a row belongs to
+        for index, (point, finished) in enumerate(zip(self._points, metrics, strict=True)):
             own = {"seed": point.seed, "configuration": point.configuration}
             for values in kind.rows(finished) if finished is not None else []:
                 chosen = {name: values[name] for name in names if name in values}
                 rows.append({**point.columns, **chosen, **own})
+                self._row_points.append(index)
         return pd.DataFrame(rows)
 
     def shown(self) -> pd.DataFrame:
@@ -218,9 +242,12 @@ class Result:
         own = {*metrics, "seed", "configuration"}
         parameters = [name for name in map(str, self.frame) if name not in own]
         varying = [name for name in parameters if name in axes or len(set(map(str, self.frame[name]))) > 1]
+        return self.as_written(self.frame[[*varying, *metrics]])
+
+    def as_written(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a frame with its parameters as scenarios write them (1 MiB)."""
         model = find_kind(self.scenario.kind).parameter_model
-        frame = self.frame[[*varying, *metrics]]
-        for name in varying:
+        for name in map(str, frame):
             quantity = quantity_of(model, name) if name in model.model_fields else None
             if name.startswith("platform.") and name.endswith("_bytes"):
                 quantity = Quantity.SIZE
@@ -250,7 +277,10 @@ class Result:
         return plot.model_copy(update=columns)
 
     def axis_columns(self) -> list[str]:
-        """Return the columns that the sweep varies, in its order."""
+        """Return the columns that the sweep varies, in its order, and what is changed one at a time."""
+        return [*self._sweep_columns(), *([CHANGED] if self._changes else [])]
+
+    def _sweep_columns(self) -> list[str]:
         axes, _ = self.scenario.axes()
         return [column_of_axis(axis) for axis in axes]
 

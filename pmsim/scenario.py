@@ -19,6 +19,7 @@ from pmsim.plot_spec import Plot
 from pmsim.sweep import axes_of, flatten
 from pmsim.toml_file import parse_toml, read_text
 from pmsim.units import Quantity
+from pmsim.variations import Change, Variant, changes_of
 
 #: The axis over the SSDs of a machine: names of profiles, like those of the axis ``platform``.
 BLOCK_DEVICE = "platform.block_device"
@@ -41,6 +42,10 @@ class Scenario(BaseModel):
     sweep : dict
         Axis to list or range ``{from, to, steps, scale}``; an axis is a parameter, ``platform``, or
         ``platform.SECTION.NAME``. ``mode`` = "cross" (default) or "zip".
+    vary : dict
+        Axis to list or range, as in ``sweep``: changes made one at a time, at every point of the sweep.
+    variant : list of Variant
+        Changes of several parameters together, each with a label; made one at a time like those of ``vary``.
     metrics : list of str
         Columns of the result; empty: all of the kind. ``counter.NAME`` adds a counter.
     plot : Plot, optional
@@ -58,6 +63,8 @@ class Scenario(BaseModel):
     platform: Any
     parameters: dict[str, Any] = Field(default_factory=dict)
     sweep: dict[str, Any] = Field(default_factory=dict)
+    vary: dict[str, Any] = Field(default_factory=dict)
+    variant: list[Variant] = Field(default_factory=list)
     metrics: list[str] = Field(default_factory=list)
     plot: Plot | None = None
     seed: int = Field(0, ge=0, lt=2**63)
@@ -72,10 +79,11 @@ class Scenario(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _flat_sweep(cls, values: Any) -> Any:
-        if isinstance(values, dict) and isinstance(values.get("sweep"), Mapping):
-            return values | {"sweep": flatten(values["sweep"])}
-        return values
+    def _flat_axes(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        tables = {key: values[key] for key in ("sweep", "vary") if isinstance(values.get(key), Mapping)}
+        return values | {key: flatten(table, of=key) for key, table in tables.items()}
 
     @model_validator(mode="after")
     def _check(self) -> "Scenario":
@@ -100,11 +108,21 @@ class Scenario(BaseModel):
         for axis in axes:
             if axis in self.parameters:
                 raise ConfigError(f"sweep.{axis}: is also set in parameters; remove one of the two")
+        for change in self.changes():
+            for axis in change.settings:
+                if axis in axes:
+                    raise ConfigError(
+                        f"{change.key}: {axis} is also an axis of the sweep; remove one of the two"
+                    )
         return self
 
     def axes(self) -> tuple[dict[str, list[Any]], str]:
         """Return the expanded axes of the sweep and how they combine."""
         return axes_of(self.sweep, self._quantity_of)
+
+    def changes(self) -> list[Change]:
+        """Return what ``vary`` and the variants change, one at a time, in the order of the file."""
+        return changes_of(self.vary, self.variant, self._quantity_of)
 
     def _quantity_of(self, axis: str) -> Quantity | None:
         """Return what an axis measures, or refuse an unknown axis."""

@@ -20,15 +20,18 @@ _MODES = ("cross", "zip")
 QuantityOf = Callable[[str], Quantity | None]
 
 
-def flatten(sweep: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a sweep with dotted keys: TOML reads ``groups.2.threads = [1, 5]`` as nested tables."""
+def flatten(sweep: Mapping[str, Any], prefix: str = "", *, of: str = "sweep") -> dict[str, Any]:
+    """Return a sweep with dotted keys: TOML reads ``groups.2.threads = [1, 5]`` as nested tables.
+
+    ``of`` names the table in messages.
+    """
     flat: dict[str, Any] = {}
     for key, value in sweep.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and not any(part in value for part in _RANGE_KEYS):
             if not value:
-                raise ConfigError(f"sweep.{name}: is empty; give it a list of values or remove it")
-            flat |= flatten(value, f"{name}.")
+                raise ConfigError(f"{of}.{name}: is empty; give it a list of values or remove it")
+            flat |= flatten(value, f"{name}.", of=of)
         else:
             flat[name] = value
     return flat

@@ -13,9 +13,11 @@ from typer.testing import CliRunner
 import pmsim
 from pmsim.api import load_scenario
 from pmsim.cli import app
+from pmsim.effects import effects
 from pmsim.kinds import KINDS, find_kind
 from pmsim.kinds.types import quantity_of
 from pmsim.plot_spec import Mark, Plot
+from pmsim.plots.effects import effects_figure
 from pmsim.plots.figure import figure_of
 from pmsim.plots.layout import plot_layout
 from pmsim.plots.style import parameter_title, value_label
@@ -101,6 +103,12 @@ def test_the_figure_of_a_scenario_is_a_few_panels_of_curves(name: str) -> None:
     columns = pd.DataFrame([dict(point.columns) for point in points])
     frame = columns.assign(**dict.fromkeys(metrics, 1.0))
     axes = [column_of_axis(axis) for axis in scenario.axes()[0]]
+    if changes := len(scenario.changes()):
+        compared = effects(frame, range(len(frame)), kind.default_metric, axes, changes)
+        bars = effects_figure(compared, sweep=axes, title="t", metric="m").data
+        assert 1 <= len(bars) <= 4
+        assert all(len(trace.x) == changes for trace in bars)
+        return
     layout = plot_layout(
         frame, plot=scenario.plot, axes=axes, metrics=metrics, default_metric=kind.default_metric
     )

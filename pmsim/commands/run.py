@@ -10,6 +10,7 @@ from rich.console import Console
 
 from pmsim import _native
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
+from pmsim.effects import AFTER, BEFORE, EFFECT
 from pmsim.errors import ConfigError
 from pmsim.host_room import check_room
 from pmsim.kinds import find_kind
@@ -112,7 +113,10 @@ def _describe(scenario: Scenario, origin: str, folder: Path) -> None:
 
 def _report(result: Result, folder: Path) -> None:
     console = output()
-    if not result.frame.empty:
+    if len(compared := result.effects()):
+        numbers = [BEFORE, AFTER, EFFECT]
+        _print_rows(console, result.as_written(compared), numbers, [], f"{result.title}: one change at a time")
+    elif not result.frame.empty:
         _print_frame(console, result)
     if len(front := result.front()):
         x, y = front.columns[-2:]

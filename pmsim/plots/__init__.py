@@ -1,6 +1,7 @@
 """Figures: what a researcher would put in a paper."""
 
+from pmsim.plots.effects import effects_figure
 from pmsim.plots.figure import figure_of
 from pmsim.plots.layout import PlotLayout, front_rows, plot_layout
 
-__all__ = ["PlotLayout", "figure_of", "front_rows", "plot_layout"]
+__all__ = ["PlotLayout", "effects_figure", "figure_of", "front_rows", "plot_layout"]
