@@ -200,6 +200,7 @@ def test_effects_that_would_hide_the_others_are_drawn_as_factors() -> None:
     figure = effects_figure(pd.DataFrame(rows), sweep=[], title="t", metric="rate")
     (bars,) = figure.data
     assert [bars.base + x for x in bars.x] == [40.0, 0.5]
+    assert list(bars.text) == ["40x", "0.5x"]
     assert figure.layout.xaxis.type == "log"
     assert figure.layout.xaxis.title.text == "rate: then over as it is"
     low, high = figure.layout.xaxis.range

@@ -50,7 +50,7 @@ def effects_figure(frame: pd.DataFrame, *, sweep: Sequence[str], title: str, met
                 base=1 if log else 0,
                 name=name,
                 marker={"color": color(index)},
-                text=[f"{effect:+.1f} %" for effect in rows[EFFECT]],
+                text=[f"{1 + e / 100:,.3g}x" if log else f"{e:+.1f} %" for e in rows[EFFECT]],
                 textposition="outside",
                 textfont={"size": 11},
                 cliponaxis=False,
