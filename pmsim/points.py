@@ -98,6 +98,8 @@ class Point:
     def _hash(self, machine: Mapping[str, Mapping[str, int]]) -> str:
         parameters = self.parameters.model_dump(mode="json")
         content = {"kind": self.kind, "platform": machine, "parameters": parameters}
+        if files := self.parameters.file_contents():
+            content["files"] = files
         return hashlib.sha256(_canonical(content).encode()).hexdigest()
 
     def describe(self) -> str:

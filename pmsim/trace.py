@@ -1,5 +1,6 @@
 """Traces: record the micro-operations of a point, look at them, time them on another platform."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -223,10 +224,15 @@ class _Recorder:
             return _native.simulate(workload, platforms, parameters, seed, phases())
         self.done = True
         provenance = self.provenance | {"workload": workload, "workload_parameters": parameters, "seed": seed}
-        text = json.dumps(provenance, sort_keys=True, separators=(",", ":"))
+        text = json.dumps(provenance, sort_keys=True, separators=(",", ":"), default=_digest)
         result = _native.trace_record(self.path, workload, platforms, parameters, seed, text, phases())
         self.recorded = True
         return result
+
+
+def _digest(content: bytes) -> str:
+    """Name what is too long for a header: recorded requests."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def _provenance(scenario: Scenario, number: int, point: Point) -> dict[str, Any]:

@@ -18,6 +18,7 @@ PLATFORM = {"base": "tum-6212u", "block_device": "nvme-p4510"}
 ENGINE = {
     *("engine", "cache_line_grained", "mini_pages", "pointer_swizzling", "leaf_layout", "admission_entries"),
     *("migration_dr", "migration_dw", "migration_nr", "migration_nw", "page_size", "workload", "data_size"),
+    *("requests", "row_size"),
     *(
         "warehouses",
         "update_percent",

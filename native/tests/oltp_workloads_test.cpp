@@ -271,7 +271,9 @@ TEST(Restart, PollsInTheCleanEndOfAnEngineAndEndsWhenThatThrows) {
                                                        {"scan_hint", std::int64_t{0}},
                                                        {"zipf", "0"},
                                                        {"fill_factor", "0.66"},
-                                                       {"loading", "bulk"}};
+                                                       {"loading", "bulk"},
+                                                       {"row_size", std::int64_t{1000}},
+                                                       {"requests", ""}};
   const machine::PlatformParams platform = machine::plain_machine();
   const auto make = [&](const Watch& watch) {
     static_cast<void>(make_workload("restart", Parameters("restart", given), platform, 1, watch));

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
@@ -24,6 +24,7 @@ from pmsim.kinds.types import (
 )
 from pmsim.messages import shown
 from pmsim.platforms import Platform
+from pmsim.requests import Requests, load_requests
 from pmsim.units import Quantity, parse
 
 GIB = 2**30
@@ -64,6 +65,7 @@ WorkloadName = Literal[
     "ycsb-f",
     "lookup8",
     "tpcc",
+    "requests",
 ]
 
 
@@ -156,6 +158,11 @@ class EngineParameters(KindParameters):
         description="rows are loaded in the order of their keys, or inserted in random order; not of tpcc",
     )
 
+    requests: str = Field(
+        "", description="of workload requests: a CSV or Parquet file, one row per request (docs/requests.md)"
+    )
+    row_size: Count = Field(1000, description="of workload requests: bytes of a row besides its key [B]")
+
     dram_capacity: LineSizeOrZero = Field(2 * GIB, description="DRAM for pages [B]")
     pmem_capacity: LineSizeOrZero = Field(10 * GIB, description="PMem for pages [B]")
     ssd_capacity: LineSizeOrZero = Field(50 * GIB, description="SSD for pages [B]")
@@ -218,6 +225,8 @@ class EngineParameters(KindParameters):
         """Transactions measured."""
         if isinstance(self.operations, int):
             return self.operations
+        if self.workload == "requests":
+            return max(1, len(recorded(self)) // 2)
         if self.workload == "ycsb-scan":
             return 8 if self.scan_length == "table" else max(200, int(500_000 * self.factor))
         return max(200, int(_GROWING.get(self.workload, 5_000_000) * self.factor))
@@ -227,6 +236,10 @@ class EngineParameters(KindParameters):
         """Transactions of the warm-up, at most."""
         if isinstance(self.warmup, int):
             return self.warmup
+        if self.workload == "requests":
+            return max(
+                0, len(recorded(self)) - self.simulated_operations - timed_warmup(self.simulated_operations)
+            )
         if self.workload == "ycsb-scan":
             return 2 if self.scan_length == "table" else max(200, int(1_000_000 * self.factor))
         return max(200, int(_GROWING_WARMUP.get(self.workload, 20_000_000) * self.factor))
@@ -242,6 +255,10 @@ class EngineParameters(KindParameters):
         return (
             self.simulated_warehouses * _WAREHOUSE if self.workload == "tpcc" else self.scaled(self.data_size)
         )
+
+    def file_contents(self) -> dict[str, str]:
+        """Name what the file of requests holds."""
+        return {"requests": recorded(self).digest} if self.workload == "requests" else {}
 
     def native(self) -> dict[str, int | str]:
         """Return what the core wants to know of the engine and the benchmark, at scale."""
@@ -274,7 +291,25 @@ class EngineParameters(KindParameters):
             "warehouses": self.simulated_warehouses,
             "scan_length": self.scan_length if isinstance(self.scan_length, int) else 0,
             "ssd_in_file": int(self.simulated_data > _FILE_FROM),
+            "row_size": self.row_size,
+            # The core reads a text, for which the binding takes bytes; a text of Python is Unicode.
+            "requests": cast(str, recorded(self).packed) if self.workload == "requests" else "",
         }
+
+
+def recorded(parameters: EngineParameters) -> Requests:
+    """Return the requests that the parameters name."""
+    if not parameters.requests:
+        raise ConfigError("requests: is missing; name a CSV or Parquet file of requests")
+    try:
+        return load_requests(parameters.requests)
+    except ConfigError as error:
+        raise error.prefixed("requests") from None
+
+
+def timed_warmup(operations: int) -> int:
+    """Return how many transactions the core runs for the caches of the CPU before it measures (oltp.cpp)."""
+    return min(max(operations // 10, min(operations, 100)), 50_000)
 
 
 #: What the engines call the parameters that are sizes.
@@ -326,11 +361,14 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
         raise ConfigError(f"update_percent: {parameters.update_percent} % are too many; choose at most 100")
     if parameters.engine == "three-tier" and parameters.mini_pages:
         _check_mini_pages(parameters)
-    if parameters.engine == "fptree" and parameters.workload != "lookup8":
+    pairs = parameters.workload == "lookup8" or (parameters.workload, parameters.row_size) == ("requests", 8)
+    if parameters.engine == "fptree" and not pairs:
         raise ConfigError(
             f"workload: {parameters.workload}; fptree holds rows with a key and a payload of 8 B only, "
-            "choose lookup8, or another engine"
+            "choose lookup8, requests with row_size = 8, or another engine"
         )
+    if parameters.workload == "requests":
+        _check_requests(parameters)
     if parameters.workload == "tpcc" and parameters.loading != "bulk":
         raise ConfigError(f"loading: {parameters.loading}; tpcc is loaded in bulk, choose 'bulk'")
     if parameters.workload == "tpcc" and (parameters.warehouses * parameters.factor).denominator != 1:
@@ -358,6 +396,18 @@ def rows_in_memory(parameters: EngineParameters) -> tuple[str, int]:
         return "", 0
     fill = _WAREHOUSE_FILL if parameters.workload == "tpcc" else parameters.fill_factor
     return "warehouses" if parameters.workload == "tpcc" else "data_size", int(data * fill)
+
+
+def _check_requests(parameters: EngineParameters) -> None:
+    recorded(parameters)
+    # Of a sequence neither keys nor requests can be left out without changing what caches make of it.
+    if parameters.factor != 1:
+        raise ConfigError(f"scale: {parameters.scale}; recorded requests run at full size, set scale = 1")
+    if parameters.row_size > parameters.page_size // 4:
+        raise ConfigError(
+            f"row_size: {parameters.row_size} B; a page holds at least four rows, choose at most "
+            f"{parameters.page_size // 4} B, or a larger page_size"
+        )
 
 
 def _check_mini_pages(parameters: EngineParameters) -> None:

@@ -20,6 +20,10 @@ class KindParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    def file_contents(self) -> dict[str, str]:
+        """Return a digest of each file that is simulated, by parameter: a file may change and keep its name."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Measures:

@@ -25,6 +25,8 @@ class Oltp final : public Workload {
     // Not longer than what is measured: a transaction may scan the whole table.
     timed_warmup_ =
         std::clamp<std::int64_t>(operations_ / 10, std::min<std::int64_t>(operations_, 100), 50'000);
+    session_.require(warmup_limit_, static_cast<std::uint64_t>(timed_warmup_),
+                     static_cast<std::uint64_t>(operations_));
   }
 
   void prepare(const Watch& watch) override {

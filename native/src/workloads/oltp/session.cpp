@@ -51,6 +51,16 @@ Session::Session(Parameters& parameters, const machine::PlatformParams& platform
   fits_dram_ = data + data / 64 <= engine_options_.dram_bytes;
 }
 
+void Session::require(std::uint64_t warmup, std::uint64_t timed_warmup, std::uint64_t operations) const {
+  const std::uint64_t length = transactions_->length();
+  if (warmup + timed_warmup + operations <= length)
+    return;
+  throw ConfigError("requests: " + std::to_string(length) + " are too few for a warm-up of " +
+                    std::to_string(warmup) + ", " + std::to_string(timed_warmup) +
+                    " more for the caches of the CPU, and " + std::to_string(operations) +
+                    " measured; choose fewer operations, or a shorter warmup");
+}
+
 void Session::load(const Watch& watch) {
   transactions_->load(memory_, *engine_, fill_, Poll(watch, Phase::kLoad));
   place_ = engine_->place();
@@ -66,13 +76,17 @@ Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
   Poll poll(watch, Phase::kWarmUp);
   poll.expect(limit);
   Counters before = engine_->counters();
-  while (!done.steady && done.transactions + window <= limit) {
-    for (std::uint64_t run = 0; run < window; ++run) {
+  const bool recorded = transactions_->length() != Transactions<Memory>::kEndless;
+  while (recorded ? done.transactions < limit : !done.steady && done.transactions + window <= limit) {
+    const std::uint64_t piece = std::min(window, limit - done.transactions);
+    for (std::uint64_t run = 0; run < piece; ++run) {
       // By its bytes: one transaction may scan the whole table.
       const Outcome outcome = transaction(static_cast<std::uint32_t>(run % threads()));
       poll.worked(1 + outcome.user_bytes / kBytesPerUnit);
     }
-    done.transactions += window;
+    done.transactions += piece;
+    if (piece < window)
+      break;
     Counters after = engine_->counters();
     SteadyState<kTransfers.size()>::Counts counts{};
     for (std::size_t kind = 0; kind < kTransfers.size(); ++kind) {

@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pmsim/workloads/oltp/load_table.hpp"
+#include "pmsim/workloads/oltp/requests.hpp"
 #include "pmsim/workloads/oltp/table_size.hpp"
 #include "pmsim/workloads/oltp/tpcc/tpcc.hpp"
 #include "pmsim/workloads/oltp/transactions.hpp"
@@ -16,9 +18,9 @@
 namespace pmsim::workloads::oltp {
 
 /// The benchmarks by the names of the parameter `workload`.
-inline constexpr std::array<std::string_view, 11> kWorkloads{"ycsb-ro", "ycsb-rw", "ycsb-scan", "ycsb-a",
+inline constexpr std::array<std::string_view, 12> kWorkloads{"ycsb-ro", "ycsb-rw", "ycsb-scan", "ycsb-a",
                                                              "ycsb-b",  "ycsb-c",  "ycsb-d",    "ycsb-e",
-                                                             "ycsb-f",  "lookup8", "tpcc"};
+                                                             "ycsb-f",  "lookup8", "tpcc",      "requests"};
 
 struct WorkloadOptions {
   std::string workload = "ycsb-ro";
@@ -31,6 +33,8 @@ struct WorkloadOptions {
   std::uint32_t page_bytes = 16384;
   double fill = 0.66;
   Loading loading = Loading::kBulk;  ///< not of tpcc
+  std::uint32_t row_bytes = 1000;    ///< of requests
+  std::vector<Request> requests;     ///< of requests
   std::uint64_t seed = 1;
 };
 
@@ -38,6 +42,15 @@ template <memory::Memory M>
 [[nodiscard]] std::unique_ptr<Transactions<M>> make_transactions(const WorkloadOptions& options) {
   if (options.workload == "tpcc") {
     return std::make_unique<tpcc::Tpcc<M>>(tpcc::Cardinalities{.warehouses = options.warehouses}, options.seed);
+  }
+  if (options.workload == "requests") {
+    return std::make_unique<Requests<M>>(RequestsOptions{
+        .requests = options.requests,
+        .rows = rows_of_size(options.data_bytes, options.page_bytes, 8, options.row_bytes, options.fill),
+        .row_bytes = options.row_bytes,
+        .scan_mode = options.scan_hint ? engines::ScanMode::kFullPages : engines::ScanMode::kGrained,
+        .loading = options.loading,
+        .seed = options.seed});
   }
   if (options.workload == "lookup8") {
     return std::make_unique<Uniform8<M>>(

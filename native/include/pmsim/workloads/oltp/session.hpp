@@ -26,6 +26,9 @@ class Session {
   /// Reads the parameters of engine and benchmark, and creates both.
   Session(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
 
+  /// Throws ConfigError where a recorded sequence has fewer transactions than a run takes.
+  void require(std::uint64_t warmup, std::uint64_t timed_warmup, std::uint64_t operations) const;
+
   /// Loads the tables. Throws CapacityError where the engine cannot hold them.
   void load(const Watch& watch);
 
@@ -37,7 +40,8 @@ class Session {
   /// Where the data fit into DRAM, first reads all tables as whole pages: what a run comes to in the end that
   /// lasts until every row has been asked for. (Where they do not, it would leave pages whole that are hot for
   /// one row.) Then runs up to `limit` transactions, threads in turn, until the engine is steady (SteadyState).
-  /// Returns how many, and whether it became steady.
+  /// A recorded sequence is always run up to `limit`, so that all engines are measured on the same part of it.
+  /// Returns how many, and whether the engine was steady in the end.
   struct WarmUp {
     std::uint64_t transactions = 0;
     bool steady = false;

@@ -41,6 +41,10 @@ class Transactions {
   [[nodiscard]] virtual std::vector<engines::TableId> tables() const = 0;
   /// Rows loaded, over all tables.
   [[nodiscard]] virtual std::uint64_t rows() const = 0;
+  /// How many transactions there are. A benchmark draws as many as are wanted; a recorded sequence ends, and
+  /// every engine is to be measured on the same part of it.
+  [[nodiscard]] virtual std::uint64_t length() const { return kEndless; }
+  static constexpr std::uint64_t kEndless = ~std::uint64_t{0};
 };
 
 }  // namespace pmsim::workloads::oltp
