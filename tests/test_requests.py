@@ -190,6 +190,7 @@ def test_what_is_no_file_of_requests_is_refused(tmp_path: Path, content: str, sa
         ({"requests": ""}, "requests: is missing"),
         ({"scale": "1/16"}, "scale: 1/16"),
         ({"row_size": 2000}, "row_size: 2000 B"),
+        ({"row_size": 7}, "row_size: 7 B"),
         ({"operations": 41}, "requests: 41 are too few"),
         ({"operations": 30, "warmup": 10}, "requests: 41 are too few"),
         ({"data_size": "16 KiB"}, "data_size: it has room for"),

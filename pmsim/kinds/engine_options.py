@@ -205,10 +205,12 @@ class EngineParameters(KindParameters):
     scale_caches: bool = Field(True, description="whether scale shrinks L2 and L3 of the CPU as well")
     warmup: CountZeroOrAuto = Field(
         "auto",
-        description="transactions of the warm-up, at most; auto: 20 million x scale, fewer where tables grow",
+        description="transactions of the warm-up, at most; auto: 20 million x scale, fewer where tables grow; "
+        "of requests what precedes those measured",
     )
     operations: CountOrAuto = Field(
-        "auto", description="transactions measured; auto: 5 million x scale, fewer where tables grow"
+        "auto",
+        description="transactions measured; auto: 5 million x scale, fewer where tables grow; half of requests",
     )
 
     @property
@@ -237,9 +239,8 @@ class EngineParameters(KindParameters):
         if isinstance(self.warmup, int):
             return self.warmup
         if self.workload == "requests":
-            return max(
-                0, len(recorded(self)) - self.simulated_operations - timed_warmup(self.simulated_operations)
-            )
+            measured = self.simulated_operations
+            return max(0, len(recorded(self)) - measured - timed_warmup(measured))
         if self.workload == "ycsb-scan":
             return 2 if self.scan_length == "table" else max(200, int(1_000_000 * self.factor))
         return max(200, int(_GROWING_WARMUP.get(self.workload, 20_000_000) * self.factor))
@@ -403,10 +404,11 @@ def _check_requests(parameters: EngineParameters) -> None:
     # Of a sequence neither keys nor requests can be left out without changing what caches make of it.
     if parameters.factor != 1:
         raise ConfigError(f"scale: {parameters.scale}; recorded requests run at full size, set scale = 1")
-    if parameters.row_size > parameters.page_size // 4:
+    most = parameters.page_size // 4
+    if not 8 <= parameters.row_size <= most:
         raise ConfigError(
-            f"row_size: {parameters.row_size} B; a page holds at least four rows, choose at most "
-            f"{parameters.page_size // 4} B, or a larger page_size"
+            f"row_size: {parameters.row_size} B; a row has 8 B at least and a page four rows, "
+            f"choose 8 to {most} B"
         )
 
 

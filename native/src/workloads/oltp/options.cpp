@@ -66,7 +66,7 @@ WorkloadOptions read_workload_options(Parameters& parameters, std::uint32_t page
   options.fill = real(parameters, "fill_factor", 0.1, 1);
   options.loading =
       parameters.choice("loading", {"bulk", "inserts"}) == "bulk" ? Loading::kBulk : Loading::kInserts;
-  options.row_bytes = static_cast<std::uint32_t>(parameters.number("row_size", 1, 65536));
+  options.row_bytes = static_cast<std::uint32_t>(parameters.number("row_size", 8, 65536));
   options.requests = unpack_requests(parameters.text("requests"));
   options.seed = seed;
   return options;

@@ -35,7 +35,7 @@ struct RequestsOptions {
   std::vector<Request> requests;
   std::uint64_t rows =
       1;  ///< loaded, requested or not; more where more keys of the requests exist at the start
-  std::uint32_t row_bytes = 1000;
+  std::uint32_t row_bytes = 1000;  ///< at least 8
   engines::ScanMode scan_mode = engines::ScanMode::kGrained;
   Loading loading = Loading::kBulk;
   std::uint64_t seed = 1;
