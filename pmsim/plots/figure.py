@@ -22,6 +22,7 @@ from pmsim.plots.style import (
     metric_title,
     parameter_title,
     pattern,
+    size_ticks,
     tick_is_size,
     tick_label,
     value_label,
@@ -257,19 +258,22 @@ def _label_axes(figure: go.Figure, layout: PlotLayout, y_title: str, rows: int, 
         figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:,.12g}" for tick in ticks])
     else:
         figure.update_yaxes(rangemode="tozero")
-    if layout.log_x and not layout.bars:
+    x_title = parameter_title(layout.columns.x)
+    if layout.bars:
+        figure.update_xaxes(type="category", showgrid=False)
+    elif layout.log_x:
         ticks = _ticks(layout)
         figure.update_xaxes(
             type="log", tickvals=ticks, ticktext=[tick_label(layout.columns.x, tick) for tick in ticks]
         )
-    if layout.bars:
-        figure.update_xaxes(type="category", showgrid=False)
+        x_title = x_title.removesuffix(" [B]")  # the ticks have units
+    elif tick_is_size(layout.columns.x) and (values := _horizontal(layout)):
+        ticks, labels, unit = size_ticks(values)
+        figure.update_xaxes(tickvals=ticks, ticktext=labels)
+        x_title = f"{x_title.removesuffix(' [B]')} [{unit}]"
     y_title = "<br>".join(textwrap.wrap(y_title, _TITLE_WIDTH))
     for row in range(1, rows + 1):
         figure.update_yaxes(title_text=y_title, row=row, col=1)
-    x_title = parameter_title(layout.columns.x)
-    if layout.log_x and not layout.bars:
-        x_title = x_title.removesuffix(" [B]")  # the ticks have units
     for column in range(1, columns + 1):
         figure.update_xaxes(title_text=x_title, row=rows, col=column)
 
@@ -285,10 +289,14 @@ def _label_categories(figure: go.Figure, layout: PlotLayout, columns: int) -> in
     return max(len(lines) for lines in labels)
 
 
+def _horizontal(layout: PlotLayout) -> list[float]:
+    return sorted({float(x) for panel in layout.panels for curve in panel.curves for x in curve.x})
+
+
 def _ticks(layout: PlotLayout) -> list[float]:
     # The values of the sweep are the natural ticks; of many, the powers of two among them. What follows from
     # the sweep, such as a cost, has values that nobody would write at an axis.
-    values = sorted({float(x) for panel in layout.panels for curve in panel.curves for x in curve.x if x > 0})
+    values = [value for value in _horizontal(layout) if value > 0]
     if any(value != float(f"{value:.5g}") for value in values) and not tick_is_size(layout.columns.x):
         return log_ticks(values)
     most = _MOST_TICKS[min(len(layout.panels), _PANELS_PER_ROW)]

@@ -120,6 +120,11 @@ def metric_title(column: str, otherwise: str) -> str:
     return _METRIC_TITLES.get(column, otherwise)
 
 
+#: Units of sizes on axes, largest first, and how many steps a linear axis of them has, about.
+_SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+_SIZE_STEPS = 8
+
+
 def log_ticks(values: Sequence[float]) -> list[float]:
     """Return ticks 1, 2, 5, 10, ... around positive values; powers of ten only where they span four decades."""
     positive = [value for value in values if value > 0]
@@ -128,6 +133,15 @@ def log_ticks(values: Sequence[float]) -> list[float]:
     first, last = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
     steps = (1, 2, 5) if last - first <= 4 else (1,)
     return [step * 10.0**power for power in range(first, last + 1) for step in steps]
+
+
+def size_ticks(values: Sequence[float]) -> tuple[list[float], list[str], str]:
+    """Return ticks around bytes on a linear axis, what stands at them, and the unit that this is in."""
+    least, most = min(values), max(values)
+    step = 2 ** max(0, math.ceil(math.log2(max(most - least, most / 8, 1) / _SIZE_STEPS)))
+    ticks = [float(tick * step) for tick in range(int(least // step), int(-(-most // step)) + 1)]
+    unit, factor = next(((unit, factor) for unit, factor in _SIZES if most >= factor), ("B", 1))
+    return ticks, [f"{tick / factor:,.12g}" for tick in ticks], unit
 
 
 def value_label(column: str, value: object) -> str:
@@ -158,7 +172,7 @@ def tick_is_size(column: str) -> bool:
 
 
 def _bytes(size: int) -> str:
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+    for unit, factor in _SIZES:
         if size >= factor and size % factor == 0:
             return f"{size // factor} {unit}"
     return f"{size} B"
