@@ -279,10 +279,11 @@ def test_what_a_point_has_once_is_one_bar_and_not_one_on_top_of_the_other() -> N
         ([256 << 20, 512 << 20, 1 << 30], "DRAM capacity [GiB]", ["0.25", "0.375", "0.5"]),
         ([2 << 20, 3 << 20, 4 << 20], "DRAM capacity [MiB]", ["2", "2.25", "2.5"]),
         ([0, 64, 100], "DRAM capacity [B]", ["0", "16", "32"]),
+        ([0, math.nan, 100], "DRAM capacity [B]", ["0", "16", "32"]),
     ],
 )
 def test_capacities_on_a_linear_axis_have_a_unit_of_their_size(
-    sizes: list[int], title: str, ticks: list[str]
+    sizes: list[float], title: str, ticks: list[str]
 ) -> None:
     """They had been bytes in billions, whose letter is B, too."""
     frame = pd.DataFrame({"dram_capacity": sizes, "y": 1.0})

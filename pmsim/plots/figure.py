@@ -290,7 +290,8 @@ def _label_categories(figure: go.Figure, layout: PlotLayout, columns: int) -> in
 
 
 def _horizontal(layout: PlotLayout) -> list[float]:
-    return sorted({float(x) for panel in layout.panels for curve in panel.curves for x in curve.x})
+    values = {float(x) for panel in layout.panels for curve in panel.curves for x in curve.x}
+    return sorted(value for value in values if not math.isnan(value))
 
 
 def _ticks(layout: PlotLayout) -> list[float]:

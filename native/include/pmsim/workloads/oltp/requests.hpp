@@ -33,8 +33,7 @@ static_assert(sizeof(Request) == 16);
 
 struct RequestsOptions {
   std::vector<Request> requests;
-  std::uint64_t rows =
-      1;  ///< loaded, requested or not; more where more keys of the requests exist at the start
+  std::uint64_t rows = 1;          ///< loaded, requested or not; no fewer than requested keys exist then
   std::uint32_t row_bytes = 1000;  ///< at least 8
   engines::ScanMode scan_mode = engines::ScanMode::kGrained;
   Loading loading = Loading::kBulk;
