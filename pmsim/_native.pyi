@@ -279,6 +279,10 @@ class Driver:
         """
         Goes on until no worker is busy; what comes meanwhile waits.
         """
+    def finish(self, watch: typing.Any = None) -> None:
+        """
+        Goes on until every request of arrivals that end has been answered.
+        """
     def log(self) -> list[typing.Any]:
         """
         With keep_log: (tenant, request, worker, submitted, granted, begin, end) per acknowledged request.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -17,14 +18,16 @@ from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.messages import shown
+from pmsim.recorded_times import LONGEST_DAYS, PS_PER_DAY, times_since_first
 
 #: What a request may ask for. Their order is that of the core (oltp/requests.hpp).
 OPERATIONS = ("read", "update", "insert", "delete", "scan", "read-modify-write")
-#: Columns of a file of requests; the last two are optional.
-COLUMNS = ("operation", "key", "bytes", "rows")
+#: Columns of a file of requests; the last three are optional.
+COLUMNS = ("operation", "key", "bytes", "rows", "seconds")
 #: How the core reads a request.
 _PACKED = np.dtype([("key", "<u8"), ("count", "<u4"), ("operation", "<u4")])
 _MOST = 2**30
+_PS_PER_SECOND = 10**12
 
 
 @dataclass(frozen=True)
@@ -39,18 +42,47 @@ class Requests:
         SHA-256 of `packed`.
     keys : int
         Different keys.
+    existing : int
+        Keys that exist at the start: their first request does not insert them.
     operations : mapping of str to int
         How many requests there are of each operation that occurs.
+    times : array of int64 [ps] or None
+        When each has come, ascending from 0, the first; None where the file does not say.
     """
 
     packed: bytes
     digest: str
     keys: int
+    existing: int
     operations: Mapping[str, int]
+    times: npt.NDArray[np.int64] | None
 
     def __len__(self) -> int:
         """Return how many requests there are."""
         return len(self.packed) // _PACKED.itemsize
+
+    @property
+    def timed_digest(self) -> str:
+        """SHA-256 of the requests and their times."""
+        times = b"" if self.times is None else self.times.tobytes()
+        return hashlib.sha256(self.packed + times).hexdigest()
+
+    def arrivals(self, speed_percent: int) -> npt.NDArray[np.int64]:
+        """Return when requests come [ps] that come as fast as they did, or in so many percent of that speed.
+
+        Raises
+        ------
+        ConfigError : the file does not say when they came, or they would come over more than 100 days.
+        """
+        if self.times is None:
+            raise ConfigError("the file does not say when requests came; add a column 'seconds'")
+        if (days := int(self.times[-1]) * 100 / speed_percent / PS_PER_DAY) > LONGEST_DAYS:
+            raise ConfigError(
+                f"at {speed_percent} % of their speed requests come over {days:.0f} days; choose at most "
+                f"{LONGEST_DAYS}"
+            )
+        # The same as 100 * times / speed_percent, rounded down, within 64 bits.
+        return self.times // speed_percent * 100 + self.times % speed_percent * 100 // speed_percent
 
 
 def load_requests(path: str | Path) -> Requests:
@@ -61,8 +93,9 @@ def load_requests(path: str | Path) -> Requests:
     path : str or Path
         CSV, may be compressed (.csv, .csv.gz, .csv.zst), or Parquet (.parquet); one row per request, in
         order. Columns: ``operation``, one of `OPERATIONS`; ``key``, a whole number or a text; optionally
-        ``bytes``, how many bytes of the row are read or written, from its start (by default all), and ``rows``,
-        how many rows a scan reads at most.
+        ``bytes``, how many bytes of the row are read or written, from its start (by default all), ``rows``,
+        how many rows a scan reads at most, and ``seconds``, when the request has come, on any clock: a number,
+        in Parquet also a timestamp.
 
     Raises
     ------
@@ -100,11 +133,15 @@ def _load(file: Path, _modified_ns: int, _size: int) -> Requests:
         raise ConfigError(f"{file}: rows: request {row + 1} is a scan; say how many rows it reads at most")
     content = packed.tobytes()
     found = np.bincount(packed["operation"], minlength=len(OPERATIONS))
+    first = np.unique(ranks, return_index=True)[1]
+    inserted = np.count_nonzero(packed["operation"][first] == OPERATIONS.index("insert"))
     return Requests(
         content,
         hashlib.sha256(content).hexdigest(),
-        int(ranks.max()) + 1,
+        len(first),
+        len(first) - int(inserted),
         {name: int(count) for name, count in zip(OPERATIONS, found, strict=True) if count},
+        _times(file, table),
     )
 
 
@@ -112,12 +149,32 @@ def _read(file: Path) -> Any:
     try:
         if file.suffix == ".parquet":
             return pyarrow.parquet.read_table(file)
-        # Without this a column of keys like 2024-01-01 would become dates, and one without entries numbers.
-        texts = pyarrow.csv.ConvertOptions(timestamp_parsers=[], strings_can_be_null=True)
-        return pyarrow.csv.read_csv(file, convert_options=texts)
+        # Keys are numbers or texts, of which dates are one kind, and numbers may have more digits than 64 bits
+        # or a double; only nothing is nothing: `NA` may be a key.
+        texts = pyarrow.csv.ConvertOptions(
+            column_types={name: pa.string() for name in ("operation", "key", "seconds")},
+            timestamp_parsers=[],
+            strings_can_be_null=True,
+            null_values=[""],
+        )
+        table = pyarrow.csv.read_csv(file, convert_options=texts)
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise ConfigError(f"{file}: {reason}; name a CSV or Parquet file of requests") from None
+    place = table.schema.get_field_index("key")
+    return table if place < 0 else table.set_column(place, "key", _numbers_or_texts(table["key"]))
+
+
+def _numbers_or_texts(column: Any) -> Any:
+    """Return a column of texts as whole numbers, or as others, where all are such."""
+    for kind, pattern in (
+        (pa.int64(), r"^-?\d{1,18}$"),
+        (pa.decimal128(38, 0), r"^-?\d{1,38}$"),
+        (pa.float64(), r"^-?\d+\.\d+$"),
+    ):
+        if pc.all(pc.match_substring_regex(column, pattern)).as_py():
+            return column.cast(kind)
+    return column
 
 
 def _refuse_gaps(file: Path, name: str, column: Any) -> None:
@@ -142,7 +199,8 @@ def _ranks(file: Path, table: Any) -> Any:
     column = table["key"]
     _refuse_gaps(file, "key", column)
     kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
+    if not (whole or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise ConfigError(f"{file}: key: is of type {kind}; write whole numbers or texts")
     coded = column.combine_chunks().dictionary_encode()
     rank_of = np.empty(len(coded.dictionary), dtype=np.uint64)
@@ -168,3 +226,10 @@ def _counts(file: Path, table: Any, name: str, used: Any) -> Any:
             f"{file}: {name}: request {row + 1}: {counts[row]} is no number of {name}; choose 1 to 2^30"
         )
     return np.where(given & used, counts, 0).astype(np.uint32)
+
+
+def _times(file: Path, table: Any) -> npt.NDArray[np.int64] | None:
+    if "seconds" not in table.column_names:
+        return None
+    _refuse_gaps(file, "seconds", table["seconds"])
+    return times_since_first(file, table["seconds"])

@@ -3,6 +3,7 @@
 import gzip
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -89,13 +90,17 @@ def test_engines_serve_requests_as_a_dictionary_would(
 
 def test_the_documented_file_and_scenario_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).parents[1] / "docs" / "requests.md").read_text()
-    csv, toml = (re.findall(rf"```{form}\n(.*?)```", page, re.DOTALL)[0] for form in ("csv", "toml"))
-    head, *lines = csv.splitlines()
+    (csv,) = re.findall(r"```csv\n(.*?)```", page, re.DOTALL)
+    at_once, when_they_came = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    Path("requests.csv").write_text("\n".join([head, *lines * 10]))
-    Path("mine.toml").write_text(toml.replace('"4 GiB"', '"4 MiB"'))
-    frame = pmsim.run("mine.toml", jobs=1).frame
-    assert list(frame["fits"]) == [1, 1, 1]
+    head, *lines = csv.splitlines()
+    asked = [line.rsplit(",", 1) for line in lines]
+    later = [f"{what},{Decimal(second) + number}" for number in range(10) for what, second in asked]
+    Path("requests.csv").write_text("\n".join([head, *later]))
+    Path("mine.toml").write_text(at_once.replace('"4 GiB"', '"4 MiB"'))
+    assert list(pmsim.run("mine.toml", jobs=1).frame["fits"]) == [1, 1, 1]
+    Path("mine.toml").write_text(when_they_came.replace("4_000_000", "4_000"))
+    assert list(pmsim.run("mine.toml", jobs=1).frame["simulated_ops"]) == [30, 30, 30, 30]
 
 
 def test_fptree_takes_rows_of_a_word(tmp_path: Path) -> None:
@@ -121,6 +126,31 @@ def test_keys_of_text_are_ordered_as_texts(tmp_path: Path) -> None:
     names.write_text("operation,key\nread,user-b\nread,user-a\nread,user-c\n")
     numbers.write_text("operation,key\nread,20\nread,10\nread,300\n")
     assert load_requests(names).packed == load_requests(numbers).packed
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [2**64 - 1, 2**63, -5],  # of hashes
+        [10**38 - 1, 10**20, 7],  # of universally unique identifiers
+        ["b", "NA", "123"],
+        ["2024-01-02", "2024-01-01", "1e5"],
+    ],
+)
+def test_keys_may_have_more_digits_than_a_machine_and_look_like_anything(
+    keys: list[int] | list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "requests.csv"
+    file.write_text("\n".join(["operation,key", *(f"read,{key}" for key in keys)]))
+    packed = load_requests(file).packed
+    ranks = [int.from_bytes(packed[at : at + 8], "little") for at in range(0, len(packed), 16)]
+    assert ranks == [sorted(keys).index(key) for key in keys]  # type: ignore[type-var,arg-type]
+
+
+def test_keys_that_their_first_request_inserts_do_not_exist_at_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "requests.csv"
+    file.write_text("operation,key\ninsert,1\nread,1\ndelete,2\ninsert,2\n")
+    assert (load_requests(file).keys, load_requests(file).existing) == (2, 1)
 
 
 def test_a_changed_file_is_another_point(tmp_path: Path) -> None:
@@ -193,7 +223,7 @@ def test_what_is_no_file_of_requests_is_refused(tmp_path: Path, content: str, sa
         ({"row_size": 7}, "row_size: 7 B"),
         ({"operations": 41}, "requests: 41 are too few"),
         ({"operations": 30, "warmup": 10}, "requests: 41 are too few"),
-        ({"data_size": "16 KiB"}, "data_size: it has room for"),
+        ({"data_size": "16 KiB"}, "requests: 41 of the keys exist"),
         ({"engine": "fptree"}, "choose lookup8, requests with row_size = 8"),
     ],
 )

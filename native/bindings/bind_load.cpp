@@ -94,6 +94,11 @@ class PyDriver {
     const py::gil_scoped_release released;
     driver_.run(until, waiting.watch());
   }
+  void finish(const py::object& watch) {
+    PyWatch waiting(watch);
+    const py::gil_scoped_release released;
+    driver_.finish(waiting.watch());
+  }
   [[nodiscard]] py::list log() const {
     py::list rows;
     for (const Driver::Served& served : driver_.log()) {
@@ -165,6 +170,8 @@ void bind_load(py::module_& module) {
            "With keep_log: (tenant, request, worker, submitted, granted, begin, end) per acknowledged request.")
       .def("recorder", &PyDriver::recorder, py::arg("tenant"), py::return_value_policy::reference_internal,
            "What has happened to a tenant's requests.")
+      .def("finish", &PyDriver::finish, py::arg("watch") = py::none(),
+           "Goes on until every request of arrivals that end has been answered.")
       .def("drain", &PyDriver::drain, "Goes on until no worker is busy; what comes meanwhile waits.")
       .def("save", &PyDriver::save, "The state of a drained driver, for a fresh session.")
       .def("restore", &PyDriver::restore, py::arg("state"), "Continues from a saved state.")

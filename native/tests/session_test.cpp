@@ -205,7 +205,7 @@ TEST(Session, LoadingAnEngineThatCanCrashLeavesFewLinesUncertainMeanwhileAndNone
   std::size_t most = 0;
   const Watch watch = [&](Doing) { most = std::max(most, memory.durability().uncertain_lines()); };
   workloads::Parameters parameters("engine", small_engine("nvm-direct"));
-  const std::unique_ptr<Part> engine = make_engine(parameters, {memory, platform, 1, 1, watch});
+  const std::unique_ptr<Part> engine = make_engine(parameters, {memory, platform, 1, 1, watch, false});
   EXPECT_GT(most, 0U);
   EXPECT_LE(most, 4 * 4096 / memory::kLineBytes);  // of some 60 pages
   EXPECT_EQ(memory.durability().uncertain_lines(), 0U);

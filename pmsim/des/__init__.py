@@ -27,6 +27,7 @@ from pmsim.des.parts import (
     LogPart,
     PagesPart,
     Part,
+    RecordedPart,
     TablePart,
 )
 from pmsim.des.server import (
@@ -70,6 +71,7 @@ __all__ = [
     "Part",
     "Poisson",
     "PowerFailureError",
+    "RecordedPart",
     "Recovery",
     "Request",
     "S",

@@ -386,6 +386,18 @@ class NativeLoad(_Statistics):
             raise ConfigError(f"until: {end} ps lies before {self.now} ps, which is over; choose a later time")
         self._driver.run(end, watcher())
 
+    def finish(self) -> None:
+        """Go on until every request has been answered; `now` is then when the last one was.
+
+        Raises
+        ------
+        ConfigError : a tenant whose requests have no end.
+        """
+        for tenant in self.tenants:
+            if not isinstance(tenant.arrivals, TraceDriven):
+                raise ConfigError(f"tenants: the requests of '{tenant.name}' have no end; use run")
+        self._driver.finish(watcher())
+
     def drain(self) -> bytes:
         """Finish what workers do, and return the state, for `restore` on a fresh server; see `LongRun`."""
         self._driver.drain()

@@ -1,7 +1,7 @@
 """What a server can be made of: the parameters of its parts, with units and defaults."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from pydantic import Field, ValidationError
 
@@ -19,6 +19,7 @@ from pmsim.kinds.types import (
     WordSize,
 )
 from pmsim.messages import config_error
+from pmsim.requests import load_requests
 
 #: How a page becomes durable as a whole: the techniques of kind page-flush that write pages.
 PageTechnique = Literal["cow", "cow-load", "cow-invalidate", "microlog", "hybrid", "checksum"]
@@ -28,6 +29,10 @@ class Part(KindParameters):
     """Base of the parts: a frozen model of one part's parameters."""
 
     name: ClassVar[str]
+
+    def native(self) -> dict[str, int | str]:
+        """Return the parameters as the core takes them."""
+        return self.model_dump()
 
 
 class ComputePart(Part):
@@ -113,8 +118,26 @@ class EnginePart(Part):
     )
 
 
+class RecordedPart(EnginePart):
+    """A storage engine for the requests of a file (docs/requests.md), each a transaction of its own.
+
+    ``recorded.request``: the request with number `first`, from 0. What it finds is compared with what the
+    requests before it have left. `rows` are loaded; no fewer than requested keys exist at the start. It cannot
+    be crashed.
+    """
+
+    name = "recorded"
+    requests: str = Field("", description="the file")
+
+    def native(self) -> dict[str, int | str]:
+        """Replace the file's name by the requests."""
+        # The core reads a text, for which the binding takes bytes; a text of Python is Unicode.
+        return super().native() | {"requests": cast(str, load_requests(self.requests).packed)}
+
+
 PARTS: dict[str, type[Part]] = {
-    model.name: model for model in (ComputePart, LogPart, BlockLogPart, PagesPart, TablePart, EnginePart)
+    model.name: model
+    for model in (ComputePart, LogPart, BlockLogPart, PagesPart, TablePart, EnginePart, RecordedPart)
 }
 
 #: A part as users give it: a model, or its name and parameters with units.
@@ -136,4 +159,4 @@ def native_part(part: PartLike) -> tuple[str, dict[str, int | str]]:
             part = PARTS[name].model_validate(dict(given))
         except ValidationError as error:
             raise config_error(error, PARTS[name]).prefixed(f"parts.{name}") from None
-    return part.name, part.model_dump()
+    return part.name, part.native()

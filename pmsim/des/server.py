@@ -253,15 +253,10 @@ class Server:
 
     Attributes
     ----------
-    description : str
-        Everything that it is made of but the seed: equal for servers that behave alike.
-
     Raises
     ------
     ConfigError : unknown part or parameter, more workers than hardware threads, or a bad pool.
     """
-
-    description: str
 
     def __init__(
         self,
@@ -277,7 +272,7 @@ class Server:
         machine = platform if isinstance(platform, Platform) else load_platform(platform)
         groups = {"workers": workers} if isinstance(workers, int) else dict(workers)
         native_parts = [native_part(part) for part in parts]
-        self.description = repr((native_parts, machine.native(), groups))
+        self._made_of: tuple[Any, ...] = (native_parts, machine.native(), groups)
         try:
             with stretch(0, 0):  # how long it takes beside the rest nobody knows
                 session = _native.Session(
@@ -307,7 +302,7 @@ class Server:
         """Return a server whose request "operation" is the next one of a native closed-loop workload."""
         machine = platform if isinstance(platform, Platform) else load_platform(platform)
         server = cls.__new__(cls)
-        server.description = repr((workload, dict(parameters), machine.native(), workers))
+        server._made_of = (workload, dict(parameters), machine.native(), workers)
         session = _native.Session.of_workload(
             workload, dict(parameters), machine.native(), workers=workers, seed=seed
         )
@@ -341,6 +336,11 @@ class Server:
         self.main = next(iter(self._groups.values()))
         self.execute = self.main.execute
         self._core = env.attach(self)
+
+    @property
+    def description(self) -> str:
+        """Everything that it is made of but the seed: equal for servers that behave alike."""
+        return repr(self._made_of)
 
     def __getitem__(self, name: str) -> WorkerGroup:
         """Return a group of workers by its name."""

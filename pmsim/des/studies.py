@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 from simpy.events import Event
 
 from pmsim import _native
 from pmsim.des.background import DirtyPages, GroupCommit, PagePropagation
 from pmsim.des.environment import Environment
 from pmsim.des.faults import power_failures
-from pmsim.des.load import Ask, ClosedPool, NativeLoad, Poisson, Tenant
+from pmsim.des.load import Ask, ClosedPool, NativeLoad, Poisson, Tenant, TraceDriven
 from pmsim.des.long_run import LongRun
 from pmsim.des.parts import LogPart, PagesPart, Part
 from pmsim.des.server import PowerFailureError, Recovery, Server
@@ -126,6 +128,23 @@ def open_load(setting: Setting, rate: float, requests: int) -> Summary:
     with stretch(_WARM_UP, 1):
         load.run(length + length // 10)
     return load.summary() | {"offered": rate} | _last_of(load.server, load.now)
+
+
+def recorded_load(setting: Setting, arrivals: npt.NDArray[np.int64]) -> Summary:
+    """Serve requests that come at these times [ps] until all are answered; the second half counts."""
+    tenant = Tenant("all", TraceDriven(arrivals.tolist()), setting.mix, "1 s")
+    load = NativeLoad(setting.server(), [tenant], seed=setting.seed)
+    begin, end = int(arrivals[len(arrivals) // 2]), int(arrivals[-1])
+    with stretch(0, 0.5):
+        load.run(begin)
+    load.restart_statistics()
+    with stretch(0.5, 0.9):
+        load.run(end)
+    with stretch(0.9, 1):  # where it keeps up, they are few
+        load.finish()
+    found = load.summary()
+    offered = found["submitted"] * S / (end - begin)
+    return found | {"offered": offered} | _last_of(load.server, load.now)
 
 
 def two_tenants(setting: Setting, rate: float, scans: Ask, scanners: int, requests: int) -> Summary:
@@ -351,6 +370,7 @@ __all__: Sequence[str] = (
     "long_run",
     "open_load",
     "propagation",
+    "recorded_load",
     "restart_under_load",
     "saturation",
     "two_tenants",

@@ -12,7 +12,7 @@ from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.counters import machine_counters
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
 from pmsim.kinds.system_checks import check_system
-from pmsim.kinds.system_parameters import SystemParameters
+from pmsim.kinds.system_parameters import SystemParameters, recording_of
 from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log
 from pmsim.platforms import Platform
 from pmsim.standing import stretch
@@ -96,6 +96,7 @@ _WINDOW_METRICS = (
 )
 _OWN: dict[str, tuple[Metric, ...]] = {
     "load": (),
+    "recorded": (),
     "tenants": (Metric("scans_per_s", "1/s", "scans per second beside them"),),
     "group-commit": (Metric("entries_per_group", "", "entries that became durable together, mean"),),
     "propagation": (
@@ -116,7 +117,9 @@ _OVER_TIME = ("restart", "long-run")
 
 def _setting(machine: Platform, parameters: SystemParameters, seed: int) -> studies.Setting:
     parts = parts_of(parameters)
-    if parameters.service == "table":
+    if parameters.study == "recorded":
+        mix = [Ask("recorded.request")]
+    elif parameters.service == "table":
         mix = [Ask("table.lookup", first="uniform", below=parameters.rows)]
     elif parameters.service == "engine":
         shares = {"update": parameters.update_percent, "read": 100 - parameters.update_percent}
@@ -158,6 +161,9 @@ def _simulate(
             seed=seed,
         ), []
     setting = _setting(machine, parameters, seed)
+    if parameters.study == "recorded":
+        arrivals = recording_of(parameters).arrivals(parameters.speed_percent)
+        return studies.recorded_load(setting, arrivals), []
     searched = studies.SEARCH_REQUESTS / (studies.SEARCH_REQUESTS + parameters.requests)
     if parameters.rate:
         saturation, searched = math.nan, 0.0

@@ -3,7 +3,7 @@
 from pmsim.errors import ConfigError
 from pmsim.kinds.buildable import check_server
 from pmsim.kinds.checks import capacity, check_memory, check_region, check_threads, check_tier
-from pmsim.kinds.system_parameters import SystemParameters
+from pmsim.kinds.system_parameters import SystemParameters, recording_of
 from pmsim.kinds.system_parts import parts_of, without_data, workers_of
 from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform
@@ -36,7 +36,9 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         )
     if service != "block-log":
         check_memory(machine, "pmem", "service")
-    if parameters.load_percent == 0 and parameters.rate == 0:
+    if parameters.study == "recorded":
+        _check_recording(parameters)
+    elif parameters.load_percent == 0 and parameters.rate == 0:
         raise ConfigError("load_percent: nothing is offered; choose at least 1, or a rate")
     if parameters.rate == 0 and parameters.study in ("group-commit", "propagation"):
         raise ConfigError(f"rate: study '{parameters.study}' has no saturation of its own; give a rate")
@@ -73,6 +75,28 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         )
 
 
+def _check_recording(parameters: SystemParameters) -> None:
+    if parameters.service != "engine":
+        raise ConfigError(
+            f"service: recorded requests are for an engine; choose engine instead of '{parameters.service}'"
+        )
+    recording = recording_of(parameters)
+    try:
+        arrivals = recording.arrivals(parameters.speed_percent)
+    except ConfigError as error:
+        raise error.prefixed("recording" if recording.times is None else "speed_percent") from None
+    if arrivals[-1] == arrivals[len(arrivals) // 2]:
+        raise ConfigError(
+            "recording: the second half of the requests, which is measured, comes in one instant; give more of "
+            "them, or finer times"
+        )
+    if recording.existing > parameters.rows:
+        raise ConfigError(
+            f"rows: {parameters.rows}, and {recording.existing} of the recorded keys exist at the start; "
+            "choose at least so many"
+        )
+
+
 def _check_rows_of_engine(parameters: SystemParameters) -> None:
     if parameters.engine == "fptree" and parameters.row_size != _FPTREE_ROW:
         raise ConfigError(
@@ -97,10 +121,14 @@ def check_sizes(machine: Platform, parameters: SystemParameters) -> None:
         for tier in ("dram", "pmem", "ssd"):
             check_tier(machine, tier, getattr(parameters, f"{tier}_capacity"), f"{tier}_capacity")
         sizes = parameters.dram_capacity + parameters.pmem_capacity + parameters.ssd_capacity
-        needed = parameters.rows * (parameters.row_size + _KEY_BYTES)
+        rows = parameters.rows
+        if parameters.study == "recorded":
+            recording = recording_of(parameters)
+            rows += recording.keys - recording.existing
+        needed = rows * (parameters.row_size + _KEY_BYTES)
         if needed > sizes:
             raise ConfigError(
-                f"rows: {parameters.rows} rows are {_size(needed)}, more than dram_capacity, pmem_capacity and "
+                f"rows: {rows} rows are {_size(needed)}, more than dram_capacity, pmem_capacity and "
                 f"ssd_capacity together, {_size(sizes)}; choose fewer rows, or raise the capacities"
             )
     else:

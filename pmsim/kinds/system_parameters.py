@@ -19,6 +19,7 @@ from pmsim.kinds.types import (
     Threads,
     WordSize,
 )
+from pmsim.requests import Requests, load_requests
 from pmsim.units import Quantity, parse
 
 
@@ -36,11 +37,12 @@ Duration = Annotated[int, BeforeValidator(_duration), Measures(Quantity.TIME)]
 class SystemParameters(KindParameters):
     """Parameters of kind "system"."""
 
-    study: Literal["load", "tenants", "group-commit", "propagation", "restart", "long-run"] = Field(
+    study: Literal["load", "recorded", "tenants", "group-commit", "propagation", "restart", "long-run"] = Field(
         "load",
-        description="load: latency against offered load; tenants: requests beside scans; group-commit: entries "
-        "in groups; propagation: page writes in the background or not; restart: a power failure under load; "
-        "long-run: a load for hours, which resumes after an interruption",
+        description="load: latency against offered load; recorded: the requests of a file, when they came; "
+        "tenants: requests beside scans; group-commit: entries in groups; propagation: page writes in the "
+        "background or not; restart: a power failure under load; long-run: a load for hours, which resumes "
+        "after an interruption",
     )
     service: Literal["log", "block-log", "table", "engine"] = Field(
         "log", description="what the requests are: appends, lookups, or transactions on an engine"
@@ -53,6 +55,13 @@ class SystemParameters(KindParameters):
         0, le=10**12, description="requests per second instead of load_percent; 0: load_percent"
     )
     requests: Count = Field(50_000, le=10**9, description="requests that count, about")
+
+    recording: str = Field(
+        "", description="recorded: a CSV or Parquet file, one row per request and its time (docs/requests.md)"
+    )
+    speed_percent: Count = Field(
+        100, le=10**6, description="recorded: how fast requests come, in percent of how they did"
+    )
 
     algorithm: EngineLogName = Field("poplog", description="of the log")
     entry_size: WordSize = Field(64, description="payload of a log entry [B]")
@@ -96,3 +105,22 @@ class SystemParameters(KindParameters):
         description="long-run: what an interruption can cost; then workers finish, and the next segment begins "
         "on a fresh server",
     )
+
+    def file_contents(self) -> dict[str, str]:
+        """Name what the recording holds."""
+        return {"recording": recording_of(self).timed_digest} if self.study == "recorded" else {}
+
+
+def recording_of(parameters: SystemParameters) -> Requests:
+    """Return the requests that the parameters name.
+
+    Raises
+    ------
+    ConfigError : the file is missing, or is no file of requests.
+    """
+    if not parameters.recording:
+        raise ConfigError("recording: is missing; name a CSV or Parquet file of requests")
+    try:
+        return load_requests(parameters.recording)
+    except ConfigError as error:
+        raise error.prefixed("recording") from None

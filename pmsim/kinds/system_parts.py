@@ -2,7 +2,7 @@
 
 from pydantic import ValidationError
 
-from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, Part, TablePart
+from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, Part, RecordedPart, TablePart
 from pmsim.kinds.system_parameters import SystemParameters
 from pmsim.messages import config_error
 
@@ -17,6 +17,8 @@ def parts_of(parameters: SystemParameters) -> tuple[Part, ...]:
     try:
         if parameters.study == "propagation":
             return transaction_log(parameters), pages_of(parameters)
+        if parameters.study == "recorded":
+            return (RecordedPart(**engine_of(parameters).model_dump(), requests=parameters.recording),)
         if parameters.service == "table":
             return (TablePart(rows=parameters.rows, row_size=parameters.row_size),)
         return (engine_of(parameters) if parameters.service == "engine" else log_of(parameters),)
@@ -28,6 +30,8 @@ def without_data(part: Part, workers: int) -> Part:
     """Return a part with as little to load as there can be."""
     if isinstance(part, PagesPart):
         return part.model_copy(update={"pages": workers})
+    if isinstance(part, RecordedPart):
+        return EnginePart(**part.model_dump(exclude={"requests"}) | {"rows": 1})
     return part.model_copy(update={"rows": 1}) if isinstance(part, TablePart | EnginePart) else part
 
 

@@ -34,6 +34,7 @@ _PARAMETER_TITLES = {
     "platform.block_device": "block device",
     "rate": "arrivals [1/s]",
     "load_percent": "offered load [% of saturation]",
+    "speed_percent": "speed [% of the recorded]",
     "timeout": "timeout [ps]",
     "crash_at": "crash at [ps]",
     "restart_after": "restart after [ps]",

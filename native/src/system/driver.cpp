@@ -104,20 +104,35 @@ bool Driver::step(Picoseconds until) {
   return true;
 }
 
-void Driver::run(Picoseconds until, const Watch& watch) {
-  ensure(until >= now_, "a driver that should run into the past");
+/// Those who have waited for the end of a drain.
+void Driver::give_waiting() {
   draining_ = false;
-  while (free_count_ > 0 && !queue_.empty()) {  // those who have waited for the end of a drain
+  while (free_count_ > 0 && !queue_.empty()) {
     const Waiting next = queue_.front();
     queue_.pop_front();
     grant(next);
   }
+}
+
+void Driver::run(Picoseconds until, const Watch& watch) {
+  ensure(until >= now_, "a driver that should run into the past");
+  give_waiting();
   const Picoseconds from = now_;
   for (std::uint32_t steps = 1; step(until); ++steps) {  // a step may be a scan of many rows
     if (watch && (steps & 0x3ff) == 0)
       watch({Phase::kMeasure, static_cast<double>(now_ - from) / static_cast<double>(until - from)});
   }
   now_ = until;
+}
+
+void Driver::finish(const Watch& watch) {
+  give_waiting();
+  const auto waiting = static_cast<double>(std::max<std::size_t>(queue_.size(), 1));
+  for (std::uint32_t steps = 1; !timers_.empty() || free_count_ < serving_.size(); ++steps) {
+    ensure(step(kNever - 1), "a worker that never ends");
+    if (watch && (steps & 0x3ff) == 0)
+      watch({Phase::kMeasure, std::max(0.0, 1 - static_cast<double>(queue_.size()) / waiting)});
+  }
 }
 
 void Driver::drain() {

@@ -12,8 +12,9 @@ namespace pmsim::system {
 namespace {
 
 constexpr std::array kParts{
-    PartKind{"compute", make_compute}, PartKind{"log", make_log},     PartKind{"block-log", make_block_log},
-    PartKind{"pages", make_pages},     PartKind{"table", make_table}, PartKind{"engine", make_engine},
+    PartKind{"compute", make_compute},   PartKind{"log", make_log},     PartKind{"block-log", make_block_log},
+    PartKind{"pages", make_pages},       PartKind{"table", make_table}, PartKind{"engine", make_engine},
+    PartKind{"recorded", make_recorded},
 };
 
 [[nodiscard]] memory::SimOptions options_of(const machine::PlatformParams& platform, bool crash) {
@@ -36,7 +37,7 @@ class PartsService final : public Service {
     for (std::size_t index = 0; index < specs.size(); ++index) {
       const PartSpec& spec = specs[index];
       workloads::Parameters parameters(spec.part, spec.parameters);
-      const PartContext context{memory_, platform, workers, mix64(seed + index), watch};
+      const PartContext context{memory_, platform, workers, mix64(seed + index), watch, crash};
       std::unique_ptr<Part> part = kind_named(spec.part).make(parameters, context);
       parameters.require_all_read();
       const int number = ++names[spec.part];

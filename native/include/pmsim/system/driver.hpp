@@ -42,6 +42,9 @@ class Driver {
   /// Runs up to the events of `until`, without them; may be called again. `watch` is told the part of that
   /// time.
   void run(Picoseconds until, const Watch& watch);
+  /// Goes on until every request has been answered: for arrivals that end, which those of open loops of a
+  /// trace do. Then now() is when the last one was. `watch` is told the part of those that wait at its begin.
+  void finish(const Watch& watch);
 
   /// Goes on until no worker is busy, without giving out work: what comes meanwhile waits. Then the driver can
   /// be moved to another session.
@@ -79,6 +82,7 @@ class Driver {
     Picoseconds granted = 0;
   };
 
+  void give_waiting();
   /// Handles what happens first, completions or timers, if it is before `until`; false: nothing is.
   bool step(Picoseconds until);
   void set_timer(std::uint32_t tenant);

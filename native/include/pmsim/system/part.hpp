@@ -53,10 +53,11 @@ struct PartContext {
   std::uint32_t workers;
   std::uint64_t seed;
   const Watch& watch;  ///< told while data are loaded
+  bool crash;          ///< power failures are possible
 };
 
 /// One kind of part. To add one: write its file in native/src/system/parts, declare its factory below, add a
-/// row to registry.cpp.
+/// row to make_service.cpp.
 struct PartKind {
   std::string_view name;
   std::unique_ptr<Part> (*make)(workloads::Parameters& parameters, const PartContext& context);
@@ -90,6 +91,7 @@ std::unique_ptr<Part> make_log(workloads::Parameters& parameters, const PartCont
 std::unique_ptr<Part> make_block_log(workloads::Parameters& parameters, const PartContext& context);
 std::unique_ptr<Part> make_pages(workloads::Parameters& parameters, const PartContext& context);
 std::unique_ptr<Part> make_engine(workloads::Parameters& parameters, const PartContext& context);
+std::unique_ptr<Part> make_recorded(workloads::Parameters& parameters, const PartContext& context);
 std::unique_ptr<Part> make_table(workloads::Parameters& parameters, const PartContext& context);
 
 }  // namespace pmsim::system

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine_parameters.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
@@ -16,8 +17,6 @@ namespace {
 using engines::Engine;
 using engines::EngineOptions;
 using memory::SimMemory;
-
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 
 /// Rows with the keys 0, 1, 2 ... that begin with the number 0.
 ///
@@ -60,8 +59,8 @@ class FreshRows final : public engines::RowSource {
 class EnginePart final : public Part {
  public:
   EnginePart(workloads::Parameters& parameters, const PartContext& context)
-      : options_(options_of(parameters, context)),
-        rows_(static_cast<std::uint64_t>(parameters.number("rows", 1, kMaxBytes))),
+      : options_(engine_options(parameters, context.seed)),
+        rows_(static_cast<std::uint64_t>(parameters.number("rows", 1, kMaxEngineBytes))),
         row_bytes_(static_cast<std::uint32_t>(parameters.number("row_size", 8, 4096))),
         shared_(context.workers > 1) {
     engine_ = engines::engine_named<SimMemory>(options_.engine).create(context.memory, options_);
@@ -138,23 +137,6 @@ class EnginePart final : public Part {
   }
 
  private:
-  [[nodiscard]] static EngineOptions options_of(workloads::Parameters& parameters, const PartContext& context) {
-    const auto bytes = [&](std::string_view name) {
-      return static_cast<std::uint64_t>(parameters.number(name, 0, kMaxBytes));
-    };
-    EngineOptions options;
-    options.engine = parameters.text("engine");
-    options.dram_bytes = bytes("dram_capacity");
-    options.pmem_bytes = bytes("pmem_capacity");
-    options.ssd_bytes = bytes("ssd_capacity");
-    options.page_bytes = static_cast<std::uint32_t>(parameters.number("page_size", 4096, 65536));
-    options.log_device = parameters.choice("log_device", {"pmem", "ssd"});
-    options.log_bytes = bytes("log_size");
-    options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
-    options.seed = context.seed;
-    return options;
-  }
-
   [[nodiscard]] std::uint64_t key(const Request& request, std::uint64_t number) const noexcept {
     return (number == 0 ? request.first : mix64(request.first * 64 + number)) % rows_;
   }

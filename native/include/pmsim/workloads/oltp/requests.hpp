@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/core/random.hpp"
 #include "pmsim/core/scatter.hpp"
 #include "pmsim/workloads/oltp/fill_bytes.hpp"
 #include "pmsim/workloads/oltp/load_table.hpp"
@@ -66,8 +67,9 @@ class Requests final : public Transactions<M> {
     }
     const auto loaded = static_cast<std::uint64_t>(std::ranges::count(present_, true));
     if (loaded > options_.rows)
-      throw ConfigError("data_size: it has room for " + std::to_string(options_.rows) + " rows, and " +
-                        std::to_string(loaded) + " of the requested keys exist at the start; choose more");
+      throw ConfigError("requests: " + std::to_string(loaded) +
+                        " of the keys exist at the start, and there are " + std::to_string(options_.rows) +
+                        " rows; choose more, with data_size or rows");
     slots_ = options_.rows + (keys - loaded);
     for (std::uint64_t key = 0; key < keys; ++key) {
       if (!present_[key])
@@ -89,7 +91,12 @@ class Requests final : public Transactions<M> {
 
   Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) override {
     ensure(next_ < options_.requests.size(), "a run has asked for more requests than there are");
-    const Request& request = options_.requests[next_++];
+    return serve(memory, engine, next_++, random);
+  }
+
+  /// Serves request `number`, below length(), as one transaction.
+  Outcome serve(M& memory, engines::Engine<M>& engine, std::uint64_t number, Random& random) {
+    const Request& request = options_.requests[number];
     engine.begin(memory);
     const std::uint32_t bytes = execute(memory, engine, request, random);
     engine.commit(memory);

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "pmsim/engines/engine.hpp"
+#include "pmsim/system/part.hpp"
+
+namespace pmsim::system {
+
+/// Most bytes, and rows, of an engine that a part may ask for.
+inline constexpr std::int64_t kMaxEngineBytes = std::int64_t{1} << 43;
+
+/// Reads what the parts with a storage engine have in common.
+[[nodiscard]] inline engines::EngineOptions engine_options(workloads::Parameters& parameters,
+                                                           std::uint64_t seed) {
+  const auto bytes = [&](std::string_view name) {
+    return static_cast<std::uint64_t>(parameters.number(name, 0, kMaxEngineBytes));
+  };
+  engines::EngineOptions options;
+  options.engine = parameters.text("engine");
+  options.dram_bytes = bytes("dram_capacity");
+  options.pmem_bytes = bytes("pmem_capacity");
+  options.ssd_bytes = bytes("ssd_capacity");
+  options.page_bytes = static_cast<std::uint32_t>(parameters.number("page_size", 4096, 65536));
+  options.log_device = parameters.choice("log_device", {"pmem", "ssd"});
+  options.log_bytes = bytes("log_size");
+  options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
+  options.seed = seed;
+  return options;
+}
+
+}  // namespace pmsim::system
