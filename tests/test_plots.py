@@ -16,7 +16,7 @@ from pmsim.cli import app
 from pmsim.effects import effects
 from pmsim.kinds import KINDS, find_kind
 from pmsim.kinds.types import quantity_of
-from pmsim.plot_spec import Mark, Plot
+from pmsim.plot_spec import Mark, Overlay, Plot
 from pmsim.plots.effects import effects_figure
 from pmsim.plots.figure import figure_of
 from pmsim.plots.layout import plot_layout
@@ -255,15 +255,19 @@ def windows(**plot: Any) -> pmsim.Result:
 
 
 @pytest.mark.parametrize(
-    ("plot", "y"), [({}, "window_throughput_per_s"), ({"y": "window_latency_ns"}, "window_latency_ns")]
+    ("plot", "y", "unit"),
+    [
+        ({}, "window_throughput_per_s", 1),
+        ({"y": "window_latency_ns"}, "window_latency_ns", 1_000),  # drawn in us
+    ],
 )
-def test_rows_that_are_a_curve_are_drawn_as_one_for_each_point(plot: dict[str, str], y: str) -> None:
+def test_rows_that_are_a_curve_are_drawn_as_one_for_each_point(plot: dict[str, str], y: str, unit: int) -> None:
     result = windows(**plot)
     first, second = result.figure().data
     assert (first.name, second.name) == ("poplog", "classic")
     poplog = result.frame[result.frame["algorithm"] == "poplog"]
     assert list(first.x) == list(poplog["time_ms"])
-    assert list(first.y) == pytest.approx(list(poplog[y]), nan_ok=True)
+    assert list(first.y) == pytest.approx(list(poplog[y] / unit), nan_ok=True)
 
 
 def test_what_a_point_has_once_is_one_bar_and_not_one_on_top_of_the_other() -> None:
@@ -295,3 +299,40 @@ def test_capacities_on_a_linear_axis_have_a_unit_of_their_size(
     assert list(axis.ticktext)[: len(ticks)] == ticks
     assert axis.tickvals[0] <= sizes[0]
     assert axis.tickvals[-1] >= sizes[-1]
+
+
+@pytest.mark.parametrize(
+    ("unit", "times", "shown", "drawn"),
+    [
+        ("ns", [90.0, 9_999.0], "ns", [90.0, 9_999.0]),
+        ("ns", [90.0, 12_000.0], "us", [0.09, 12.0]),
+        ("ns", [5e5, 9e7], "ms", [0.5, 90.0]),
+        ("ps", [1e9, math.nan, 36e14], "s", [0.001, math.nan, 3600.0]),
+        ("1/s", [1e6, 2e6], "1/s", [1e6, 2e6]),
+    ],
+)
+def test_times_are_drawn_in_a_unit_of_their_size(
+    unit: str, times: list[float], shown: str, drawn: list[float]
+) -> None:
+    frame = pd.DataFrame({"duration": [10**10 * (number + 1) for number in range(len(times))], "y": times})
+    overlay = Overlay(label="published", citation="somewhere", points=[[10**10, times[0]]])
+    plot = Plot(
+        x="duration", y="y", overlay=[overlay], mark=[Mark(x=2e10, label="there", citation="somewhere")]
+    )
+    layout = plot_layout(frame, plot=plot, axes=["duration"], metrics=["y"], default_metric="y")
+    figure = figure_of(layout, title="", y_title=f"a time [{unit}]")
+    curve, published = figure.data
+    assert figure.layout.yaxis.title.text == f"a time [{shown}]"
+    assert figure.layout.xaxis.title.text == "duration [ms]"
+    assert list(curve.x) == [10 * (number + 1) for number in range(len(times))]
+    assert list(curve.y) == pytest.approx(drawn, nan_ok=True)
+    assert (published.x[0], published.y[0]) == (10, pytest.approx(drawn[0]))
+    assert figure.layout.shapes[0].x0 == 20
+
+
+def test_times_on_a_logarithmic_axis_have_the_unit_of_its_middle() -> None:
+    frame = pd.DataFrame({"x": [1, 2], "y": [300.0, 1e8]})
+    layout = plot_layout(frame, plot=Plot(x="x", log_y=True), axes=["x"], metrics=["y"], default_metric="y")
+    figure = figure_of(layout, title="", y_title="a time [ns]")
+    assert figure.layout.yaxis.title.text == "a time [us]"
+    assert list(figure.data[0].y) == pytest.approx([0.3, 1e5])

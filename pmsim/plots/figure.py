@@ -27,6 +27,7 @@ from pmsim.plots.style import (
     tick_label,
     value_label,
 )
+from pmsim.plots.times import in_readable_units
 
 _PANELS_PER_ROW = 2
 _TITLE_WIDTH = 44  # of an axis, in characters
@@ -52,12 +53,15 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
     title : str
         Stands over the figure.
     y_title : str
-        Title of the vertical axes, with unit.
+        Title of the vertical axes, with unit. Times are drawn in a unit of their size, whatever it says.
 
     Returns
     -------
     Figure : simulated values as curves or bars, published ones as open markers, cited under the title.
     """
+    layout, x_title, y_title = in_readable_units(
+        layout, parameter_title(layout.columns.x), metric_title(layout.columns.y, y_title)
+    )
     count = len(layout.panels)
     columns = min(count, _PANELS_PER_ROW)
     rows = -(-count // columns)
@@ -82,7 +86,7 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
         ]:
             figure.add_trace(trace, **place)
         _draw_marks(figure, layout, panel, place)
-    _label_axes(figure, layout, metric_title(layout.columns.y, y_title), rows, columns)
+    _label_axes(figure, layout, (x_title, y_title), rows, columns)
     sources = _sources(layout)
     top = _TOP + _SUBTITLE_LINE * (1 + len(sources) if sources else 0)
     # The legend stands below: panels need the width.
@@ -250,7 +254,10 @@ def _on_curve(symbol: str, shade: str) -> dict[str, Any]:
     return {"symbol": f"{symbol}-open", "size": 12, "color": shade, "line": {"width": 2.5}}
 
 
-def _label_axes(figure: go.Figure, layout: PlotLayout, y_title: str, rows: int, columns: int) -> None:
+def _label_axes(
+    figure: go.Figure, layout: PlotLayout, titles: tuple[str, str], rows: int, columns: int
+) -> None:
+    x_title, y_title = titles
     figure.update_xaxes(**AXIS)
     figure.update_yaxes(**AXIS)
     if layout.log_y:
@@ -258,7 +265,6 @@ def _label_axes(figure: go.Figure, layout: PlotLayout, y_title: str, rows: int, 
         figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:,.12g}" for tick in ticks])
     else:
         figure.update_yaxes(rangemode="tozero")
-    x_title = parameter_title(layout.columns.x)
     if layout.bars:
         figure.update_xaxes(type="category", showgrid=False)
     elif layout.log_x:
