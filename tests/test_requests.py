@@ -103,6 +103,27 @@ def test_the_documented_file_and_scenario_run(tmp_path: Path, monkeypatch: pytes
     assert list(pmsim.run("mine.toml", jobs=1).frame["simulated_ops"]) == [30, 30, 30, 30]
 
 
+def test_the_documented_conversion_reads_the_trace_of_a_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "requests.md").read_text()
+    (source,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("cluster052").write_text(
+        "5,nz:u:eeW511W3dcH3de3d15ec,22,304,7,get,0\n"
+        "5,NA,22,304,7,get,0\n"
+        "5,nz:u:eeW511W3dcH3de3d15ec,22,0,8,delete,0\n"
+        "5,NA,22,0,8,incr,0\n"
+        "6,NA,22,120,9,set,86400\n"
+    )
+    exec(compile(source, "docs/requests.md", "exec"), {})
+    requests = load_requests("requests.parquet")
+    assert requests.operations == {"read": 2, "insert": 1, "delete": 1, "read-modify-write": 1}
+    assert requests.keys == 2
+    assert requests.times is not None
+    assert requests.times.tolist() == [0, 25 * 10**10, 5 * 10**11, 75 * 10**10, 10**12]
+
+
 def test_fptree_takes_rows_of_a_word(tmp_path: Path) -> None:
     file = write(tmp_path / "requests.csv", [("insert", key, 8) for key in range(50)] + [("read", 7, 8)] * 50)
     row = row_of(file, engine="fptree", row_size=8, **ROOMY)
