@@ -13,9 +13,6 @@ from pmsim.kinds.base import Scalar
 from pmsim.messages import shown
 from pmsim.points import Point
 
-#: Units that say what is better: rates are sought high, times low.
-_HIGH_UNITS = ("1/s", "GB/s")
-_LOW_UNITS = ("ns", "ms")
 _REQUIREMENT = re.compile(r"\s*([\w.]+)\s*(>=|<=)\s*(\S+)\s*")
 
 Row = Mapping[str, Scalar]
@@ -99,23 +96,22 @@ def goal_of(point: Point, metric: str | None, minimize: bool | None, require: It
     ConfigError : no row will have such a column, or nobody knows which of its values are good.
     """
     kind = find_kind(point.kind)
-    units = {known.name: known.unit for known in kind.metric_list(point.parameters)}
+    metrics = {known.name: known for known in kind.metric_list(point.parameters)}
     columns = [name for name, value in point.columns.items() if _is_number(value)]
     wanted = kind.default_metric if metric is None else arguments.text("metric", metric)
     requirements = tuple(Requirement.parse(text) for text in arguments.texts("require", require))
     for option, name in (("metric", wanted), *(("require", needed.column) for needed in requirements)):
-        if name not in units and name not in columns and name not in kind.counters():
+        if name not in metrics and name not in columns and name not in kind.counters():
             counter = name.startswith(COUNTER_PREFIX)
             what, where = ("counter", "counters") if counter else ("metric", f"kinds {kind.name}")
             raise ConfigError(
                 f"{option}: kind '{kind.name}' has no {what} {shown(name)} (pmsim list {where}); "
-                f"{nearest(name, kind.counters() if counter else [*units, *columns])}"
+                f"{nearest(name, kind.counters() if counter else [*metrics, *columns])}"
             )
     if minimize is None:
-        unit = units.get(wanted)
-        if unit not in (*_HIGH_UNITS, *_LOW_UNITS):
+        minimize = metrics[wanted].low_is_good if wanted in metrics else None
+        if minimize is None:
             raise ConfigError(f"metric: '{wanted}' may be sought high or low; say --minimize or --maximize")
-        minimize = unit in _LOW_UNITS
     return Goal(wanted, arguments.flag("minimize", minimize), requirements)
 
 

@@ -57,7 +57,8 @@ class Plot(BaseModel):
     style: Literal["auto", "lines", "bars"] = Field("auto", description="curves, or bars for categories")
     front: list[str] = Field(
         default_factory=list,
-        description="columns that name the points that no other beats in least x and most y; they are joined",
+        description="columns that name the points that no other beats in least x and most y, or least y where "
+        "it is a time; they are joined",
     )
     overlay: list[Overlay] = Field(default_factory=list, description="published values")
     mark: list[Mark] = Field(default_factory=list, description="published places on the horizontal axis")
@@ -65,5 +66,5 @@ class Plot(BaseModel):
     @model_validator(mode="after")
     def _front_of_named_axes(self) -> "Plot":
         if self.front and not (self.x and self.y):
-            raise ConfigError("front: needs both axes, least x and most y; name their columns with x and y")
+            raise ConfigError("front: needs both axes, cost and gain; name their columns with x and y")
         return self

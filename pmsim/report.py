@@ -78,7 +78,7 @@ def _citations(result: "Result") -> str:
 
 def _front(result: "Result") -> str:
     front = result.front()
-    return f"<h2>Pareto front</h2>{_table(front)}" if len(front) else ""
+    return f"<h2>{html.escape(result.front_title)}</h2>{_table(front)}" if len(front) else ""
 
 
 def _effects(result: "Result") -> str:

@@ -146,11 +146,23 @@ class Result:
             return pd.DataFrame()
         columns = self._layout().columns
         panels = [columns.facet] if columns.facet else []
-        rows = front_rows(self.frame, plot.x, plot.y, panels)
+        rows = front_rows(self.frame, plot.x, plot.y, panels, low_y=self._low_y())
         named = [*panels, *plot.front]
         if columns.color and self.frame.groupby(named)[columns.color].nunique().max() > 1:
             named = [columns.color, *named]  # who else would know which of them it is?
         return rows[list(dict.fromkeys([*named, plot.x, plot.y]))]
+
+    @property
+    def front_title(self) -> str:
+        """What the front is one of: ``Pareto front: least cost_usd, most transactions_per_s``."""
+        if self.plot is None or not self.plot.front:
+            return ""
+        most = "least" if self._low_y() else "most"
+        return f"Pareto front: least {self.plot.x}, {most} {self.plot.y}"
+
+    def _low_y(self) -> bool:
+        y = self.plot.y if self.plot else ""
+        return any(metric.low_is_good for metric in self._metrics if metric.name == y)
 
     def _layout(self) -> PlotLayout:
         return plot_layout(
@@ -159,6 +171,7 @@ class Result:
             axes=self.axis_columns(),
             metrics=[metric.name for metric in self._metrics],
             default_metric=find_kind(self.scenario.kind).default_metric,
+            low_y=self._low_y(),
         )
 
     @property

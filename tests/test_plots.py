@@ -67,6 +67,8 @@ def test_a_legend_keeps_the_unit() -> None:
     assert value_label("timeout_us", 0.1) == "timeout 0.1 us"
     assert value_label("access_size", 65536) == "access size 64 KiB"
     assert value_label("threads", 4) == "threads 4"
+    assert value_label("dram_gib", 1.5) == "DRAM 1.5 GiB"
+    assert value_label("dram_gib", 1 / 128) == "DRAM 8 MiB"
     assert value_label("group_size", 16) == "group size 16"
     assert value_label("prefetcher", False) == "prefetcher off"
     assert value_label("background", "none") == "background: none"
@@ -170,7 +172,7 @@ def test_a_result_tells_its_front(tmp_path: Path) -> None:
     # Many writers are slower than a few, and more of them.
     assert list(front.columns) == ["access_size", "threads", "bandwidth_gb_s"]
     assert list(front["threads"]) == [1, 4]
-    assert "<h2>Pareto front</h2>" in result.html()
+    assert "<h2>Pareto front: least threads, most bandwidth_gb_s</h2>" in result.html()
     path = tmp_path / "front.toml"
     path.write_text(scenario.to_toml())
     told = CliRunner().invoke(app, ["run", str(path), "--out", str(tmp_path / "out"), "--jobs", "1"])
@@ -336,3 +338,22 @@ def test_times_on_a_logarithmic_axis_have_the_unit_of_its_middle() -> None:
     figure = figure_of(layout, title="", y_title="a time [ns]")
     assert figure.layout.yaxis.title.text == "a time [us]"
     assert list(figure.data[0].y) == pytest.approx([0.3, 1e5])
+
+
+def test_a_front_of_times_is_of_the_least() -> None:
+    """It had been of the longest latencies, silently."""
+    scenario = pmsim.Scenario(
+        kind="system",
+        platform={"base": "tum-6212u", "block_device": "nvme-p4510"},
+        parameters={"service": "engine", "rate": 1000, "requests": 200, "rows": 1000, "ssd_capacity": "1 GiB"},
+        sweep={"engine": ["main-memory", "ssd-bm"], "dram_capacity": ["64 MiB", "128 MiB"]},
+        plot={"x": "cost_usd", "y": "latency_ns", "front": ["engine", "dram_gib"]},
+    )
+    result = pmsim.run(scenario, jobs=1, progress=False)
+    assert result.front_title == "Pareto front: least cost_usd, least latency_ns"
+    best = result.frame.sort_values(["cost_usd", "latency_ns"]).iloc[0]
+    front = result.front()
+    assert front.iloc[0]["engine"] == best["engine"]
+    assert list(front["latency_ns"]) == sorted(front["latency_ns"], reverse=True)
+    (drawn,) = [trace for trace in result.figure().data if trace.name == "Pareto front"]
+    assert list(drawn.x) == list(front["cost_usd"])

@@ -119,9 +119,8 @@ def _report(result: Result, folder: Path) -> None:
     elif not result.frame.empty:
         _print_frame(console, result)
     if len(front := result.front()):
-        x, y = front.columns[-2:]
         console.print()
-        _print_rows(console, front, list(front.columns), [], f"Pareto front: least {x}, most {y}")
+        _print_rows(console, front, list(front.columns), [], result.front_title)
     errors = complaints()
     for failure in result.failures:
         errors.print(f"pmsim: {failure}")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 from pydantic import BeforeValidator, Field, PlainValidator
 
 from pmsim import _native
-from pmsim.capacity import SHIPPED_PRICES, cost_usd, prices_of
+from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
+from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.checks import check_threads, check_tier
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (
@@ -27,7 +28,6 @@ from pmsim.platforms import Platform
 from pmsim.requests import Requests, load_requests
 from pmsim.units import Quantity, parse
 
-GIB = 2**30
 #: Data above this lie in a temporary file where they are on the SSD, instead of in memory [B].
 _FILE_FROM = 2 * GIB
 #: Of TPC-C: a loaded warehouse at a load factor of 0.66, for the choice of a file only [B].
@@ -196,12 +196,7 @@ class EngineParameters(KindParameters):
     scale: Annotated[str, PlainValidator(_scale)] = Field(
         "1/16", description="data, capacities, the log and the caches of the CPU shrink together"
     )
-    # Not part of what is simulated: a cost is arithmetic on a row, so prices change neither seeds nor results.
-    prices: str = Field(
-        SHIPPED_PRICES,
-        exclude=True,
-        description=f"for cost_usd: a TOML file; {SHIPPED_PRICES}: those that it comes with",
-    )
+    prices: Prices = SHIPPED_PRICES
     scale_caches: bool = Field(True, description="whether scale shrinks L2 and L3 of the CPU as well")
     warmup: CountZeroOrAuto = Field(
         "auto",
@@ -427,16 +422,10 @@ def _check_mini_pages(parameters: EngineParameters) -> None:
 def engine_columns(parameters: EngineParameters) -> dict[str, float | str]:
     """Return what figures want besides the parameters: sizes in GiB, the engine with its switches, the cost."""
     sizes = (parameters.dram_capacity, parameters.pmem_capacity, parameters.ssd_capacity)
-    own: dict[str, float | str] = {}
-    if parameters.prices != SHIPPED_PRICES:
-        own["prices"] = parameters.prices
-    return own | {
+    return {
         "variant": _variant(parameters),
         "data_gib": parameters.data_size / GIB,
-        "dram_gib": parameters.dram_capacity / GIB,
-        "pmem_gib": parameters.pmem_capacity / GIB,
-        "ssd_gib": parameters.ssd_capacity / GIB,
-        "cost_usd": cost_usd(*sizes, prices_of(parameters.prices)),
+        **capacity_columns(*sizes, parameters.prices),
     }
 
 

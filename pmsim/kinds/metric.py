@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+#: Units that say what is better: rates are sought high, times low.
+_HIGH_UNITS = ("1/s", "GB/s")
+_LOW_UNITS = ("ns", "ms")
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -20,3 +24,8 @@ class Metric:
     name: str
     unit: str
     meaning: str
+
+    @property
+    def low_is_good(self) -> bool | None:
+        """Whether less of it is better; None where the unit does not say."""
+        return self.unit in _LOW_UNITS if self.unit in (*_HIGH_UNITS, *_LOW_UNITS) else None

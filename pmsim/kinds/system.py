@@ -9,6 +9,7 @@ from pmsim.des import studies
 from pmsim.des.load import Ask
 from pmsim.des.times import MS, US
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
+from pmsim.kinds.capacities import capacity_columns
 from pmsim.kinds.counters import machine_counters
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
 from pmsim.kinds.system_checks import check_system
@@ -54,8 +55,12 @@ class System(Kind[SystemParameters]):
         check_system(machine, parameters)
 
     def columns(self, machine: Platform, parameters: SystemParameters) -> dict[str, Scalar]:
-        """Add the time-out in microseconds."""
-        return super().columns(machine, parameters) | {"timeout_us": parameters.timeout / US}
+        """Add the time-out in microseconds, and of an engine what its tiers cost."""
+        columns = super().columns(machine, parameters) | {"timeout_us": parameters.timeout / US}
+        if parameters.service != "engine":
+            return columns
+        sizes = (parameters.dram_capacity, parameters.pmem_capacity, parameters.ssd_capacity)
+        return columns | capacity_columns(*sizes, parameters.prices)
 
     def run(self, machine: Platform, parameters: SystemParameters, seed: int) -> dict[str, int | float]:
         """Simulate one point of the study."""

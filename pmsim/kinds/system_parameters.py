@@ -4,9 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from pmsim.capacity import SHIPPED_PRICES
 from pmsim.des.parts import PageTechnique
 from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
+from pmsim.kinds.capacities import Prices
 from pmsim.kinds.engine_options import EngineName
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (
@@ -79,6 +81,7 @@ class SystemParameters(KindParameters):
     pmem_capacity: LineSizeOrZero = Field(2**30, description="engine: PMem for pages [B]")
     ssd_capacity: LineSizeOrZero = Field(0, description="engine: SSD for pages [B]")
     update_percent: CountOrZero = Field(100, le=100, description="engine: updates, the rest are reads [%]")
+    prices: Prices = SHIPPED_PRICES
 
     group_size: Count = Field(16, le=65536, description="group-commit: entries of a full group")
     timeout: Duration = Field(10 * US, description="group-commit: longest time that a group gathers")

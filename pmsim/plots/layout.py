@@ -24,7 +24,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """A point that no other of its panel beats: none is as far to the left and as high."""
+    """A point that no other of its panel beats: none is as far to the left and as good."""
 
     x: float
     y: float
@@ -68,7 +68,13 @@ class PlotLayout:
 
 
 def plot_layout(
-    frame: pd.DataFrame, *, plot: Plot | None, axes: Sequence[str], metrics: Sequence[str], default_metric: str
+    frame: pd.DataFrame,
+    *,
+    plot: Plot | None,
+    axes: Sequence[str],
+    metrics: Sequence[str],
+    default_metric: str,
+    low_y: bool = False,
 ) -> PlotLayout:
     """Decide what a figure shows.
 
@@ -84,6 +90,8 @@ def plot_layout(
         Metric columns.
     default_metric : str
         The vertical axis unless the scenario says otherwise.
+    low_y : bool
+        Whether less of the vertical axis is better, for the front.
 
     Raises
     ------
@@ -103,7 +111,7 @@ def plot_layout(
         overlays = [overlay for overlay in plot.overlay if overlay.where.get(columns.facet, facet) == facet]
         curves = _curves(rows if bars else rows.sort_values(columns.x, kind="stable"), columns)
         marks = [mark for mark in plot.mark if mark.facet is None or mark.facet == facet]
-        front = _front(rows, columns, plot.front) if plot.front else ()
+        front = _front(rows, columns, plot.front, low_y) if plot.front else ()
         panels.append(Panel(facet, tuple(curves), tuple(overlays), tuple(marks), front))
     return PlotLayout(columns, plot.log_x, plot.log_y, plot.share_y, bars, colors, lines, tuple(panels))
 
@@ -148,15 +156,21 @@ def _curves(rows: pd.DataFrame, columns: Columns) -> list[Curve]:
     ]
 
 
-def _front(rows: pd.DataFrame, columns: Columns, names: Sequence[str]) -> tuple[FrontPoint, ...]:
-    best = front_rows(rows, columns.x, columns.y)
+def _front(rows: pd.DataFrame, columns: Columns, names: Sequence[str], low_y: bool) -> tuple[FrontPoint, ...]:
+    best = front_rows(rows, columns.x, columns.y, low_y=low_y)
     values = best[[columns.x, columns.y, *names]].itertuples(index=False, name=None)
     return tuple(FrontPoint(x, y, tuple(zip(names, named, strict=True))) for x, y, *named in values)
 
 
-def front_rows(frame: pd.DataFrame, x: str, y: str, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the rows that no other beats in least ``x`` and most ``y``, by ``x``; for each value of ``by``."""
-    return frame[pareto_front(frame, minimise=[x], maximise=[y], by=by)].sort_values([*by, x], kind="stable")
+def front_rows(
+    frame: pd.DataFrame, x: str, y: str, by: Sequence[str] = (), *, low_y: bool = False
+) -> pd.DataFrame:
+    """Return the rows that no other beats in ``x``, of which less is better, and ``y``, ordered by ``x``.
+
+    `low_y`: whether less of ``y`` is better, too. A front for each value of ``by``.
+    """
+    least, most = ([x, y], []) if low_y else ([x], [y])
+    return frame[pareto_front(frame, minimise=least, maximise=most, by=by)].sort_values([*by, x], kind="stable")
 
 
 def _line_values(frame: pd.DataFrame, columns: Columns) -> list[tuple[Any, ...]]:

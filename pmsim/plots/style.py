@@ -155,6 +155,8 @@ def value_label(column: str, value: object) -> str:
         size = _is_size(column) or column in ("fence_every", "flush_every", "stride", "alignment")
         if unit == "ps":
             return f"{name}{separator}{format_value(int(value), Quantity.TIME)}"
+        if unit == "GiB" and 0 < value < 1:
+            unit, value = "B", value * 2**30
         shown = _bytes(int(value)) if size or unit == "B" else f"{value:g} {unit}".rstrip()
         return f"{name}{separator}{shown}"
     text = _VALUE_NAMES.get(str(value), str(value))

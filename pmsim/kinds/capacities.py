@@ -1,0 +1,32 @@
+"""What the capacities of a storage engine's tiers are on axes, and what they cost."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from pmsim.capacity import SHIPPED_PRICES, cost_usd, prices_of
+
+GIB = 1 << 30
+
+#: Parameter `prices`. Not part of what is simulated: a cost is arithmetic on a row, so prices change neither
+#: seeds nor results.
+Prices = Annotated[
+    str,
+    Field(exclude=True, description=f"for cost_usd: a TOML file; {SHIPPED_PRICES}: those that it comes with"),
+]
+
+
+def capacity_columns(dram: int, pmem: int, ssd: int, prices: str) -> dict[str, float | str]:
+    """Return capacities [GiB], given in bytes, and their cost; and the prices, where they are not pmsim's.
+
+    Raises
+    ------
+    ConfigError : ``prices: problem; remedy``.
+    """
+    own: dict[str, float | str] = {"prices": prices} if prices != SHIPPED_PRICES else {}
+    return own | {
+        "dram_gib": dram / GIB,
+        "pmem_gib": pmem / GIB,
+        "ssd_gib": ssd / GIB,
+        "cost_usd": cost_usd(dram, pmem, ssd, prices_of(prices)),
+    }
