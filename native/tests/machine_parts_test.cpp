@@ -362,6 +362,38 @@ TEST(PmemReads, WaitForTheWriteOfTheirBankThatIsUnderWay) {
   EXPECT_EQ(waited(9, begins + 2 * busy + 100 * kNs), 0);
 }
 
+/// Emulated memory and a CXL expander have a path of their own, and share no channel with DRAM: neither waits
+/// for the other. Their writes had cost reads of DRAM a turn of the bus each.
+TEST(PmemPath, ThatTakesNoTimeOfTheChannelDisturbsNobody) {
+  PlatformParams params = plain_machine();
+  params.dram.turnaround = 7 * kNs;
+  const auto read_after = [&](std::uint64_t first, std::uint64_t then, bool write) {
+    Counters counters;
+    MemorySystem memory(params, counters, 1, 1 << 20);
+    for (std::uint64_t line = 0; line < 16; ++line) {
+      if (write) {
+        memory.write(first + line, 0, 0, WriteToken{});
+      } else {
+        memory.read(first + line, 0, 0);
+      }
+    }
+    memory.catch_up_all(1);
+    return memory.read(then, 1, 1);
+  };
+  constexpr std::uint64_t kDram = kDramBase / memory::kLineBytes;
+  constexpr std::uint64_t kPmem = kPmemBase / memory::kLineBytes;
+  const auto alone = [&](std::uint64_t line) {
+    Counters counters;
+    MemorySystem memory(params, counters, 1, 1 << 20);
+    return memory.read(line, 1, 1);
+  };
+  for (const Picoseconds bus : {Picoseconds{0}, 4 * kNs}) {
+    params.pmem.bus_read = params.pmem.bus_write = bus;
+    EXPECT_EQ(read_after(kPmem, kDram + 4096, true) == alone(kDram + 4096), bus == 0);
+    EXPECT_EQ(read_after(kDram, kPmem + 4096, false) == alone(kPmem + 4096), bus == 0);
+  }
+}
+
 /// A bank of the medium reads one block at a time; another bank does not care.
 TEST(PmemReads, WaitForTheReadOfTheirBank) {
   PlatformParams params = plain_machine();

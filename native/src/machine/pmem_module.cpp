@@ -73,7 +73,7 @@ Admission PmemModule::admit() {
 
 Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   ++counters_->pmem_read_lines;
-  const Picoseconds on_bus = channel_->take_bus(now, params_.bus_read);
+  const Picoseconds on_bus = params_.bus_read == 0 ? now : channel_->take_bus(now, params_.bus_read);
   const Picoseconds arrived = recent_writes_.not_before(line, on_bus);
   const std::uint64_t block = line >> block_shift_;
   if (open_count_ > 0) {
@@ -254,7 +254,9 @@ Picoseconds PmemModule::drain() {
   queue_head_ = queue_head_ + 1 == queue_capacity_ ? 0 : queue_head_ + 1;
   --queue_size_;
   ++counters_->pmem_write_lines;
-  channel_->yield_bus_to_write(now, params_.bus_write);
+  if (params_.bus_write > 0) {
+    channel_->yield_bus_to_write(now, params_.bus_write);
+  }
   const Picoseconds left = combine(next.line, now);
   port_free_ = std::max(now, left) + params_.bus_write;
   return std::max(now, left);
