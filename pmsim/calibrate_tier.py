@@ -26,6 +26,7 @@ def dram_as_second_tier(draft: Draft) -> None:
         "write_buffer_blocks": 1,
         "bus_read": 0,
         "bus_write": 0,
+        "own_path": 1,
         "reads_per_write": 1,
         "reread_delay": dram["reread_delay"].value,
         "translation_entries": 1,

@@ -15,8 +15,9 @@ from pmsim.resources import scenarios_dir
 
 SCENARIOS = sorted(
     str(path.relative_to(scenarios_dir()).with_suffix(""))
-    for group in ("hymem", "capacity")
+    for group in ("hymem", "capacity", "cxl")
     for path in (scenarios_dir() / group).glob("*.toml")
+    if 'kind = "bandwidth"' not in path.read_text()
 )
 ENGINES = ["main-memory", "nvm-direct", "basic-nvm-bm", "ssd-bm", "three-tier", "spitfire"]
 #: A warehouse of 105 MB in DRAM of 16 MiB: every transition between tiers happens.

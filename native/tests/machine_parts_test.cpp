@@ -364,7 +364,7 @@ TEST(PmemReads, WaitForTheWriteOfTheirBankThatIsUnderWay) {
 
 /// Emulated memory and a CXL expander have a path of their own, and share no channel with DRAM: neither waits
 /// for the other. Their writes had cost reads of DRAM a turn of the bus each.
-TEST(PmemPath, ThatTakesNoTimeOfTheChannelDisturbsNobody) {
+TEST(PmemPath, OfItsOwnDisturbsNobodyAndIsDisturbedByNobody) {
   PlatformParams params = plain_machine();
   params.dram.turnaround = 7 * kNs;
   const auto read_after = [&](std::uint64_t first, std::uint64_t then, bool write) {
@@ -387,11 +387,31 @@ TEST(PmemPath, ThatTakesNoTimeOfTheChannelDisturbsNobody) {
     MemorySystem memory(params, counters, 1, 1 << 20);
     return memory.read(line, 1, 1);
   };
-  for (const Picoseconds bus : {Picoseconds{0}, 4 * kNs}) {
-    params.pmem.bus_read = params.pmem.bus_write = bus;
-    EXPECT_EQ(read_after(kPmem, kDram + 4096, true) == alone(kDram + 4096), bus == 0);
-    EXPECT_EQ(read_after(kDram, kPmem + 4096, false) == alone(kPmem + 4096), bus == 0);
+  for (const std::int64_t own : {0, 1}) {
+    params.pmem.own_path = own;
+    EXPECT_EQ(read_after(kPmem, kDram + 4096, true) == alone(kDram + 4096), own == 1);
+    EXPECT_EQ(read_after(kDram, kPmem + 4096, false) == alone(kPmem + 4096), own == 1);
   }
+}
+
+/// Its reads take turns, and so do its writes, but the one do not wait for the other.
+TEST(PmemPath, OfItsOwnHasTwoDirections) {
+  PlatformParams params = plain_machine();
+  params.pmem.own_path = 1;
+  params.pmem.media_read_service = params.pmem.media_write_service = 0;
+  params.pmem.bus_read = 10 * kNs;
+  params.pmem.bus_write = 30 * kNs;
+  Counters counters;
+  MemorySystem memory(params, counters, 1, 1 << 20);
+  constexpr std::uint64_t kLine = kPmemBase / memory::kLineBytes;
+  for (std::uint64_t line = 0; line < 4; ++line) {
+    memory.write(kLine + line, 0, 0, WriteToken{});
+  }
+  memory.catch_up_all(3 * params.pmem.bus_write);
+  EXPECT_EQ(counters.pmem_write_lines, 3);
+  const Picoseconds first = memory.read(kLine + 4096, 0, 0);
+  EXPECT_EQ(first, params.pmem.media_read_latency + params.pmem.buffer_latency);
+  EXPECT_EQ(memory.read(kLine + 8192, 0, 0), first + params.pmem.bus_read);
 }
 
 /// A bank of the medium reads one block at a time; another bank does not care.

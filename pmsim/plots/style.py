@@ -44,10 +44,10 @@ _PARAMETER_TITLES = {
 
 #: Shorter on an axis than the meaning of the metric; the definition stands in the documentation.
 _METRIC_TITLES = {"bandwidth_gb_s": "bandwidth [GB/s]", "operations_per_s": "operations per second"}
-_VALUE_NAMES = {"dram": "DRAM", "pmem": "PMem"}
+_VALUE_NAMES = {"dram": "DRAM", "pmem": "PMem", "ssd": "SSD"}
 #: Their words do not say what they are about: "none", "writers".
-_NAMED = ("background",)
-_WORDS = {**_VALUE_NAMES, "ssd": "SSD", "zipf": "Zipf exponent"}
+_NAMED = ("background", "log_device")
+_WORDS = {**_VALUE_NAMES, "zipf": "Zipf exponent"}
 #: Share of a category that separates it from the next one.
 BAR_GAP = 0.2
 SUBTITLE = {"size": 12, "color": "#555555"}

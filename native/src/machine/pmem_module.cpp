@@ -71,9 +71,21 @@ Admission PmemModule::admit() {
   return Admission{taken.token, entered, read_in_place(taken.line, entered)};
 }
 
+Picoseconds PmemModule::take_path(Picoseconds now) {
+  if (params_.own_path == 0) {
+    return channel_->take_bus(now, params_.bus_read);
+  }
+  if (params_.bus_read == 0) {
+    return now;  // reads do not come in the order of their times: none waits for one that is later
+  }
+  const Picoseconds start = std::max(now, path_free_);
+  path_free_ = start + params_.bus_read;
+  return start;
+}
+
 Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   ++counters_->pmem_read_lines;
-  const Picoseconds on_bus = params_.bus_read == 0 ? now : channel_->take_bus(now, params_.bus_read);
+  const Picoseconds on_bus = take_path(now);
   const Picoseconds arrived = recent_writes_.not_before(line, on_bus);
   const std::uint64_t block = line >> block_shift_;
   if (open_count_ > 0) {
@@ -254,7 +266,7 @@ Picoseconds PmemModule::drain() {
   queue_head_ = queue_head_ + 1 == queue_capacity_ ? 0 : queue_head_ + 1;
   --queue_size_;
   ++counters_->pmem_write_lines;
-  if (params_.bus_write > 0) {
+  if (params_.own_path == 0) {
     channel_->yield_bus_to_write(now, params_.bus_write);
   }
   const Picoseconds left = combine(next.line, now);

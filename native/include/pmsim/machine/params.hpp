@@ -119,6 +119,7 @@ struct PmemParams {
   int64_t write_buffer_blocks = 64;
   int64_t bus_read = 0;
   int64_t bus_write = 0;
+  int64_t own_path = 0;
   int64_t reads_per_write = 2;
   int64_t reread_delay = 0;
   int64_t translation_entries = 4096;

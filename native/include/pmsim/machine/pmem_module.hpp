@@ -55,6 +55,9 @@ struct Grant {
 ///
 /// A read fetches its block into a read buffer, where it takes the place of the oldest one; with many readers a
 /// block may be gone before all of its lines have been read, and is fetched again.
+///
+/// With a path of its own (emulated NVM, a CXL expander) a module shares no channel with DRAM: reads and writes
+/// have a direction each, and only the medium is shared by them.
 class PmemModule {
  public:
   PmemModule(const PlatformParams& params, DramChannel& channel, Counters& counters, std::uint64_t seed);
@@ -118,6 +121,8 @@ class PmemModule {
     Picoseconds completed;
   };
 
+  /// When a read that is at the controller at `now` has the channel, or the module's own path.
+  Picoseconds take_path(Picoseconds now);
   Picoseconds combine(std::uint64_t line, Picoseconds now);
   Picoseconds write_block(std::uint64_t block, bool complete, Picoseconds now);
   void write_out_idle(Picoseconds now);
@@ -155,7 +160,8 @@ class PmemModule {
   std::size_t waiting_count_ = 0;
   std::size_t turn_ = 0;  ///< the first slice that may go
   Picoseconds next_drain_ = kNever;
-  Picoseconds port_free_ = 0;
+  Picoseconds port_free_ = 0;  ///< of writes
+  Picoseconds path_free_ = 0;  ///< of reads, where the module has a path of its own
 
   BlockIndex open_;                    ///< block to its place
   std::vector<OpenBlock> open_lines_;  ///< the write-combining buffer
