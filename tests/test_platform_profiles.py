@@ -288,7 +288,7 @@ def test_expander_delivers_the_published_read_and_mixed_bandwidth() -> None:
 
 
 def test_an_expander_is_read_and_written_as_fast_as_its_link_allows() -> None:
-    """Random streaming writes had been five times as slow: each cost the reads of page tables a turn of a bus."""
+    """Streams at random had been five times as slow: each cost the reads of page tables a turn of a bus."""
 
     def bandwidth(operation: str, pattern: str) -> float:
         given = {"memory": "pmem", "operation": operation, "pattern": pattern, "threads": 16}
