@@ -65,8 +65,8 @@ class EnginePart final : public Part {
         shared_(context.workers > 1) {
     engine_ = engines::engine_named<SimMemory>(options_.engine).create(context.memory, options_);
     FreshRows rows(context.memory, rows_, Poll(context.watch, Phase::kLoad));
-    table_ =
-        engine_->load(context.memory, {.name = "rows", .key_bytes = 8, .payload_bytes = row_bytes_}, rows, 0.7);
+    table_ = engine_->load(context.memory, {.name = "rows", .key_bytes = 8, .payload_bytes = row_bytes_}, rows,
+                           kLeafFill);
     place_ = engine_->place();
     for (const memory::RegionPlace& region : context.memory.regions().places(memory::Medium::kPmem))
       pmem_bytes_ += region.bytes;

@@ -10,6 +10,8 @@ namespace pmsim::system {
 
 /// Most bytes, and rows, of an engine that a part may ask for.
 inline constexpr std::int64_t kMaxEngineBytes = std::int64_t{1} << 43;
+/// How full the leaves of their tables are loaded.
+inline constexpr double kLeafFill = 0.7;
 
 /// Reads what the parts with a storage engine have in common.
 [[nodiscard]] inline engines::EngineOptions engine_options(workloads::Parameters& parameters,

@@ -33,7 +33,7 @@ class RecordedPart final : public Part {
     recorded.seed = context.seed;
     requests_ = std::make_unique<Requests<SimMemory>>(std::move(recorded));
     engine_ = engines::engine_named<SimMemory>(options.engine).create(context.memory, options);
-    requests_->load(context.memory, *engine_, kFill, Poll(context.watch, Phase::kLoad));
+    requests_->load(context.memory, *engine_, kLeafFill, Poll(context.watch, Phase::kLoad));
     for (const memory::RegionPlace& region : context.memory.regions().places(memory::Medium::kPmem))
       pmem_bytes_ += region.bytes;
   }
@@ -56,8 +56,6 @@ class RecordedPart final : public Part {
   [[nodiscard]] bool shared() const override { return shared_; }
 
  private:
-  static constexpr double kFill = 0.7;  // as kind oltp by default
-
   Random random_;
   bool shared_;
   std::unique_ptr<Requests<SimMemory>> requests_;
