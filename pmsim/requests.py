@@ -76,7 +76,9 @@ class Requests:
         """
         if self.times is None:
             raise ConfigError("the file does not say when requests came; add a column 'seconds'")
-        if (days := int(self.times[-1]) * 100 / speed_percent / PS_PER_DAY) > LONGEST_DAYS:
+        span = int(self.times[-1]) * 100
+        if span > LONGEST_DAYS * PS_PER_DAY * speed_percent:
+            days = span / speed_percent / PS_PER_DAY
             raise ConfigError(
                 f"at {speed_percent} % of their speed requests come over {days:.0f} days; choose at most "
                 f"{LONGEST_DAYS}"
@@ -107,6 +109,21 @@ def load_requests(path: str | Path) -> Requests:
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}; name a CSV or Parquet file of requests") from None
     return _load(file, stat.st_mtime_ns, stat.st_size)
+
+
+def requests_of(key: str, path: str) -> Requests:
+    """Return the requests of the file that a parameter names.
+
+    Raises
+    ------
+    ConfigError : ``key: problem; remedy``.
+    """
+    if not path:
+        raise ConfigError(f"{key}: is missing; name a CSV or Parquet file of requests")
+    try:
+        return load_requests(path)
+    except ConfigError as error:
+        raise error.prefixed(key) from None
 
 
 # A sweep asks once per point and more, and a file may have millions of rows.
@@ -168,8 +185,8 @@ def _read(file: Path) -> Any:
 def _numbers_or_texts(column: Any) -> Any:
     """Return a column of texts as whole numbers, or as others, where all are such."""
     for kind, pattern in (
-        (pa.int64(), r"^-?\d{1,18}$"),
-        (pa.decimal128(38, 0), r"^-?\d{1,38}$"),
+        (pa.int64(), r"^(0|-?[1-9]\d{0,17})$"),  # 007 is none: it would be the same key as 7
+        (pa.decimal128(38, 0), r"^(0|-?[1-9]\d{0,37})$"),
         (pa.float64(), r"^-?\d+\.\d+$"),
     ):
         if pc.all(pc.match_substring_regex(column, pattern)).as_py():

@@ -156,6 +156,7 @@ def test_keys_of_text_are_ordered_as_texts(tmp_path: Path) -> None:
         [10**38 - 1, 10**20, 7],  # of universally unique identifiers
         ["b", "NA", "123"],
         ["2024-01-02", "2024-01-01", "1e5"],
+        ["7", "007", "10"],  # three keys
     ],
 )
 def test_keys_may_have_more_digits_than_a_machine_and_look_like_anything(

@@ -19,7 +19,7 @@ from pmsim.kinds.types import (
     WordSize,
 )
 from pmsim.messages import config_error
-from pmsim.requests import load_requests
+from pmsim.requests import requests_of
 
 #: How a page becomes durable as a whole: the techniques of kind page-flush that write pages.
 PageTechnique = Literal["cow", "cow-load", "cow-invalidate", "microlog", "hybrid", "checksum"]
@@ -127,12 +127,14 @@ class RecordedPart(EnginePart):
     """
 
     name = "recorded"
-    requests: str = Field("", description="the file")
+    requests: str = Field(description="the file")
 
     def native(self) -> dict[str, int | str]:
         """Replace the file's name by the requests."""
         # The core reads a text, for which the binding takes bytes; a text of Python is Unicode.
-        return super().native() | {"requests": cast(str, load_requests(self.requests).packed)}
+        return super().native() | {
+            "requests": cast(str, requests_of("recorded.requests", self.requests).packed)
+        }
 
 
 PARTS: dict[str, type[Part]] = {

@@ -25,7 +25,7 @@ from pmsim.kinds.types import (
 )
 from pmsim.messages import shown
 from pmsim.platforms import Platform
-from pmsim.requests import Requests, load_requests
+from pmsim.requests import Requests, requests_of
 from pmsim.units import Quantity, parse
 
 #: Data above this lie in a temporary file where they are on the SSD, instead of in memory [B].
@@ -295,12 +295,7 @@ class EngineParameters(KindParameters):
 
 def recorded(parameters: EngineParameters) -> Requests:
     """Return the requests that the parameters name."""
-    if not parameters.requests:
-        raise ConfigError("requests: is missing; name a CSV or Parquet file of requests")
-    try:
-        return load_requests(parameters.requests)
-    except ConfigError as error:
-        raise error.prefixed("requests") from None
+    return requests_of("requests", parameters.requests)
 
 
 def timed_warmup(operations: int) -> int:

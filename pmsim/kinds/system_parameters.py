@@ -21,7 +21,7 @@ from pmsim.kinds.types import (
     Threads,
     WordSize,
 )
-from pmsim.requests import Requests, load_requests
+from pmsim.requests import Requests, requests_of
 from pmsim.units import Quantity, parse
 
 
@@ -121,9 +121,4 @@ def recording_of(parameters: SystemParameters) -> Requests:
     ------
     ConfigError : the file is missing, or is no file of requests.
     """
-    if not parameters.recording:
-        raise ConfigError("recording: is missing; name a CSV or Parquet file of requests")
-    try:
-        return load_requests(parameters.recording)
-    except ConfigError as error:
-        raise error.prefixed("recording") from None
+    return requests_of("recording", parameters.recording)
