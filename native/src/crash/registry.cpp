@@ -14,6 +14,8 @@ extern const SubjectKind kInPlaceLog;
 extern const SubjectKind kInPlaceFam;
 extern const SubjectKind kLeafInsert;
 extern const SubjectKind kLeafGroupInsert;
+extern const SubjectKind kUndoLog;
+extern const SubjectKind kUndoHeap;
 std::vector<const SubjectKind*> log_subjects();
 
 // Page propagation.
@@ -63,6 +65,8 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kPageChecksumClwb,
         &kLeafInsert,
         &kLeafGroupInsert,
+        &kUndoLog,
+        &kUndoHeap,
         &kEngineFpTree,
         &kPagesPmemHome,
         &kPagesSsdHome,

@@ -11,7 +11,8 @@ namespace pmsim::blocks {
 /// Every block publishes its points as `kSites`. The crash checker disables them one at a time and demands a
 /// violation from each, unless `redundant` says why the algorithm keeps its promise without it.
 /// Identifiers are unique over all blocks, so that blocks can be composed: logs 100..299, page propagation
-/// 300..499, in-place updates 500..699, index nodes 700..899, engines from 1000.
+/// 300..499, in-place updates 500..699, index nodes 700..899, undo-log transactions 900..949, their heap
+/// 950..979, engines from 1000.
 struct SiteInfo {
   memory::Site id;
   std::string_view name;            ///< what it does, in the paper's words: "entry: persist the length"
