@@ -87,6 +87,12 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"}
         | LATENCIES,
     ),
+    "node": (
+        {"operation", "layout", "node_size", "header", "entries", "position", "order", "persist", "split"}
+        | {"allocation", "direction", "iterate_by", "chain", "depth", "inner_memory", "memory", "region_size"}
+        | {"library_cycles"},
+        {"entries", "bytes_per_pair", "bytes_changed_per_op", "lines_written_per_op"} | LATENCIES,
+    ),
     "block": (
         {"operation", "pattern", "access_size", "threads", "region_size"},
         {"operations_per_s", "bandwidth_gb_s"} | LATENCIES,

@@ -13,6 +13,7 @@ from pmsim.kinds.interleave import Interleave
 from pmsim.kinds.latency import Latency
 from pmsim.kinds.log import Log
 from pmsim.kinds.mixed import Mixed
+from pmsim.kinds.node import Node
 from pmsim.kinds.oltp import Oltp
 from pmsim.kinds.operations import Operations
 from pmsim.kinds.page_flush import PageFlush
@@ -26,6 +27,7 @@ _ALL: tuple[Kind[Any], ...] = (
     Log(),
     PageFlush(),
     Interleave(),
+    Node(),
     Oltp(),
     Restart(),
     System(),

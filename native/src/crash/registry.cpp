@@ -17,6 +17,7 @@ extern const SubjectKind kLeafGroupInsert;
 extern const SubjectKind kUndoLog;
 extern const SubjectKind kUndoHeap;
 std::vector<const SubjectKind*> log_subjects();
+std::span<const SubjectKind> node_subjects();
 
 // Page propagation.
 extern const SubjectKind kPageCow;
@@ -84,6 +85,8 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
     };
     for (const SubjectKind* log : log_subjects())
       all.push_back(log);
+    for (const SubjectKind& node : node_subjects())
+      all.push_back(&node);
     return all;
   }();
   return kinds;

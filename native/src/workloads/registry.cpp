@@ -19,6 +19,8 @@ constexpr std::array kKinds{
     WorkloadKind{"block", make_block},
     WorkloadKind{"interleave", make_interleave},
     WorkloadKind{"in-place", make_in_place},
+    WorkloadKind{"node", make_node},
+    WorkloadKind{"traverse", make_traverse},
     WorkloadKind{"log", make_log},
     WorkloadKind{"page-flush", make_page_flush},
     WorkloadKind{"oltp", make_oltp},

@@ -49,6 +49,10 @@ std::unique_ptr<Workload> make_block(Parameters& parameters, const machine::Plat
                                      std::uint64_t seed);
 std::unique_ptr<Workload> make_in_place(Parameters& parameters, const machine::PlatformParams& platform,
                                         std::uint64_t seed);
+std::unique_ptr<Workload> make_node(Parameters& parameters, const machine::PlatformParams& platform,
+                                    std::uint64_t seed);
+std::unique_ptr<Workload> make_traverse(Parameters& parameters, const machine::PlatformParams& platform,
+                                        std::uint64_t seed);
 std::unique_ptr<Workload> make_log(Parameters& parameters, const machine::PlatformParams& platform,
                                    std::uint64_t seed);
 std::unique_ptr<Workload> make_oltp(Parameters& parameters, const machine::PlatformParams& platform,
