@@ -16,6 +16,9 @@ extern const SubjectKind kLeafInsert;
 extern const SubjectKind kLeafGroupInsert;
 extern const SubjectKind kUndoLog;
 extern const SubjectKind kUndoHeap;
+extern const SubjectKind kSortedRun;
+extern const SubjectKind kSortedRunIndividual;
+extern const SubjectKind kSortedRunTransaction;
 std::vector<const SubjectKind*> log_subjects();
 std::span<const SubjectKind> node_subjects();
 
@@ -68,6 +71,9 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kLeafGroupInsert,
         &kUndoLog,
         &kUndoHeap,
+        &kSortedRun,
+        &kSortedRunIndividual,
+        &kSortedRunTransaction,
         &kEngineFpTree,
         &kPagesPmemHome,
         &kPagesSsdHome,

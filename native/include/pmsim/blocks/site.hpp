@@ -12,7 +12,7 @@ namespace pmsim::blocks {
 /// violation from each, unless `redundant` says why the algorithm keeps its promise without it.
 /// Identifiers are unique over all blocks, so that blocks can be composed: logs 100..299, page propagation
 /// 300..499, in-place updates 500..699, index nodes 700..899, undo-log transactions 900..949, their heap
-/// 950..979, engines from 1000.
+/// 950..979, sorted runs 980..999, engines from 1000.
 struct SiteInfo {
   memory::Site id;
   std::string_view name;            ///< what it does, in the paper's words: "entry: persist the length"
