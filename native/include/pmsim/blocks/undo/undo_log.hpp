@@ -208,10 +208,15 @@ class UndoLog {
     ensure(active_, "at_commit() outside of a transaction");
     redo_.add(operation, target, value);
   }
+  /// One instruction for each cycle: code of trees, locks and tables. In pieces, because the core's window
+  /// holds only a few hundred: nothing of a long call runs ahead of a fence that waits.
   template <Memory M>
   void library_call(M& memory) const {
-    if (options_.library_cycles > 0)
-      memory.compute(options_.library_cycles, 0);
+    for (std::uint32_t left = options_.library_cycles; left > 0;) {
+      const std::uint32_t piece = std::min(left, kCallPiece);
+      memory.compute(piece, piece);
+      left -= piece;
+    }
   }
 
   /// Bytes of a place that has room for one snapshot of so many bytes, or for several of as many together if
@@ -228,6 +233,7 @@ class UndoLog {
     std::uint64_t checksum;
     std::uint64_t size;
   };
+  static constexpr std::uint32_t kCallPiece = 64;  ///< cycles
   static constexpr std::uint64_t kFirstDataBytes = kLineBytes - sizeof(EntryHeader);
   /// From here on pmem_memcpy streams instead of flushing (Movnt_threshold).
   static constexpr std::uint64_t kStreamFrom = 256;
