@@ -93,6 +93,11 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"library_cycles"},
         {"entries", "bytes_per_pair", "bytes_changed_per_op", "lines_written_per_op"} | LATENCIES,
     ),
+    "sorted-run": (
+        {"operation", "run_size", "c0", "failure_atomicity", "algorithm", "target", "duplicates", "memory"}
+        | {"library_cycles"},
+        {"bytes_written", "lines_written_per_op", "barriers_per_op", "media_blocks_written_per_op"} | LATENCIES,
+    ),
     "block": (
         {"operation", "pattern", "access_size", "threads", "region_size"},
         {"operations_per_s", "bandwidth_gb_s"} | LATENCIES,
@@ -140,6 +145,7 @@ QUICK: dict[str, dict[str, Any]] = {
         "region_size": "64 MiB",
     },
     "log": {},
+    "sorted-run": {},
     "oltp": SMALL_ENGINE,
     "restart": SMALL_ENGINE | {"engine": "nvm-direct"},
     "system": {"requests": 2_000},

@@ -19,6 +19,7 @@ from pmsim.kinds.operations import Operations
 from pmsim.kinds.page_flush import PageFlush
 from pmsim.kinds.persist import Persist
 from pmsim.kinds.restart import Restart
+from pmsim.kinds.sorted_run import SortedRun
 from pmsim.kinds.system import System
 
 _ALL: tuple[Kind[Any], ...] = (
@@ -28,6 +29,7 @@ _ALL: tuple[Kind[Any], ...] = (
     PageFlush(),
     Interleave(),
     Node(),
+    SortedRun(),
     Oltp(),
     Restart(),
     System(),

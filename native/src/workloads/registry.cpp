@@ -23,6 +23,7 @@ constexpr std::array kKinds{
     WorkloadKind{"traverse", make_traverse},
     WorkloadKind{"log", make_log},
     WorkloadKind{"page-flush", make_page_flush},
+    WorkloadKind{"sorted-run", make_sorted_run},
     WorkloadKind{"oltp", make_oltp},
     WorkloadKind{"restart", make_restart},
 };

@@ -55,6 +55,8 @@ std::unique_ptr<Workload> make_traverse(Parameters& parameters, const machine::P
                                         std::uint64_t seed);
 std::unique_ptr<Workload> make_log(Parameters& parameters, const machine::PlatformParams& platform,
                                    std::uint64_t seed);
+std::unique_ptr<Workload> make_sorted_run(Parameters& parameters, const machine::PlatformParams& platform,
+                                          std::uint64_t seed);
 std::unique_ptr<Workload> make_oltp(Parameters& parameters, const machine::PlatformParams& platform,
                                     std::uint64_t seed);
 std::unique_ptr<Workload> make_restart(Parameters& parameters, const machine::PlatformParams& platform,
