@@ -12,14 +12,16 @@ namespace pmsim {
   return value ^ (value >> 31);
 }
 
-/// Deterministic generator: SplitMix64 in counter mode; every simulated thread and device owns one.
+/// Deterministic generator: SplitMix64 in counter mode; every simulated thread and device owns one. The next
+/// number is mixed as soon as one has been drawn, so that nobody waits for it.
 class Random {
  public:
-  explicit constexpr Random(std::uint64_t seed) noexcept : state_(mix64(seed)) {}
+  explicit constexpr Random(std::uint64_t seed) noexcept : state_(mix64(seed)) { mix(); }
 
   [[nodiscard]] constexpr std::uint64_t next() noexcept {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    return mix64(state_);
+    const std::uint64_t drawn = next_;
+    mix();
+    return drawn;
   }
 
   /// Uniform in [0, bound) by multiply-shift; the bias is below bound / 2^64. bound must be positive.
@@ -29,7 +31,13 @@ class Random {
   }
 
  private:
+  constexpr void mix() noexcept {
+    state_ += 0x9e3779b97f4a7c15ULL;
+    next_ = mix64(state_);
+  }
+
   std::uint64_t state_;
+  std::uint64_t next_ = 0;
 };
 
 }  // namespace pmsim
