@@ -23,7 +23,7 @@ Cache::Cache(std::int64_t size_bytes, std::int64_t ways, std::int64_t line_bytes
       slice_mask_((std::uint64_t{1} << slice_bits_) - 1),
       slices_(set_count_ >> slice_bits_),
       stride_((sizeof(RecencySet) + ways_ * sizeof(std::uint64_t) + kHostLine - 1) / kHostLine * kHostLine),
-      held_(set_count_, 0),
+      held_(std::make_unique<std::uint8_t[]>(set_count_)),
       memory_(static_cast<std::byte*>(std::aligned_alloc(kHostLine, stride_ * set_count_))),
       empty_(RecencySet::empty(ways_)) {
   if (!memory_) {

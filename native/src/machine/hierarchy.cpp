@@ -239,9 +239,10 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
       }
     }
     if (op->kind != OpKind::kStreamStore) {
-      const Cache::Place in_l2 = core.l2.place_of(hashed);
+      // Built where it stays: a copy would read together what has just been written part by part, and wait.
+      Cache::Place& in_l2 = filled[count++];
+      in_l2 = core.l2.place_of(hashed);
       core.l2.prefetch_fill(in_l2);
-      filled[count++] = in_l2;
       if (count > kVictimSteps) {
         prefetch_for_victim(filled[count - 1 - kVictimSteps]);
       }

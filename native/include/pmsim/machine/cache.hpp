@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "pmsim/machine/host_prefetch.hpp"
 #include "pmsim/machine/recency_set.hpp"
@@ -48,29 +47,35 @@ class Cache {
 
   /// Where a line belongs in one cache. Whoever looks for a line and then puts it in computes it once.
   struct Place {
-    std::size_t set;
+    std::byte* set;      ///< its memory
+    std::uint8_t* held;  ///< lines that it holds
     std::uint8_t partial;
   };
   [[nodiscard]] Place place_of(HashedLine line) const noexcept {
-    const std::uint64_t slice = ((line.hash() >> 32) * slices_) >> 32;
-    return Place{static_cast<std::size_t>(slice << slice_bits_ | (line.line() & slice_mask_)),
+    std::uint64_t set = line.line() & slice_mask_;
+    if (slices_ != 1) {  // each cache is asked in code of its own: easily predicted
+      set |= ((line.hash() >> 32) * slices_) >> 32 << slice_bits_;
+    }
+    return Place{memory_.get() + set * stride_, held_.get() + set,
                  static_cast<std::uint8_t>(line.hash() >> 24)};
   }
 
   /// Asks the host for the set of a line that will be looked up soon.
-  void prefetch_set(const Place& place) const noexcept { host_prefetch(&set_to_read(place.set).order); }
-  /// The same for a line that will be put in: the words that a set uses first lie next to its order.
+  void prefetch_set(const Place& place) const noexcept { host_prefetch(&set_to_read(place).order); }
+  /// The same for a line that will be put in: the words that a set uses first lie next to its order, and of a
+  /// full set any one may have to go.
   void prefetch_fill(const Place& place) const noexcept {
-    host_prefetch(&set_at(place.set).order);
-    if (held_[place.set] == ways_) {
-      host_prefetch(memory_.get() + (place.set + 1) * stride_ - kHostLine);
+    host_prefetch(place.set);
+    if (*place.held == ways_) {
+      host_prefetch(place.set + kHostLine);
+      host_prefetch(place.set + stride_ - kHostLine);
     }
   }
 
   /// The tag word that inserting a line there would push out now.
   [[nodiscard]] std::uint64_t victim(const Place& place) const noexcept {
     const Set set = set_at(place.set);
-    return held_[place.set] == ways_ ? set.words[set.order.way[ways_ - 1]] : kEmpty;
+    return *place.held == ways_ ? set.words[set.order.way[ways_ - 1]] : kEmpty;
   }
   /// False: the line is not cached. True: it may be.
   [[nodiscard]] bool may_hold(const Place& place) const noexcept { return matches(place) != 0; }
@@ -98,15 +103,14 @@ class Cache {
   std::uint64_t insert(const Place& place, std::uint64_t word) noexcept {
     const Set set = set_at(place.set);
     const std::uint64_t ways = ways_;
-    std::uint8_t& counted = held_[place.set];
-    const std::uint8_t held = counted;
+    const std::uint8_t held = *place.held;
     // Whether a set of a cache that fills up holds something nobody can predict: no branch.
     std::uint64_t& slot =
         set.words[set.order.last_to_front(held == 0 ? empty_ : set.order, ways, place.partial)];
     if (held == ways) [[likely]] {
       return std::exchange(slot, word);
     }
-    counted = static_cast<std::uint8_t>(held + 1);
+    *place.held = static_cast<std::uint8_t>(held + 1);
     ++lines_held_;
     slot = word;
     return kEmpty;
@@ -120,15 +124,15 @@ class Cache {
     if (lines_held_ == 0) {
       return kEmpty;
     }
-    const std::uint32_t held = (std::uint32_t{1} << held_[place.set]) - 1;
-    std::uint32_t found = set_to_read(place.set).order.matches(place.partial) & held;
+    const std::uint32_t held = (std::uint32_t{1} << *place.held) - 1;
+    std::uint32_t found = set_to_read(place).order.matches(place.partial) & held;
     for (; found != 0; found &= found - 1) {
       const Set set = set_at(place.set);
       const auto at = static_cast<std::uint32_t>(std::countr_zero(found));
       const std::uint64_t word = set.words[set.order.way[at]];
       if ((word & ~kFlags) == line) [[likely]] {
         set.order.to_back(at, ways_);
-        --held_[place.set];
+        --*place.held;
         --lines_held_;
         return word;
       }
@@ -147,18 +151,19 @@ class Cache {
     RecencySet& order;
     std::uint64_t* words;
   };
-  [[nodiscard]] Set set_at(std::size_t set) const noexcept {
-    std::byte* const memory = memory_.get() + set * stride_;
+  [[nodiscard]] static Set set_at(std::byte* memory) noexcept {
     return Set{*reinterpret_cast<RecencySet*>(memory),
                reinterpret_cast<std::uint64_t*>(memory + sizeof(RecencySet))};
   }
   /// Any other set in place of one that holds nothing, whose memory nobody has touched. No branch, as in
   /// insert().
-  [[nodiscard]] Set set_to_read(std::size_t set) const noexcept {
-    return set_at(set & (std::size_t{0} - static_cast<std::size_t>(held_[set] != 0)));
+  [[nodiscard]] Set set_to_read(const Place& place) const noexcept {
+    std::byte* const first = memory_.get();
+    const std::size_t holds = std::size_t{0} - static_cast<std::size_t>(*place.held != 0);
+    return set_at(first + (static_cast<std::size_t>(place.set - first) & holds));
   }
   [[nodiscard]] std::uint32_t matches(const Place& place) const noexcept {
-    const std::uint32_t held = held_[place.set];
+    const std::uint32_t held = *place.held;
     return held == 0 ? 0 : set_at(place.set).order.matches(place.partial) & ((std::uint32_t{1} << held) - 1);
   }
 
@@ -174,7 +179,7 @@ class Cache {
   std::size_t stride_;  ///< bytes of a set: whole lines of the host
   /// Lines that a set holds: they are the first ones in the order of its RecencySet. The memory of what it does
   /// not hold has no content yet, or no longer.
-  std::vector<std::uint8_t> held_;
+  std::unique_ptr<std::uint8_t[]> held_;
   std::uint64_t lines_held_ = 0;  ///< over all sets
   /// Per set its RecencySet, and behind it the tag words of its ways, in no order.
   std::unique_ptr<std::byte[], Free> memory_;
