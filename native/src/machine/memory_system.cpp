@@ -93,8 +93,7 @@ Picoseconds MemorySystem::read_pmem(std::uint64_t line, Picoseconds now, Picosec
   return modules_[place.module].read(place.local_line, now);
 }
 
-Picoseconds MemorySystem::load(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
-                               const ReadToken& token) {
+Picoseconds MemorySystem::load(std::uint64_t line, Picoseconds now, Picoseconds acts_at, ReadToken token) {
   if (memory::medium_of(line * memory::kLineBytes) != memory::Medium::kPmem || dram_cache_ ||
       modules_.empty()) {
     return read(line, now, acts_at);
@@ -118,7 +117,7 @@ Admission MemorySystem::admit(std::size_t module) {
   clock_ = std::max(clock_, now);
   catch_up(module, clock_);
   changed_ |= std::uint32_t{1} << module;
-  return modules_[module].admit();
+  return modules_[module].admit(now);
 }
 
 Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds acts_at,

@@ -63,8 +63,7 @@ Picoseconds PmemModule::translate(HashedLine page) {
   return params_.translation_miss_latency;
 }
 
-Admission PmemModule::admit() {
-  const Picoseconds place = reads_.next_admission();
+Admission PmemModule::admit(Picoseconds place) {
   const WaitingRead taken = reads_.take_waiting(random_);
   const Picoseconds entered = std::max(place, taken.arrived);
   counters_->read_queue_wait_ps += entered - taken.arrived;

@@ -37,7 +37,7 @@ class MemorySystem {
 
   /// Read for a load that can wait. Returns when its data leave the controller, or kNever: it finds the read
   /// pending queue of its module full, and an Admission for `token` will follow from some admit().
-  Picoseconds load(std::uint64_t line, Picoseconds now, Picoseconds acts_at, const ReadToken& token);
+  Picoseconds load(std::uint64_t line, Picoseconds now, Picoseconds acts_at, ReadToken token);
 
   /// Asks the host for what reading this line will look at.
   void look_ahead(std::uint64_t line) const noexcept {

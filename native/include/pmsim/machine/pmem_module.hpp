@@ -71,10 +71,10 @@ class PmemModule {
     return done;
   }
 
-  /// The read pending queue. What waits there enters by admit(), at its next_admission().
+  /// The read pending queue. What waits there enters by admit(), at its next_admission(), `place`.
   [[nodiscard]] ReadQueue& reads() noexcept { return reads_; }
   [[nodiscard]] const ReadQueue& reads() const noexcept { return reads_; }
-  Admission admit();
+  Admission admit(Picoseconds place);
 
   /// Asks the host for what the read of a line from the medium will look at.
   void look_ahead(std::uint64_t line) const noexcept {
