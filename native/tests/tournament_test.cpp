@@ -54,7 +54,8 @@ TEST(Tournament, ReplacesTheEarliestByTheRunnerUp) {
       const auto earliest = static_cast<std::size_t>(std::min_element(keys.begin(), keys.end()) - keys.begin());
       ASSERT_EQ(tournament.earliest(), earliest) << agents << " agents, step " << step;
       keys[earliest] += static_cast<Picoseconds>(random.below(4));
-      tournament.set(earliest, keys[earliest]);
+      static_cast<void>(tournament.horizon(earliest));
+      tournament.set_after_horizon(earliest, keys[earliest]);
       if (random.below(3) == 0) {
         const std::size_t other = random.below(agents);
         keys[other] = std::max(keys[earliest], keys[other] + static_cast<Picoseconds>(random.below(3)) - 1);
@@ -80,7 +81,12 @@ TEST(Tournament, KnowsTimesFarFromTheOnesBefore) {
       for (int step = 0; step < 1000; ++step) {
         const std::size_t agent = random.below(agents);
         keys[agent] = random.below(8) == 0 ? kNever : start + static_cast<Picoseconds>(random.below(20));
-        tournament.set(agent, keys[agent]);
+        if (step % 2 == 0) {
+          tournament.set(agent, keys[agent]);
+        } else {
+          static_cast<void>(tournament.horizon(agent));
+          tournament.set_after_horizon(agent, keys[agent]);
+        }
         const auto first = std::min_element(keys.begin(), keys.end());
         ASSERT_EQ(tournament.earliest_key(), *first) << agents << " agents, step " << step;
         ASSERT_TRUE(*first == kNever || keys[tournament.earliest()] == *first);

@@ -70,7 +70,7 @@ void Lane::step(Picoseconds at, Picoseconds until) {
 }
 
 void Lane::step_thread(std::size_t thread, Picoseconds until) {
-  agents_.set(thread, threads_[thread].advance(std::min(until, agents_.horizon(thread))));
+  agents_.set_after_horizon(thread, threads_[thread].advance(std::min(until, agents_.horizon(thread))));
   if (memory_.has_changed()) {
     settle_modules();
   }

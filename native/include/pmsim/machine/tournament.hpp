@@ -25,7 +25,7 @@ class Tournament {
       : leaves_(std::bit_ceil(std::max<std::size_t>(2, agents))),
         index_bits_(std::countr_zero(leaves_)),
         never_((std::uint64_t{1} << (63 - index_bits_)) - 1),
-        words_(2 * leaves_) {
+        words_(2 * leaves_ + static_cast<std::size_t>(index_bits_)) {
     for (std::size_t agent = 0; agent < leaves_; ++agent) {
       words_[leaves_ + agent] = never_ << index_bits_ | agent;
     }
@@ -37,25 +37,38 @@ class Tournament {
 
   /// Up to and including this time an agent that is the earliest, or is about to be, may act before another one
   /// has to: at the key of the next one it wins if its index is the smaller one. Its own key does not count.
-  [[nodiscard]] Picoseconds horizon(std::size_t agent) const noexcept {
-    const std::uint64_t* const words = words_.data();
+  /// What is met on the way is noted for set_after_horizon().
+  [[nodiscard]] Picoseconds horizon(std::size_t agent) noexcept {
+    std::uint64_t* const words = words_.data();
+    std::uint64_t* met = words + 2 * leaves_;
     std::uint64_t next = ~std::uint64_t{0};
     for (std::size_t node = leaves_ + agent; node > 1; node /= 2) {
       next = std::min(next, words[node ^ 1]);
+      *met++ = next;
     }
     return key_of(next) - (agent_of(next) < agent ? 1 : 0);
   }
 
-  void set(std::size_t agent, Picoseconds key) {
-    const std::uint64_t never = key == kNever ? 1 : 0;
-    std::uint64_t since = static_cast<std::uint64_t>(key - base_);
-    since = never != 0 ? never_ : since;
-    if (since >= never_ + never) [[unlikely]] {
-      move_base(key);
-      since = static_cast<std::uint64_t>(key - base_);
+  /// set() for the agent whose horizon() was the last call: no node on its way waits for the one below.
+  void set_after_horizon(std::size_t agent, Picoseconds key) {
+    const std::uint64_t moved = base_changes_;
+    const std::uint64_t word = word_of(agent, key);
+    if (base_changes_ != moved) [[unlikely]] {
+      set(agent, key);
+      return;
     }
     std::uint64_t* const words = words_.data();
-    std::uint64_t word = since << index_bits_ | agent;
+    const std::uint64_t* met = words + 2 * leaves_;
+    std::size_t node = leaves_ + agent;
+    words[node] = word;
+    for (node /= 2; node > 0; node /= 2) {
+      words[node] = std::min(word, *met++);
+    }
+  }
+
+  void set(std::size_t agent, Picoseconds key) {
+    std::uint64_t word = word_of(agent, key);
+    std::uint64_t* const words = words_.data();
     std::size_t node = leaves_ + agent;
     words[node] = word;
     for (; node > 1; node /= 2) {
@@ -65,6 +78,16 @@ class Tournament {
   }
 
  private:
+  [[nodiscard]] std::uint64_t word_of(std::size_t agent, Picoseconds key) {
+    const std::uint64_t never = key == kNever ? 1 : 0;
+    std::uint64_t since = static_cast<std::uint64_t>(key - base_);
+    since = never != 0 ? never_ : since;
+    if (since >= never_ + never) [[unlikely]] {
+      move_base(key);
+      since = static_cast<std::uint64_t>(key - base_);
+    }
+    return since << index_bits_ | agent;
+  }
   [[nodiscard]] std::size_t agent_of(std::uint64_t word) const noexcept { return word & (leaves_ - 1); }
   [[nodiscard]] Picoseconds key_of(std::uint64_t word) const noexcept {
     const std::uint64_t since = word >> index_bits_;
@@ -91,6 +114,7 @@ class Tournament {
     const auto spread = static_cast<std::uint64_t>(high - low);
     ensure(spread < never_, "the agents of a lane are further apart in time than keys can say");
     const Picoseconds before = base_;
+    ++base_changes_;
     base_ = std::max<Picoseconds>(0, low - static_cast<Picoseconds>((never_ - 1 - spread) / 2));
     for (std::size_t agent = 0; agent < leaves_; ++agent) {
       std::uint64_t& word = words_[leaves_ + agent];
@@ -106,7 +130,10 @@ class Tournament {
   int index_bits_;
   std::uint64_t never_;
   Picoseconds base_ = 0;
-  std::vector<std::uint64_t> words_;  ///< 1 is the root; the children of n are 2 n and 2 n + 1
+  std::uint64_t base_changes_ = 0;  ///< what horizon() has noted counts from the base of its time
+  /// 1 is the root; the children of n are 2 n and 2 n + 1. Behind them what horizon() has met: at each node of
+  /// its way the earliest one beside it.
+  std::vector<std::uint64_t> words_;
 };
 
 }  // namespace pmsim::machine
