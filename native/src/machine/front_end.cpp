@@ -61,8 +61,10 @@ bool VirtualThread::drain_window(Picoseconds limit) {
 void VirtualThread::look_ahead() const noexcept {
   std::uint64_t page = ~std::uint64_t{0};
   for (const TimedOp* op = next_; op != end_; ++op) {
-    const bool reads = op->kind <= code(OpKind::kStore) || op->kind == code(OpKind::kPrefetch);
-    if (reads && op->level == kFromMemory && op->line / kPageLines != page) {
+    if (op->level != kFromMemory || op->line / kPageLines == page) {
+      continue;
+    }
+    if (op->kind <= code(OpKind::kStore) || op->kind == code(OpKind::kPrefetch)) {
       page = op->line / kPageLines;
       memory_->look_ahead(op->line);
     }
@@ -115,7 +117,7 @@ void VirtualThread::dispatch(Picoseconds last) {
         }
         break;
       case code(OpKind::kLoad):
-        consumed = dispatch_load(op, limit);
+        consumed = !pending_loads_stop(op) && dispatch_load(op, limit);
         break;
       case code(OpKind::kPrefetch):
         consumed = dispatch_prefetch(op, limit);
@@ -207,12 +209,13 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   }
   const bool dependent = (op.flags & kTimedDependent) != 0 && (last_pending_ >= 0 || last_load_done_ > now_);
   const int prefetch = (op.flags & kTimedInFlight) != 0 ? pending_prefetch(op.line) : -1;
-  if (dependent || prefetch >= 0 || op.translation != kTlbFirst || walk_end(op.line, now_) > now_) {
+  const Picoseconds translated = op.translation == kTlbFirst ? walk_end(op.line, now_) : 0;
+  if (dependent || prefetch >= 0 || op.translation != kTlbFirst || translated > now_) {
     if (unresolved_ == kAllPending) {
       front_key_ = kNever;
       return false;
     }
-    defer_load(op, dependent, prefetch);
+    defer_load(op, dependent, prefetch, translated);
     return true;
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
@@ -251,12 +254,13 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
   if (!make_room(1, limit)) {
     return false;
   }
-  if (op.translation != kTlbFirst || walk_end(op.line, now_) > now_) {
+  const Picoseconds translated = op.translation == kTlbFirst ? walk_end(op.line, now_) : 0;
+  if (op.translation != kTlbFirst || translated > now_) {
     if (unresolved_ == kAllPending) {
       front_key_ = kNever;
       return false;
     }
-    defer_load(op, false, -1);
+    defer_load(op, false, -1, translated);
     return true;
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);

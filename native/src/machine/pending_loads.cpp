@@ -20,12 +20,11 @@ int VirtualThread::pending_prefetch(std::uint64_t line) const noexcept {
   return -1;
 }
 
-void VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch) {
+void VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch, Picoseconds translated) {
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
   load = PendingLoad{op, push_slot(kNever), -1};
   const std::uint64_t slot = load.slot;
-  const Picoseconds translated = op.translation == kTlbFirst ? walk_end(op.line, now_) : 0;
   Picoseconds ready = std::max(now_, translated);
   if (dependent) {
     ready = last_pending_ >= 0 ? kNever : last_load_done_;
@@ -92,22 +91,15 @@ void VirtualThread::issue_waiting_prefetches_of(int load, Picoseconds at) {
   });
 }
 
-void VirtualThread::postpone_line(Picoseconds free, Picoseconds at) {
-  // Those in line lacked nothing else when they joined it. That can have changed by a walk, which they see
-  // then, or by a prefetch.
-  if (line_checked_ != core_->walks_noted() || line_in_flight_) {
-    for (std::size_t place = line_.size(); place-- > 0;) {
-      const PendingLoad& load = pending_[line_[place]];
-      if (!lacks_only_buffer(load.op, at)) {
-        timed_.add(line_[place], load.slot, at);
-        line_.leave(place);
-      }
+void VirtualThread::check_line(Picoseconds at) {
+  for (std::size_t place = line_.size(); place-- > 0;) {
+    const PendingLoad& load = pending_[line_[place]];
+    if (!lacks_only_buffer(load.op, at)) {
+      timed_.add(line_[place], load.slot, at);
+      line_.leave(place);
     }
-    line_checked_ = core_->walks_noted();
   }
-  if (!line_.empty()) {
-    line_.ask_at(free);
-  }
+  line_checked_ = core_->walks_noted();
 }
 
 void VirtualThread::join_line(std::size_t index, Picoseconds free) {
@@ -129,7 +121,14 @@ void VirtualThread::join_line(std::size_t index, Picoseconds free) {
 
 void VirtualThread::postpone_to(Picoseconds free, Picoseconds at) {
   if (line_.asks_at() == at) {
-    postpone_line(free, at);
+    // Those in line lacked nothing else when they joined it. That can have changed by a walk, which they see
+    // then, or by a prefetch.
+    if (line_checked_ != core_->walks_noted() || line_in_flight_) {
+      check_line(at);
+    }
+    if (!line_.empty()) {
+      line_.ask_at(free);
+    }
   }
   std::uint32_t others = 0;
   while (timed_.next() == at) {

@@ -219,8 +219,8 @@ class VirtualThread {
   /// The level that serves a line now: memory, where the prefetch that the tags know of has been dropped.
   [[nodiscard]] std::uint8_t level_now(std::uint64_t line, std::uint8_t level,
                                        std::uint8_t flags) const noexcept;
-  /// A load that has a place among the pending ones issues later.
-  void defer_load(const TimedOp& op, bool dependent, int prefetch);
+  /// A load that has a place among the pending ones issues later, not before `translated`.
+  void defer_load(const TimedOp& op, bool dependent, int prefetch, Picoseconds translated);
   bool wait_for_buffer();
   /// Lines from beyond L2 come through a fill buffer, and those that a prefetch brings, which may still be on
   /// their way: otherwise late prefetches would add to the misses that a core has under way. Other hits in L2
@@ -235,6 +235,17 @@ class VirtualThread {
 
   /// The pending prefetch that will bring the line, -1: none.
   [[nodiscard]] int pending_prefetch(std::uint64_t line) const noexcept;
+  /// True, and the front end stops: the load has to wait for its translation and finds no place for that, which
+  /// is how most turns of a front end end. dispatch_load() would find the same, and nothing has to retire for it.
+  [[nodiscard]] bool pending_loads_stop(const TimedOp& op) noexcept {
+    if (unresolved_ != kAllPending || !has_room(1) ||
+        (op.translation == kTlbFirst && walk_end(op.line, now_) <= now_)) {
+      return false;
+    }
+    trigger_ = -1;
+    front_key_ = kNever;
+    return true;
+  }
   bool resolve_branch(Picoseconds limit);
   bool dispatch_load(const TimedOp& op, Picoseconds limit);
   bool dispatch_prefetch(const TimedOp& op, Picoseconds limit);
@@ -272,7 +283,8 @@ class VirtualThread {
   }
   /// No fill buffer is free at `at`: every pending load that would now ask for one asks again at `free`.
   void postpone_to(Picoseconds free, Picoseconds at);
-  void postpone_line(Picoseconds free, Picoseconds at);
+  /// Who in line lacks something else leaves it.
+  void check_line(Picoseconds at);
   void join_line(std::size_t index, Picoseconds free);
   /// The place in line of the load that tries next: loads that found no buffer try again, and any of the oldest
   /// may be the one that finds it free.
