@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_region
+from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory
 from pmsim.platforms import Platform
@@ -17,7 +18,6 @@ _MOST_NODE_BYTES = 8192
 _MOST_ENTRIES = 341
 _MOST_DEPTH = 16
 _MOST_CHAIN = 1_000_000
-_MOST_CYCLES = 1_000_000
 
 #: Parameters of a traversal; the others are of operations within nodes.
 _TRAVERSAL = ("depth", "inner_memory")
@@ -45,7 +45,6 @@ NodeSize = Annotated[int, BeforeValidator(_node_size), Measures(Quantity.SIZE)]
 Entries = Annotated[int, _between(0, _MOST_ENTRIES, "pairs"), Measures(Quantity.COUNT)]
 Depth = Annotated[int, _between(1, _MOST_DEPTH, "levels"), Measures(Quantity.COUNT)]
 Chain = Annotated[int, _between(1, _MOST_CHAIN, "nodes in a chain"), Measures(Quantity.COUNT)]
-Cycles = Annotated[int, _between(0, _MOST_CYCLES, "cycles of a call"), Measures(Quantity.COUNT)]
 
 
 class NodeParameters(KindParameters):
@@ -107,8 +106,8 @@ class NodeParameters(KindParameters):
     region_size: LineSize = Field(
         64 * 2**20, description="bytes of all nodes with the allocator's headers; traverse: of each level [B]"
     )
-    library_cycles: Cycles = Field(
-        1770, description="CPU cycles of a call of the transaction library; a calibration"
+    library_cycles: LibraryCycles = Field(
+        LIBRARY_CYCLES, description="CPU cycles of a call of the transaction library; a calibration"
     )
 
 

@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_memory
+from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
 from pmsim.kinds.types import KindParameters, Measures, Memory
 from pmsim.messages import shown
@@ -17,7 +18,6 @@ from pmsim.units import Quantity, parse
 #: A key of 8 bytes and a value of 16.
 PAIR_BYTES = 24
 _LARGEST_RUN = 4 * 2**20
-_MOST_CYCLES = 1_000_000
 
 
 def _run_size(value: object) -> int:
@@ -36,16 +36,8 @@ def _duplicates(value: object) -> int:
     return percent
 
 
-def _cycles(value: object) -> int:
-    count = parse(value, Quantity.COUNT)
-    if not 0 <= count <= _MOST_CYCLES:
-        raise ConfigError(f"{count} cycles of a call; choose 0 to {_MOST_CYCLES}")
-    return count
-
-
 RunSize = Annotated[int, BeforeValidator(_run_size), Measures(Quantity.SIZE)]
 Duplicates = Annotated[int, BeforeValidator(_duplicates), Measures(Quantity.COUNT)]
-LibraryCycles = Annotated[int, BeforeValidator(_cycles), Measures(Quantity.COUNT)]
 
 
 class SortedRunParameters(KindParameters):
@@ -80,8 +72,9 @@ class SortedRunParameters(KindParameters):
     )
     memory: Memory = Field("pmem", description="where runs and undo log are; the buffers are in DRAM")
     library_cycles: LibraryCycles = Field(
-        0,
-        description="CPU cycles of each call of the transaction library, beside what it moves and checks",
+        LIBRARY_CYCLES,
+        description="CPU cycles of a call of the transaction library, beside what it moves and checks; a "
+        "calibration",
     )
 
 

@@ -213,6 +213,8 @@ class SortedRun final : public Workload {
     }
     ++done_;
     stream.push(memory::OpKind::kOperationEnd, 0, static_cast<std::uint32_t>(pairs * kPairBytes));
+    // The clock is read behind an lfence: the next buffer is not filled before the operation has ended.
+    stream.push(memory::OpKind::kOperationBegin, 0, 0, memory::kSerialising);
   }
 
   memory::SimMemory memory_;

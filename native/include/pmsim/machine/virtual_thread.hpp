@@ -236,7 +236,8 @@ class VirtualThread {
   /// The pending prefetch that will bring the line, -1: none.
   [[nodiscard]] int pending_prefetch(std::uint64_t line) const noexcept;
   /// True, and the front end stops: the load has to wait for its translation and finds no place for that, which
-  /// is how most turns of a front end end. dispatch_load() would find the same, and nothing has to retire for it.
+  /// is how most turns of a front end end. dispatch_load() would find the same, and nothing has to retire for
+  /// it.
   [[nodiscard]] bool pending_loads_stop(const TimedOp& op) noexcept {
     if (unresolved_ != kAllPending || !has_room(1) ||
         (op.translation == kTlbFirst && walk_end(op.line, now_) <= now_)) {
