@@ -60,6 +60,8 @@ def places(value: Any, place: Place = ()) -> list[Place]:
 def mutated(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a shipped scenario in which one or two values are changed, removed, doubled, renamed or added."""
     table = copy.deepcopy(draw(st.sampled_from(list(SHIPPED.values()))))
+    # Copies: the second change may be made within the value that the first one has set.
+    values = st.sampled_from(VALUES).map(copy.deepcopy)
     for _ in range(draw(st.integers(1, 2))):
         *above, key = draw(st.sampled_from(places(table)[1:] or [("kind",)]))
         parent: Any = table
@@ -67,7 +69,7 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
             parent = parent[part]
         change = draw(st.sampled_from(["set", "remove", "double", "rename", "add"]))
         if change == "set" or (change in ("rename", "add") and isinstance(parent, list)) or key not in parent:
-            parent[key] = draw(st.sampled_from(VALUES))
+            parent[key] = draw(values)
         elif change == "remove":
             del parent[key]
         elif change == "double":
@@ -75,7 +77,7 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
         elif change == "rename":
             parent[f"{key}x"] = parent.pop(key)
         else:
-            parent[draw(st.sampled_from(SECTIONS))] = draw(st.sampled_from(VALUES))
+            parent[draw(st.sampled_from(SECTIONS))] = draw(values)
     return table
 
 
