@@ -22,7 +22,7 @@ TraverseOptions options_from(Parameters& parameters, std::uint64_t seed) {
   options.node_bytes = static_cast<std::uint32_t>(parameters.number(
       "node_size", 2 * static_cast<std::int64_t>(memory::kLineBytes), blocks::node::kMostNodeBytes));
   if (options.node_bytes % memory::kLineBytes != 0)
-    parameters.refuse("node_size", "inner nodes are whole lines of 64 bytes");
+    parameters.refuse("node_size", "inner nodes are whole lines; choose a multiple of 64 bytes");
   const auto medium = [&](std::string_view name) {
     return parameters.choice(name, {"dram", "pmem"}) == "dram" ? memory::Medium::kDram : memory::Medium::kPmem;
   };

@@ -86,8 +86,9 @@ class NodeDriver {
     log_.recover(memory);
     const std::uint64_t objects = heap_.slots();
     if (objects < 2 * group() + 1)
-      throw ConfigError("region_size: room for " + std::to_string(objects) + " nodes; an operation needs " +
-                        std::to_string(group()) + " of them and others to choose from, make the region larger");
+      throw ConfigError("region_size: room for " + std::to_string(objects) +
+                        " nodes, of which an operation needs " + std::to_string(group()) +
+                        " and others to choose from; make the region larger");
     // Some stay free, for splits.
     const std::uint64_t nodes = (objects - std::max<std::uint64_t>(objects / 8, 1)) / group() * group();
     nodes_.reserve(nodes);
@@ -229,7 +230,7 @@ class NodeDriver {
     if (options.region_bytes < memory::kLineBytes + run)
       throw ConfigError(
           "region_size: " + std::to_string(options.region_bytes) +
-          " bytes; the allocator takes memory in runs of 256 KiB, make the region at least 257 KiB");
+          " bytes, but the allocator takes memory in runs of 256 KiB; make the region at least 257 KiB");
     const std::uint64_t bytes = options.region_bytes / memory::kLineBytes * memory::kLineBytes;
     return {memory.allocate(options.medium, bytes, {.name = "nodes", .alignment = 1 << 21}), bytes};
   }

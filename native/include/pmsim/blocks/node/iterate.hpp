@@ -36,42 +36,39 @@ template <memory::Memory M>
 std::uint64_t iterate(M& memory, const Geometry& geometry, Address first, IterateBy by) {
   std::uint64_t sum = 0;
   Changes none;
-  Address through = 0;  // where the pointer to the node lies
   for (Address at = first; at != 0;) {
     const Node<M> node(memory, geometry, at, none);
-    if (through != 0)
+    if (at != first)  // only the node before says where it is
       static_cast<void>(memory.template load_dependent<std::uint64_t>(at));
     switch (by) {
       case IterateBy::kCount:
         scan_array(
             memory, node.key_at(0), kKeyBytes, node.count(), kIterateCount + kIterateCall,
-            [&](std::uint32_t, std::span<const std::byte> bytes) { return sum += key_of(bytes), false; },
-            through);
+            [&](std::uint32_t, std::span<const std::byte> bytes) { return sum += key_of(bytes), false; });
         break;
       case IterateBy::kBitmap: {
         std::uint64_t word = 0;
-        scan_array(
-            memory, node.key_at(0), kKeyBytes, geometry.entries, kIterateBit + kIterateCall,
-            [&](std::uint32_t place, std::span<const std::byte> bytes) {
-              if (place % 64 == 0)
-                word = node.bitmap_word(place / 64);
-              sum += (word >> place % 64 & 1) != 0 ? key_of(bytes) : 0;
-              return false;
-            },
-            through);
+        scan_array(memory, node.key_at(0), kKeyBytes, geometry.entries, kIterateBit + kIterateCall,
+                   [&](std::uint32_t place, std::span<const std::byte> bytes) {
+                     if (place % 64 == 0)
+                       word = node.bitmap_word(place / 64);
+                     sum += (word >> place % 64 & 1) != 0 ? key_of(bytes) : 0;
+                     return false;
+                   });
         break;
       }
       case IterateBy::kSlots: {
         const std::uint32_t count = node.slot(0);
         for (std::uint32_t slot = 1; slot <= count; ++slot) {
           const std::uint32_t place = node.slot(slot);
-          sum += memory.template load_dependent<std::uint64_t>(node.key_at(place));
+          // Its address is a slot's value, but slots are in L1 by then: a load that waits for the one before it
+          // in the stream would wait for the key before.
+          sum += node.key(place);
           memory.compute(0, kIterateSlot + kIterateCall - 2);
         }
         break;
       }
     }
-    through = node.base() + geometry.next + kWordBytes;
     at = node.next();
   }
   return sum;

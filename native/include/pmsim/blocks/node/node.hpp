@@ -155,22 +155,16 @@ template <memory::Memory M>
 }
 
 /// Visits the elements of an array in order, `visit(index, bytes)`, and stops where it returns true: one load
-/// for each line, `instructions` for each element. With `through`, the array's address came from the pointer
-/// that lies there, so no line is asked for before the pointer is known. (It is in a register; loading it anew
-/// is how the stream says so.)
+/// for each line, `instructions` for each element.
 template <memory::Memory M, typename Visit>
 void scan_array(M& memory, Address array, std::uint32_t element_bytes, std::uint32_t count,
-                std::uint32_t instructions, Visit&& visit, Address through = 0) {
+                std::uint32_t instructions, Visit&& visit) {
   std::array<std::byte, memory::kLineBytes> line;
   std::uint32_t at = 0;
   while (at < count) {
     const Address address = array + at * element_bytes;
     const auto left = static_cast<std::uint32_t>(memory::kLineBytes - address % memory::kLineBytes);
     const std::uint32_t here = std::min(count - at, std::max(left / element_bytes, 1U));
-    if (through != 0) {
-      static_cast<void>(memory.template load<std::uint64_t>(through));
-      static_cast<void>(memory.template load_dependent<std::uint8_t>(address));
-    }
     memory.read(address, std::span(line).first(here * element_bytes));
     for (std::uint32_t index = 0; index < here; ++index, ++at) {
       if (visit(at, std::span<const std::byte>(line).subspan(index * element_bytes, element_bytes))) {

@@ -39,8 +39,8 @@ class TraverseDriver {
     nodes_ = options.level_bytes / options.node_bytes;
     if (nodes_ < 2)
       throw ConfigError("region_size: " + std::to_string(options.level_bytes) +
-                        " bytes for each level; a level needs " + "two nodes of " +
-                        std::to_string(options.node_bytes) + " bytes, make the region larger");
+                        " bytes for each level, which needs " + "two nodes of " +
+                        std::to_string(options.node_bytes) + " bytes; make the region larger");
     for (std::uint32_t level = 0; level <= options.depth; ++level) {
       levels_.push_back(memory.allocate(level < options.depth ? options.inner : options.leaves,
                                         nodes_ * options.node_bytes, {.name = "level", .alignment = 1 << 21}));

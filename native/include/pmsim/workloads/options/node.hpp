@@ -31,7 +31,8 @@ template <typename Enum>
   const auto places = geometry(layout, bytes, header, entries);
   if (!places)
     parameters.refuse(entries == 0 ? "node_size" : "entries",
-                      "a node needs room for two pairs or for the given entries; slots number 255");
+                      "such a node has no room for two pairs, or for so many; choose a larger node, at most 8 "
+                      "KiB, or fewer entries");
   options.geometry = *places;
   options.position = read_choice<Position>(parameters, "position", {"first", "middle", "last", "random"});
   options.shuffled = parameters.choice("order", {"ascending", "random"}) == "random";
@@ -39,15 +40,19 @@ template <typename Enum>
   const bool inserts = options.operation == Operation::kInsert;
   if (options.persist == Persist::kOrdered &&
       !((inserts || options.operation == Operation::kErase) && can_be_ordered(layout, inserts)))
-    parameters.refuse("persist", "no order of stores makes this operation failure-atomic in this layout");
+    parameters.refuse(
+        "persist",
+        "no order of stores makes this operation failure-atomic in this layout; choose once or transaction");
   options.split = read_choice<Split>(parameters, "split", {"move", "copy"});
   if (options.split == Split::kCopy && !has_bitmap(layout))
-    parameters.refuse("split", "only layouts with a bitmap can be copied and divided by bits");
+    parameters.refuse("split", "only layouts with a bitmap can be copied and divided by bits; choose move");
   options.allocates = parameters.choice("allocation", {"transaction", "none"}) == "transaction";
   options.to_larger = parameters.choice("direction", {"smaller", "larger"}) == "larger";
   options.iterate_by = read_choice<IterateBy>(parameters, "iterate_by", {"count", "bitmap", "slots"});
   if (options.operation == Operation::kIterate && !can_iterate(layout, options.iterate_by))
-    parameters.refuse("iterate_by", "nodes of this layout have no such thing");
+    parameters.refuse("iterate_by",
+                      "nodes of this layout have none; choose count (sorted, unsorted), bitmap (others) or "
+                      "slots (indirection)");
   options.chain = static_cast<std::uint32_t>(parameters.number("chain", 1, 1'000'000));
   options.medium = read_medium(parameters);
   options.region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", 1, kLargestRegion));
