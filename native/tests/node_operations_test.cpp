@@ -217,8 +217,8 @@ TEST_P(NodeOperations, CountsTheBytesThatThePaperCounts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, NodeOperations, testing::ValuesIn(kLayouts), [](const auto& info) {
-  return std::string(kLayoutNames[static_cast<std::size_t>(info.param)]);
+INSTANTIATE_TEST_SUITE_P(Layouts, NodeOperations, testing::ValuesIn(kLayouts), [](const auto& test) {
+  return std::string(kLayoutNames[static_cast<std::size_t>(test.param)]);
 });
 
 constexpr std::array kOperations{Operation::kSearch, Operation::kIterate,  Operation::kInsert,

@@ -67,11 +67,9 @@ void balance(Persistence<M>& persistence, Node<M>& donor, Node<M>& receiver, boo
 
   persistence.will_change_front(donor);
   persistence.will_change_front(receiver);
-  persistence.will_change_keys(receiver);
-  persistence.will_change_values(receiver);
+  persistence.will_change_pairs(receiver);
   if (!has_bitmap(geometry.layout) && !(geometry.layout == Layout::kSorted && to_larger)) {
-    persistence.will_change_keys(donor);
-    persistence.will_change_values(donor);
+    persistence.will_change_pairs(donor);
   }
 
   switch (geometry.layout) {

@@ -20,8 +20,7 @@ void erase(Persistence<M>& persistence, Node<M>& node, std::uint32_t position) {
   switch (node.geometry().layout) {
     case Layout::kSorted: {
       persistence.will_change_front(node);
-      persistence.will_change_keys(node);
-      persistence.will_change_values(node);
+      persistence.will_change_pairs(node);
       const std::uint32_t count = node.count();
       move_pairs(node, position + 1, position, count - 1 - position);
       node.set_count(count - 1);
@@ -29,8 +28,7 @@ void erase(Persistence<M>& persistence, Node<M>& node, std::uint32_t position) {
     }
     case Layout::kUnsorted: {
       persistence.will_change_front(node);
-      persistence.will_change_keys(node);
-      persistence.will_change_values(node);
+      persistence.will_change_pairs(node);
       const std::uint32_t last = node.count() - 1;
       node.set_count(last);
       if (position != last)

@@ -56,8 +56,7 @@ void insert(Persistence<M>& persistence, Node<M>& node, std::uint32_t position, 
   switch (node.geometry().layout) {
     case Layout::kSorted: {
       persistence.will_change_front(node);
-      persistence.will_change_keys(node);
-      persistence.will_change_values(node);
+      persistence.will_change_pairs(node);
       const std::uint32_t count = node.count();
       move_pairs(node, position, position + 1, count - position);
       node.set_pair(position, pair);
@@ -65,8 +64,7 @@ void insert(Persistence<M>& persistence, Node<M>& node, std::uint32_t position, 
       return;
     }
     case Layout::kUnsorted: {
-      persistence.will_change_keys(node);
-      persistence.will_change_values(node);
+      persistence.will_change_pairs(node);
       persistence.will_change_front(node);
       const std::uint32_t count = node.count();
       node.set_pair(count, pair);
@@ -76,8 +74,7 @@ void insert(Persistence<M>& persistence, Node<M>& node, std::uint32_t position, 
     }
     case Layout::kIndirection: {
       persistence.will_change_front(node);
-      persistence.will_change_keys(node);
-      persistence.will_change_values(node);
+      persistence.will_change_pairs(node);
       const std::uint32_t place = free_place(node);
       node.set_pair(place, pair);
       persistence.publish();
@@ -91,8 +88,7 @@ void insert(Persistence<M>& persistence, Node<M>& node, std::uint32_t position, 
     }
     case Layout::kHashing:
     case Layout::kBitmap: {
-      persistence.will_change_keys(node);
-      persistence.will_change_values(node);
+      persistence.will_change_pairs(node);
       persistence.will_change_front(node);
       node.set_pair(position, pair);
       if (node.geometry().layout == Layout::kHashing)

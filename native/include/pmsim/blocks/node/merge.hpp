@@ -20,8 +20,7 @@ void merge(Persistence<M>& persistence, Node<M>& target, Node<M>& source) {
   M& memory = target.memory();
   persistence.will_change_front(target);
   persistence.will_change_pointers(target);
-  persistence.will_change_keys(target);
-  persistence.will_change_values(target);
+  persistence.will_change_pairs(target);
 
   switch (geometry.layout) {
     case Layout::kSorted:

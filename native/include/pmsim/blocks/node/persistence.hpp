@@ -61,11 +61,9 @@ class Persistence {
     if (how_ == Persist::kTransaction && bytes > 0)
       log_->add_range(*memory_, address, bytes);
   }
-  /// The whole array, as its member of the published node.
-  void will_change_keys(const Node<M>& node) {
+  /// Keys and values: whole arrays, which are members of the published node.
+  void will_change_pairs(const Node<M>& node) {
     will_change(node.key_at(0), node.geometry().entries * kKeyBytes);
-  }
-  void will_change_values(const Node<M>& node) {
     will_change(node.value_at(0), node.geometry().entries * kValueBytes);
   }
   /// Count, slots, bitmap and hashes.

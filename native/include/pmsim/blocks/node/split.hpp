@@ -86,8 +86,7 @@ std::uint64_t split(Persistence<M>& persistence, Node<M>& node, Node<M>& fresh, 
     }
     case Layout::kUnsorted: {
       persistence.will_change_front(node);
-      persistence.will_change_keys(node);
-      persistence.will_change_values(node);
+      persistence.will_change_pairs(node);
       smallest = split_key(node);
       std::uint32_t lower = 0;
       std::uint32_t upper = 0;
