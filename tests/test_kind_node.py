@@ -64,9 +64,12 @@ def test_lines_written_back_are_those_of_pair_and_front() -> None:
 
 def test_nodes_that_the_caches_hold_are_searched_without_the_memory() -> None:
     given = {"layout": "sorted", "position": "last", "node_size": "4 KiB"}
-    cached = latency(**given | {"region_size": "512 KiB"})
-    dram, pmem = latency(**given, memory="dram"), latency(**given)
-    assert cached < 50 < dram < pmem
+    cached = run(**given | {"region_size": "512 KiB"})
+    load = {"operation": "load", "pattern": "random", "region_size": "64 MiB", "memory": "dram"}
+    one_load = pmsim.simulate_point("latency", PLATFORM, load)["latency_ns"]
+    assert cached["counter.memory_reads"] == 0
+    dram, pmem = (latency(**given | {"region_size": "64 MiB", "memory": memory}) for memory in ("dram", "pmem"))
+    assert cached["latency_ns"] < one_load < dram < pmem
 
 
 def test_a_binary_search_waits_for_the_count_and_a_linear_one_does_not() -> None:
