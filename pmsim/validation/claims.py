@@ -75,6 +75,8 @@ RULES: dict[str, Rule] = {
     "tier-gap": _rule("ratio", "stated", "distance between engines when data outgrow a tier", 0.30),
     "scan-points": _rule("ratio", "stated approx", "throughput of scans in per cent of a baseline", absolute=8),
     "count": _rule("exact", "stated qualitative", "a structural count, seen through a sample", 0.02),
+    "exact": _rule("exact crossover", "stated", "a count or a size that no sample blurs"),
+    "hundredths": _rule("exact", "stated", "a calculated number, printed in hundredths", absolute=0.005),
     "ordering": _rule("ordering exact", "stated qualitative", "an ordering must hold exactly; ~ within 15 %"),
     "shape": _rule("shape", "stated qualitative", "the shape of a curve"),
 }  # fmt: skip

@@ -70,6 +70,8 @@ def test_calibration_is_only_what_a_value_was_set_on(device: Suite) -> None:
         ("stated-above-device", 100.0, [85.0, 115.0], [84.9, 115.1]),
         ("approx", 100.0, [75.0, 125.0], [74.9, 125.1]),
         ("near-one", 1.1, [1.001, 1.199], [0.999, 1.201]),
+        ("exact", 79, [79], [78, 80]),
+        ("hundredths", 1.22, [1.216, 1.224], [1.207, 1.226]),
         ("lines-per-lookup", 6.5, [5.2, 7.8], [5.19, 7.81]),
         ("lines-ratio", 2.0, [1.5, 2.5], [1.49, 2.51]),
         ("tier-gap", 4.0, [2.8, 5.2], [2.79, 5.21]),

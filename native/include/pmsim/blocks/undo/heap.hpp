@@ -28,9 +28,8 @@ class HeapFull : public CapacityError {
 /// bitmap.
 /// - allocate() reserves an object in DRAM and writes its header back. Its bits are set by the commit.
 /// - free() reads the object's header. Its bits are cleared by the commit; until then it is not used again.
-/// - commit() and abort() take the place of the log's where a transaction has allocated or freed. A crash
-/// leaves all
-///   of a transaction's allocations and frees, or none.
+/// - commit() and abort() take the log's place where a transaction has allocated or freed: a crash
+///   leaves all of its allocations and frees, or none.
 ///
 /// One run is used up before the next one, and what is freed is used when its turn comes again (PMDK: heap.c
 /// keeps free blocks of one run in DRAM and looks for a run with free bits when they are gone).
