@@ -53,8 +53,9 @@ TEST(LoadLatency, OfACachedLineIsThatOfItsLevel) {
   params.l2.size = params.l1.size;
   EXPECT_EQ(time_of(params, evicting, {load(kDramBase)}), params.llc.latency);
   // An L1 hit that nothing depends on costs its dispatch; its value is there one load-to-use time later.
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, {load(kDramBase)}), kInstruction);
   EXPECT_EQ(time_of(params, {load(kDramBase)}, {load(kDramBase), dependent_load(kDramBase)}),
-            kInstruction + params.l1.latency);
+            kInstruction + 2 * params.l1.latency);
 }
 
 TEST(LoadLatency, OfATranslationInTheSecondLevelGrowsByIt) {
@@ -128,6 +129,46 @@ TEST(LoadLatency, AMispredictedBranchKeepsYoungerLoadsBackUntilItsValueIsThere) 
   EXPECT_EQ(time_of(params, two_pages, mispredicted),
             time_of(params, two_pages, {load(first), dependent_load(second)}) + params.core.mispredict_latency +
                 kInstruction);
+}
+
+TEST(LoadLatency, ADependentLoadWaitsForTheHitBeforeItAndNotForAnOlderMiss) {
+  const PlatformParams params = plain_machine();
+  const Picoseconds open_row = params.core.shared_read_latency + params.dram.row_hit_latency;
+  const std::uint64_t cached = kDramBase;
+  const std::uint64_t missed = kDramBase + 64;
+  const std::uint64_t wanted = kDramBase + 128;
+  const Ops after_hit = {load(missed), load(cached), dependent_load(wanted)};
+  EXPECT_EQ(time_of(params, {load(cached)}, after_hit), 2 * kInstruction + params.l1.latency + open_row);
+  // Further hits behind it, and other work, change nothing but what they dispatch.
+  const Ops work = {load(missed), load(cached), store(cached), load(cached), dependent_load(wanted)};
+  EXPECT_EQ(time_of(params, {load(cached)}, work), 4 * kInstruction + params.l1.latency + open_row);
+  // The line of a hit may still be on its way.
+  const Ops same_line = {load(missed), load(missed + 8), dependent_load(wanted)};
+  EXPECT_EQ(time_of(params, {load(cached)}, same_line), 2 * open_row);
+}
+
+TEST(LoadLatency, ADependentLoadWaitsForAHitWhoseLineWaitsItself) {
+  PlatformParams params = plain_machine();
+  params.tlb.page_size = params.tlb.dram_page_size = 4096;
+  const std::uint64_t far = kDramBase + 8 * 4096;
+  const std::uint64_t farther = far + 8 * 4096;
+  // For a page walk ...
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, {load(far), load(far + 8), dependent_load(farther)}),
+            time_of(params, {load(kDramBase)}, {load(far), dependent_load(farther)}));
+  // ... and, for the second one, for the load before.
+  const Ops chain = {load(kDramBase + 64), dependent_load(far), load(far + 8), dependent_load(farther)};
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, chain),
+            time_of(params, {load(kDramBase)},
+                    {load(kDramBase + 64), dependent_load(far), dependent_load(farther)}));
+}
+
+TEST(LoadLatency, AMispredictedBranchOnAHitDoesNotWaitForAnOlderMiss) {
+  PlatformParams params = plain_machine();
+  params.core.mispredict_latency = 16 * kNs;
+  const Picoseconds open_row = params.core.shared_read_latency + params.dram.row_hit_latency;
+  const Ops ops = {load(kDramBase + 64), load(kDramBase), mispredicted_branch(), load(kDramBase + 128)};
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, ops),
+            2 * kInstruction + params.l1.latency + params.core.mispredict_latency + kInstruction + open_row);
 }
 
 TEST(LoadLatency, OfAPrefetchedLineIsNeverLessThanWhatIsLeftOfThePrefetch) {

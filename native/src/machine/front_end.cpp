@@ -204,18 +204,19 @@ bool VirtualThread::resolve_branch(Picoseconds limit) {
 
 bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   trigger_ = -1;
-  if (!make_room(1, limit)) {
+  if (!make_room(op.instructions, limit)) {
     return false;
   }
   const bool dependent = (op.flags & kTimedDependent) != 0 && (last_pending_ >= 0 || last_load_done_ > now_);
-  const int prefetch = (op.flags & kTimedInFlight) != 0 ? pending_prefetch(op.line) : -1;
+  const bool may_be_waiting = (op.flags & kTimedInFlight) != 0 || is_hit_of_a_run(op);
+  const int bringer = may_be_waiting ? pending_fetch(op.line) : -1;
   const Picoseconds translated = op.translation == kTlbFirst ? walk_end(op.line, now_) : 0;
-  if (dependent || prefetch >= 0 || op.translation != kTlbFirst || translated > now_) {
+  if (dependent || bringer >= 0 || op.translation != kTlbFirst || translated > now_) {
     if (unresolved_ == kAllPending) {
       front_key_ = kNever;
       return false;
     }
-    defer_load(op, dependent, prefetch, translated);
+    defer_load(op, dependent, bringer, translated);
     return true;
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
@@ -234,7 +235,7 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   last_load_done_ = done;
   last_pending_ = -1;
   loads_done_ = std::max(loads_done_, done);
-  step(1);
+  step(op.instructions);
   return true;
 }
 

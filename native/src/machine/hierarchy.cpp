@@ -51,6 +51,7 @@ Hierarchy::Hierarchy(const PlatformParams& params, std::uint32_t threads)
     : params_(params),
       cores_used_(std::min(threads, static_cast<std::uint32_t>(params.core.cores))),
       unfenced_(threads),
+      latest_(threads),
       llc_(params.llc.size, params.llc.ways, memory::kLineBytes, params.llc.slices) {
   cores_.reserve(cores_used_);
   for (std::uint32_t core = 0; core < cores_used_; ++core) {
@@ -255,10 +256,16 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
   }
 }
 
-[[gnu::always_inline]] inline void Hierarchy::classify(Core& core, Unfenced& unfenced,
+[[gnu::always_inline]] inline void Hierarchy::classify(Core& core, Unfenced& unfenced, LatestHit& latest,
                                                        const memory::MicroOp& op, std::vector<TimedOp>& out) {
   const std::uint64_t line = op.address / memory::kLineBytes;
   std::uint8_t flags = op.flags & kTimedDependent;
+  if (flags != 0 && latest.line != LatestHit::kNone &&
+      (op.kind == OpKind::kLoad || op.kind == OpKind::kCompute)) {
+    // Its value is needed after all. It has taken its window slot in a run of hits.
+    push(out, OpKind::kLoad, latest.line, 0, kL1, kTlbFirst, 0);
+    latest.line = LatestHit::kNone;
+  }
   switch (op.kind) {
     case OpKind::kLoad:
     case OpKind::kPrefetch: {
@@ -270,8 +277,10 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
         ++(counters_.*kHits[level]);
         if (level == kL1 && flags == 0 && translation == kTlbFirst) {
           push_hit(out);
+          latest.line = line;
           break;
         }
+        latest.line = LatestHit::kNone;
       } else if (level == kL1) {
         push_hit(out);
         break;
@@ -349,6 +358,7 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
 void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out,
                          const std::function<void()>& poll) {
   Core& core = cores_[thread % cores_used_];
+  LatestHit& latest = latest_[thread];
   const memory::MicroOp* const end = stream.data() + stream.size();
   std::ptrdiff_t polled = 0;
   for (const memory::MicroOp* first = stream.data(); first != end;) {
@@ -364,7 +374,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
     const std::int64_t before = beyond_l1();
     const std::int64_t hits_before = counters_.l1_hits;
     for (; first != last; ++first) {
-      classify(core, unfenced_[thread], *first, out);
+      classify(core, unfenced_[thread], latest, *first, out);
     }
     core.looks_ahead = beyond_l1() != before;
     core.hits_l1 = counters_.l1_hits != hits_before;

@@ -9,18 +9,18 @@ namespace pmsim::machine {
 
 using memory::OpKind;
 
-int VirtualThread::pending_prefetch(std::uint64_t line) const noexcept {
+int VirtualThread::pending_fetch(std::uint64_t line) const noexcept {
   for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
     const int index = std::countr_zero(left);
     const TimedOp& op = pending_[static_cast<std::size_t>(index)].op;
-    if (op.line == line && op.kind == code(OpKind::kPrefetch)) {
+    if (op.line == line && op.level != kL1) {
       return index;
     }
   }
   return -1;
 }
 
-void VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch, Picoseconds translated) {
+void VirtualThread::defer_load(const TimedOp& op, bool dependent, int bringer, Picoseconds translated) {
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
   load = PendingLoad{op, push_slot(kNever), -1};
@@ -29,9 +29,9 @@ void VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch, 
   if (dependent) {
     ready = last_pending_ >= 0 ? kNever : last_load_done_;
     load.producer = last_pending_;
-  } else if (prefetch >= 0) {
+  } else if (bringer >= 0) {
     ready = kNever;  // the line is not even on its way
-    load.producer = prefetch;
+    load.producer = bringer;
   }
   if (op.kind == code(OpKind::kLoad)) {
     last_pending_ = index;
@@ -51,7 +51,7 @@ void VirtualThread::defer_load(const TimedOp& op, bool dependent, int prefetch, 
     timed_.add(static_cast<std::size_t>(index), slot, ready);
     pending_key_ = std::min(pending_key_, ready);
   }
-  step(1);
+  step(op.instructions);
 }
 
 bool VirtualThread::wait_at_module(const TimedOp& op) {
@@ -226,9 +226,10 @@ void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseco
     PendingLoad& other = pending_[static_cast<std::size_t>(std::countr_zero(left))];
     if (other.producer == static_cast<int>(index)) {
       other.producer = -1;
-      // A load of the line that a prefetch brings waits in the same fill buffer; a dependent one needs the
-      // value.
-      const Picoseconds ready = load.op.kind == code(OpKind::kPrefetch) ? at : done;
+      // A load of the line that another one, or a prefetch, brings waits in the same fill buffer; a dependent
+      // one needs the value.
+      const bool same_line = load.op.kind == code(OpKind::kPrefetch) || is_hit_of_a_run(other.op);
+      const Picoseconds ready = same_line ? at : done;
       chained_ &= ~(left & (0 - left));
       timed_.add(static_cast<std::size_t>(std::countr_zero(left)), other.slot, ready);
       pending_key_ = std::min(pending_key_, ready);

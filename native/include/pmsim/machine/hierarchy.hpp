@@ -38,6 +38,11 @@ class Hierarchy {
     std::uint64_t last_line = kNothing;
     std::uint64_t fences = 0;
   };
+  /// The latest load of a thread, where it was an independent hit in L1 that nothing has needed so far.
+  struct LatestHit {
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+    std::uint64_t line = kNone;
+  };
   struct Flushed {
     std::uint64_t line = 0;
     const Unfenced* thread = nullptr;
@@ -68,7 +73,8 @@ class Hierarchy {
     counters_.persist_barriers += unfenced.last_line == Unfenced::kNothing ? 0 : 1;
     unfenced.last_line = Unfenced::kNothing;
   }
-  void classify(Core& core, Unfenced& unfenced, const memory::MicroOp& op, std::vector<TimedOp>& out);
+  void classify(Core& core, Unfenced& unfenced, LatestHit& latest, const memory::MicroOp& op,
+                std::vector<TimedOp>& out);
   void prefetch_tags(const Core& core, const memory::MicroOp* first, const memory::MicroOp* last) const;
   Translation translate(Core& core, std::uint64_t address, std::vector<TimedOp>& out) {
     const std::uint64_t page = core.tlb.page_of(address);
@@ -95,6 +101,7 @@ class Hierarchy {
   std::uint32_t cores_used_;
   std::vector<Core> cores_;
   std::vector<Unfenced> unfenced_;  ///< by thread
+  std::vector<LatestHit> latest_;   ///< by thread
   Cache llc_;
   std::vector<std::uint64_t> prefetches_;  ///< of the access at hand, from memory
   Counters counters_;

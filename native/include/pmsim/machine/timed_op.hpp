@@ -45,7 +45,8 @@ inline constexpr std::uint8_t kHwPrefetch = 33;  ///< the prefetcher fetches a l
 }
 
 /// A micro-operation after the time-free part of the machine (TLB and cache tags) has seen it: all that timing
-/// needs to know. Runs of independent L1 hits arrive merged into one kCompute.
+/// needs to know. Runs of independent L1 hits arrive merged into one kCompute; where something waits for the
+/// value of the last one, that one follows as a load of no instructions.
 struct TimedOp {
   std::uint64_t line;  ///< address / 64; kCompute: cycles; block I/O: address; operation end: user bytes
   std::uint32_t instructions;  ///< window slots it takes; block I/O: bytes

@@ -220,7 +220,8 @@ class VirtualThread {
   [[nodiscard]] std::uint8_t level_now(std::uint64_t line, std::uint8_t level,
                                        std::uint8_t flags) const noexcept;
   /// A load that has a place among the pending ones issues later, not before `translated`.
-  void defer_load(const TimedOp& op, bool dependent, int prefetch, Picoseconds translated);
+  /// `bringer`: whoever brings its line, which it waits for; -1: nobody does.
+  void defer_load(const TimedOp& op, bool dependent, int bringer, Picoseconds translated);
   bool wait_for_buffer();
   /// Lines from beyond L2 come through a fill buffer, and those that a prefetch brings, which may still be on
   /// their way: otherwise late prefetches would add to the misses that a core has under way. Other hits in L2
@@ -233,8 +234,10 @@ class VirtualThread {
     return core_->walks(at) ? core_->walk_end(times_->pages.of(line * memory::kLineBytes)) : 0;
   }
 
-  /// The pending prefetch that will bring the line, -1: none.
-  [[nodiscard]] int pending_prefetch(std::uint64_t line) const noexcept;
+  /// A load that has taken its window slot in a run of hits, and is here because something needs its value.
+  [[nodiscard]] static bool is_hit_of_a_run(const TimedOp& op) noexcept { return op.instructions == 0; }
+  /// The pending load or prefetch that will bring the line, -1: none.
+  [[nodiscard]] int pending_fetch(std::uint64_t line) const noexcept;
   /// True, and the front end stops: the load has to wait for its translation and finds no place for that, which
   /// is how most turns of a front end end. dispatch_load() would find the same, and nothing has to retire for
   /// it.

@@ -60,10 +60,7 @@ std::uint64_t iterate(M& memory, const Geometry& geometry, Address first, Iterat
       case IterateBy::kSlots: {
         const std::uint32_t count = node.slot(0);
         for (std::uint32_t slot = 1; slot <= count; ++slot) {
-          const std::uint32_t place = node.slot(slot);
-          // Its address is a slot's value, but slots are in L1 by then: a load that waits for the one before it
-          // in the stream would wait for the key before.
-          sum += node.key(place);
+          sum += memory.template load_dependent<std::uint64_t>(node.key_at(node.slot(slot)));
           memory.compute(0, kIterateSlot + kIterateCall - 2);
         }
         break;

@@ -71,8 +71,7 @@ template <memory::Memory M>
         const std::uint32_t middle = (low + high - 1) / 2;
         const std::uint32_t place =
             first ? memory.template load_dependent<std::uint8_t>(node.slot_at(middle)) : node.slot(middle);
-        const auto found =
-            first ? memory.template load_dependent<std::uint64_t>(node.key_at(place)) : node.key(place);
+        const auto found = memory.template load_dependent<std::uint64_t>(node.key_at(place));
         first = false;
         memory.compute(0, kBinaryInstructions + kSlotInstructions - 2);
         if (found == key)
