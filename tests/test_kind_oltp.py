@@ -103,7 +103,7 @@ def test_a_run_is_repeatable_and_depends_on_its_seed() -> None:
     ("engine", "given"),
     [
         *(("three-tier", {}), ("three-tier", {"leaf_layout": "hash"}), ("spitfire", {}), ("basic-nvm-bm", {})),
-        *(("ssd-bm", {}), ("nvm-direct", {}), ("main-memory", {})),
+        *(("ssd-bm", {}), ("nvm-direct", {}), ("nvm-undo", {}), ("main-memory", {})),
         ("fptree", {"workload": "lookup8", "data_size": "16 MiB"}),
     ],
 )
@@ -116,6 +116,35 @@ def test_every_engine_can_be_loaded_by_inserts(engine: str, given: dict[str, Any
     assert grown["fits"] == 1
     assert grown["table_rows"] == bulk["table_rows"]  # and `check` has found each of them
     assert grown["latency_ns"] != bulk["latency_ns"]  # with one seed: pages lie elsewhere
+
+
+def test_a_log_costs_what_is_made_and_what_is_written() -> None:
+    # Pages in DRAM and long logs: nothing is written back.
+    given = {"engine": "main-memory", "workload": "ycsb-rw", "update_percent": 100, "log_size": "1 GiB"}
+    none, unwritten, pmem, ssd = (
+        measure(**given, log_device=device) for device in ("none", "unwritten", "pmem", "ssd")
+    )
+    rates = [run["transactions_per_s"] for run in (none, unwritten, pmem, ssd)]
+    assert rates == sorted(rates, reverse=True)
+    assert [run["pmem_lines_written_per_tx"] for run in (none, unwritten, ssd)] == [0, 0, 0]
+    assert [run["ssd_writes_per_tx"] for run in (none, unwritten, pmem)] == [0, 0, 0]
+    # The undo record of a field (16 + 104 B) in a batch (8 B), and the redo record (16 + 104 B).
+    assert none["log_bytes_per_tx"] == 128
+    assert unwritten["log_bytes_per_tx"] == 248
+
+
+def test_lookups_and_updates_may_be_of_whole_rows() -> None:
+    given = {"engine": "nvm-undo", "workload": "ycsb-rw", "update_percent": 100}
+    field, row = (measure(**given, access=access) for access in ("field", "row"))
+    assert (field["log_bytes_per_tx"], row["log_bytes_per_tx"]) == (100, 1000)
+    # A row spans 16 lines and sometimes one more, a field 2 or 3; each is snapshotted and flushed.
+    assert row["pmem_lines_written_per_tx"] - field["pmem_lines_written_per_tx"] == pytest.approx(2 * 14, abs=2)
+
+
+@pytest.mark.parametrize("device", ["unwritten", "none"])
+def test_an_engine_without_a_log_is_not_restarted(device: str) -> None:
+    with pytest.raises(ConfigError, match="nothing is durable, so there is nothing to restart; choose pmem"):
+        pmsim.simulate_point("restart", PLATFORM, SMALL | {"engine": "main-memory", "log_device": device}, 1)
 
 
 def test_tpcc_keeps_its_consistency_conditions() -> None:

@@ -24,6 +24,7 @@ ENGINE = {
         "update_percent",
         "scan_length",
         "scan_hint",
+        "access",
         "loading",
         "zipf",
         "fill_factor",
@@ -31,7 +32,16 @@ ENGINE = {
         "dram_capacity",
     ),
     *("pmem_capacity", "ssd_capacity", "log_device", "log_algorithm", "log_layout", "log_size", "cpu_cycles"),
-    *("transaction_cycles", "threads", "scale", "scale_caches", "warmup", "operations", "prices"),
+    *(
+        "transaction_cycles",
+        "library_cycles",
+        "threads",
+        "scale",
+        "scale_caches",
+        "warmup",
+        "operations",
+        "prices",
+    ),
 }
 PER_TX = {
     *("page_fixes", "page_table_lookups", "swizzled_fixes", "dram_misses", "lines_pmem_to_dram"),

@@ -59,6 +59,7 @@ EngineOptions to_options(const std::string& engine, const py::dict& values) {
       {"log_algorithm", &options.log_algorithm},
       {"log_layout", &options.log_layout},
       {"log_bytes", &options.log_bytes},
+      {"library_cycles", &options.library_cycles},
       {"cpu_cycles", &options.cpu_cycles},
       {"transaction_cycles", &options.transaction_cycles},
       {"seed", &options.seed},

@@ -265,6 +265,8 @@ TEST(Restart, PollsInTheCleanEndOfAnEngineAndEndsWhenThatThrows) {
                                                        {"log_size", std::int64_t{512} << 20},
                                                        {"cpu_cycles", std::int64_t{0}},
                                                        {"transaction_cycles", std::int64_t{0}},
+                                                       {"library_cycles", std::int64_t{0}},
+                                                       {"access", std::string("field")},
                                                        {"data_size", std::int64_t{24} << 20},
                                                        {"warehouses", std::int64_t{0}},
                                                        {"scan_length", std::int64_t{1}},

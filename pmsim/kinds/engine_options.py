@@ -12,6 +12,7 @@ from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.checks import check_threads, check_tier
+from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (
     LINE_BYTES,
@@ -150,6 +151,9 @@ class EngineParameters(KindParameters):
     zipf: Annotated[float, BeforeValidator(_number(0, 100))] = Field(
         1.0, description="skew of the keys of YCSB and lookup8 (exponent of Zipf's law); 0: uniform"
     )
+    access: Literal["field", "row"] = Field(
+        "field", description="what lookups and updates of YCSB are of: one field of 100 B, or the ten of a row"
+    )
     fill_factor: Annotated[float, BeforeValidator(_number(0.1, 1))] = Field(
         0.66, description="part of each leaf that is used after loading in bulk"
     )
@@ -169,7 +173,11 @@ class EngineParameters(KindParameters):
     page_write: Literal["ntstore", "store+clwb"] = Field(
         "ntstore", description="how the lines of a page are written to PMem"
     )
-    log_device: Literal["pmem", "ssd"] = Field("pmem", description="where the write-ahead log is")
+    log_device: Literal["pmem", "ssd", "unwritten", "none"] = Field(
+        "pmem",
+        description="where the write-ahead log is; unwritten: its records are made and dropped; none: only "
+        "what a rollback needs is made; nothing is durable with either",
+    )
     log_algorithm: EngineLogName = Field(
         "poplog", description="how an entry of the log becomes durable as a whole"
     )
@@ -190,6 +198,12 @@ class EngineParameters(KindParameters):
         277,
         le=1_000_000,
         description="CPU cycles of a transaction besides those of its operations; a calibration",
+    )
+
+    library_cycles: LibraryCycles = Field(
+        LIBRARY_CYCLES,
+        description="nvm-undo: CPU cycles of a call of the transaction library, beside what it moves and "
+        "checks; a calibration",
     )
 
     threads: Threads = Field(1, description="virtual threads, which take turns between transactions")
@@ -267,6 +281,7 @@ class EngineParameters(KindParameters):
             "page_size",
             "workload",
             "update_percent",
+            "access",
             "loading",
         )
         same += (
@@ -276,6 +291,7 @@ class EngineParameters(KindParameters):
             "log_layout",
             "cpu_cycles",
             "transaction_cycles",
+            "library_cycles",
             "threads",
         )
         sizes = ("dram_capacity", "pmem_capacity", "ssd_capacity", "data_size", "log_size")
@@ -373,7 +389,8 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
     for tier in ("dram", "pmem", "ssd"):
         key = f"{tier}_capacity"
         check_tier(machine, tier, parameters.scaled(getattr(parameters, key)), key)
-    check_tier(machine, parameters.log_device, parameters.scaled(parameters.log_size), "log_size")
+    if parameters.log_device in ("pmem", "ssd"):
+        check_tier(machine, parameters.log_device, parameters.scaled(parameters.log_size), "log_size")
 
 
 def rows_in_memory(parameters: EngineParameters) -> tuple[str, int]:

@@ -43,6 +43,7 @@ extern const SubjectKind kPagesDirect;
 extern const SubjectKind kPagesPmemHomeFlushed;
 extern const SubjectKind kPagesThreeTiersFlushed;
 extern const SubjectKind kEngineNvmDirect;
+extern const SubjectKind kEngineNvmUndo;
 extern const SubjectKind kEngineBasicNvmBm;
 extern const SubjectKind kEngineSsdBm;
 extern const SubjectKind kEngineThreeTier;
@@ -82,6 +83,7 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kPagesPmemHomeFlushed,
         &kPagesThreeTiersFlushed,
         &kEngineNvmDirect,
+        &kEngineNvmUndo,
         &kEngineBasicNvmBm,
         &kEngineSsdBm,
         &kEngineThreeTier,

@@ -26,6 +26,8 @@ template <memory::Memory M>
 template <memory::Memory M>
 [[nodiscard]] EngineKind<M> nvm_direct_kind();
 template <memory::Memory M>
+[[nodiscard]] EngineKind<M> nvm_undo_kind();
+template <memory::Memory M>
 [[nodiscard]] EngineKind<M> fptree_kind();
 /// basic-nvm-bm, ssd-bm, three-tier or spitfire: one class, configured by the name in the options.
 template <memory::Memory M>

@@ -15,6 +15,7 @@ std::span<const EngineKind<M>> engine_kinds() noexcept {
   static const std::vector<EngineKind<M>> kinds{
       main_memory_kind<M>(),
       nvm_direct_kind<M>(),
+      nvm_undo_kind<M>(),
       fptree_kind<M>(),
       buffered_kind<M>("basic-nvm-bm", "DRAM caches whole pages of PMem", memory::Medium::kPmem),
       buffered_kind<M>("ssd-bm", "DRAM caches pages of the SSD", memory::Medium::kBlock),

@@ -20,6 +20,7 @@ class Restart final : public Workload {
         session_(parameters, platform, seed) {
     if (session_.threads() != 1)
       parameters.refuse("threads", "a restart is timed with one thread");
+    session_.require_restart();
     session_.require(warmup_limit_, 0, static_cast<std::uint64_t>(operations_));
   }
 

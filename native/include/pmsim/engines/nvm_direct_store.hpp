@@ -16,6 +16,7 @@
 #include "pmsim/core/error.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/page_store.hpp"
+#include "pmsim/engines/pmem_pages.hpp"
 
 namespace pmsim::engines {
 
@@ -42,14 +43,26 @@ namespace pmsim::engines {
 /// taken for whole), which are the log of a loser; all others are dead. Undo may run any number of times.
 /// Released pages join the free list when the transaction ends, so nobody can overwrite what undo needs.
 template <memory::Memory M>
-class NvmDirectStore {
+class NvmDirectStore : public PmemPages<M> {
+  using Base = PmemPages<M>;
+  using Base::capacity_;
+  using Base::check_room;
+  using Base::free_at;
+  using Base::kLinkOffset;
+  using Base::moved_;
+  using Base::page;
+  using Base::page_bytes_;
+  using Base::pages_;
+  using Base::pages_at;
+  using Base::place_;
+
  public:
   static constexpr bool kUndoesPhysically = true;
-  using Site = memory::Site;
+  using typename Base::Page;
+  using typename Base::Site;
   static constexpr Site kEntryFlush = 1300, kEntryFence = 1301, kChangeFlush = 1302, kChangeFence = 1303;
   static constexpr Site kFreshFlush = 1304, kFreshFence = 1305, kEndFlush = 1306, kEndFence = 1307;
   static constexpr Site kUndoFlush = 1308, kUndoFence = 1309;
-  static constexpr Site kLoadFence = 1310, kPagesFlush = 1311, kPagesFence = 1312;
   static constexpr std::array<blocks::SiteInfo, 13> kSites{{
       {kEntryFlush, "change: write the log entry back"},
       {kEntryFence, "change: wait for the log entry before the page changes"},
@@ -61,28 +74,22 @@ class NvmDirectStore {
       {kEndFence, "end of transaction: wait for its number"},
       {kUndoFlush, "undo: write the before image back"},
       {kUndoFence, "undo: wait for the before images before the log is truncated"},
-      {kLoadFence, "bulk loading: wait for the pages",
-       "the catalog names the table in a transaction, whose first barrier comes before"},
-      {kPagesFlush, "bulk loading: write the number of pages back"},
-      {kPagesFence, "bulk loading: wait for the number of pages",
-       "the catalog names the table in a transaction, whose first barrier comes before"},
+      Base::kLoadSites[0],
+      Base::kLoadSites[1],
+      Base::kLoadSites[2],
   }};
-
-  struct Page {
-    Address address = 0;
-    PageId id = kNoPage;
-  };
 
   /// Zeroed memory is an empty store: nothing has to be made durable.
   NvmDirectStore(M& memory, const EngineOptions& options) : NvmDirectStore(options) {
-    place_.pmem = memory.allocate(memory::Medium::kPmem, capacity_ * page_bytes_,
-                                  {.name = "pages", .alignment = page_bytes_});
+    this->allocate_pages(memory);
     place_.meta = memory.allocate(memory::Medium::kPmem, 2 * memory::kLineBytes, {.name = "page allocation"});
+    this->place_allocation(place_.meta + memory::kLineBytes);
     place_.log = memory.allocate(memory::Medium::kPmem, log_bytes_, {.name = "undo log"});
   }
   /// Undoes what a crash has left of a transaction; durable on return.
   NvmDirectStore(M& memory, const EngineOptions& options, const EnginePlace& place) : NvmDirectStore(options) {
     place_ = place;
+    this->place_allocation(place_.meta + memory::kLineBytes);
     ended_ = memory.template load<std::uint64_t>(ended_at());
     tail_ = 0;
     last_ = kNoEntry;
@@ -91,21 +98,8 @@ class NvmDirectStore {
       tail_ += footprint(*entry);
     }
     undo(memory);
-    pages_ = memory.template load<std::uint64_t>(pages_at());
+    this->read_number_of_pages(memory);
   }
-
-  Page fix(M&, RootRef& root, Access) const noexcept { return page(root.id); }
-  Page fix_child(M& memory, const Page& parent, std::uint32_t offset, Access) const {
-    return page(memory.template load<Swip>(parent.address + offset));
-  }
-  Page fix_page(M&, PageId id, Access) const noexcept { return page(id); }
-  void unfix(M&, const Page&) const noexcept {}
-  [[nodiscard]] PageId page_id(const Page& page) const noexcept { return page.id; }
-  [[nodiscard]] std::uint32_t page_bytes() const noexcept { return page_bytes_; }
-  Address resident(M&, const Page& page, std::uint32_t offset, std::uint32_t) const noexcept {
-    return page.address + offset;
-  }
-  void unswizzle_children(M&, const Page&, std::uint32_t, std::uint32_t) const noexcept {}
 
   Page allocate(M& memory) {
     Page fresh;
@@ -169,25 +163,6 @@ class NvmDirectStore {
     stepping_ = false;
   }
 
-  /// Streams the image to its place.
-  PageId load(M& memory, std::span<const std::byte> image) {
-    ensure(image.size() == page_bytes_, "a loaded image has the size of a page");
-    check_room();
-    const Page fresh = page(pages_++);
-    std::memcpy(moved_.data(), image.data(), page_bytes_);
-    const PageHeader header{.lsn = 0, .page_id = fresh.id, .reserved = 0};
-    std::memcpy(moved_.data(), &header, sizeof header);
-    memory.stream(fresh.address, moved_);
-    return fresh.id;
-  }
-  [[nodiscard]] PageId next_load() const noexcept { return pages_; }
-  void sync(M& memory) {
-    memory.sfence(kLoadFence);
-    memory.template store<std::uint64_t>(pages_at(), pages_);
-    memory.flush(pages_at(), sizeof(std::uint64_t), memory::FlushKind::kClwb, kPagesFlush);
-    memory.sfence(kPagesFence);
-  }
-
   void begin(M&) const noexcept {}
   void note_undo(M&, const UndoRecord&) const noexcept {}
   void commit(M& memory) {
@@ -204,46 +179,15 @@ class NvmDirectStore {
   template <typename Undo>
   void abort(M& memory, Undo&&) {
     undo(memory);
-    pages_ = memory.template load<std::uint64_t>(pages_at());
+    this->read_number_of_pages(memory);
   }
 
-  template <typename Undo>
-  void finish_restart(M&, Undo&&) const noexcept {}
-  /// Nothing is ever anywhere else than where it belongs.
-  void checkpoint(M&) const noexcept {}
-  void shutdown(M&) const noexcept {}
-  [[nodiscard]] const EnginePlace& place() const noexcept { return place_; }
   void counters(std::map<std::string, double>& into) const {
     into["pages"] = static_cast<double>(pages_);
     into["log_batches"] = static_cast<double>(entries_);
     into["log_bytes"] = static_cast<double>(logged_bytes_);
     into["barriers"] = static_cast<double>(barriers_);
     into["pages_allocated"] = static_cast<double>(allocated_);
-  }
-
-  [[nodiscard]] std::string check(M& memory, std::span<const PageId> owned) {
-    std::vector<bool> free(pages_);
-    for (auto next = memory.template load<std::uint64_t>(free_at()); next != 0;) {
-      if (next > pages_)
-        return "the free list leaves the pages";
-      if (free[next - 1])
-        return "page " + std::to_string(next - 1) + " is in the free list twice";
-      free[next - 1] = true;
-      next = memory.template load<std::uint64_t>(page(next - 1).address + kLinkOffset);
-    }
-    if (memory.template load<std::uint64_t>(pages_at()) != pages_)
-      return "the number of pages on PMem is not the one in use";
-    std::size_t at = 0;
-    for (PageId id = 0; id < pages_; ++id) {
-      const bool is_owned = at < owned.size() && owned[at] == id;
-      at += is_owned ? 1 : 0;
-      if (is_owned == free[id])
-        return "page " + std::to_string(id) + (is_owned ? " is free and has an owner" : " is lost");
-      const auto there = memory.template load<std::uint64_t>(page(id).address + offsetof(PageHeader, page_id));
-      if (there != id)
-        return "page " + std::to_string(id) + " says that it is page " + std::to_string(there);
-    }
-    return at == owned.size() ? "" : "page " + std::to_string(owned[at]) + " does not exist";
   }
 
  private:
@@ -262,39 +206,23 @@ class NvmDirectStore {
     Address address;
     std::uint32_t bytes;
   };
-  static constexpr std::uint32_t kLinkOffset = offsetof(PageHeader, reserved);
   /// Of the checksum, per 8 bytes: crc32 with a memory operand, addition, compare-and-branch.
   static constexpr std::uint32_t kInstructionsPerWord = 3;
   static constexpr std::uint32_t kInstructionsPerEntry = 20;
 
   explicit NvmDirectStore(const EngineOptions& options)
-      : page_bytes_(options.page_bytes),
-        capacity_(options.pmem_bytes / options.page_bytes),
-        log_bytes_(options.log_bytes / memory::kLineBytes * memory::kLineBytes) {
-    if (capacity_ < 2)
-      throw CapacityError("engine nvm-direct: pmem_bytes = " + std::to_string(options.pmem_bytes) +
-                          ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes; raise it");
+      : Base(options), log_bytes_(options.log_bytes / memory::kLineBytes * memory::kLineBytes) {
     if (log_bytes_ < 4 * std::uint64_t{page_bytes_})
       throw ConfigError("engine nvm-direct: log_bytes = " + std::to_string(options.log_bytes) +
                         ": too small; choose at least " + std::to_string(4 * std::uint64_t{page_bytes_}) +
                         ", four pages, for the images of a split");
-    moved_.resize(page_bytes_);
     before_.resize(page_bytes_);
   }
 
-  [[nodiscard]] Page page(PageId id) const noexcept { return {place_.pmem + id * page_bytes_, id}; }
   [[nodiscard]] Address ended_at() const noexcept { return place_.meta; }
-  [[nodiscard]] Address pages_at() const noexcept { return place_.meta + memory::kLineBytes; }
-  [[nodiscard]] Address free_at() const noexcept { return pages_at() + 8; }
   [[nodiscard]] bool is_fresh(PageId id) const noexcept {
     return std::find(fresh_.begin(), fresh_.end(), id) != fresh_.end();
   }
-  void check_room() const {
-    if (pages_ == capacity_)
-      throw CapacityError("engine nvm-direct: the data do not fit into pmem_bytes = " +
-                          std::to_string(capacity_ * page_bytes_) + "; raise it");
-  }
-
   /// From the beginning of an entry: its after image, and what comes behind that.
   [[nodiscard]] static std::uint64_t after_at(const Entry& entry) noexcept {
     return sizeof(Entry) + (std::uint64_t{entry.before} + 7) / 8 * 8;
@@ -415,21 +343,16 @@ class NvmDirectStore {
     stepping_ = false;
   }
 
-  std::uint32_t page_bytes_;
-  std::uint64_t capacity_;
   std::uint64_t log_bytes_;
-  EnginePlace place_;
-  std::uint64_t pages_ = 0;        ///< shadow of the word on PMem
   std::uint64_t ended_ = 0;        ///< shadow of the word on PMem
   std::uint64_t tail_ = 0;         ///< of the log
   std::uint32_t last_ = kNoEntry;  ///< entry: its line in the log
   bool unfenced_ = false;
-  bool stepping_ = false;         ///< between announce() and settle() of a page that is not fresh
-  std::vector<Range> step_;       ///< what was announced
-  std::vector<PageId> fresh_;     ///< allocated by the open transaction: a handful
-  std::vector<PageId> released_;  ///< by it
-  std::vector<std::byte> moved_;  ///< stand for registers
-  std::vector<std::byte> before_;
+  bool stepping_ = false;          ///< between announce() and settle() of a page that is not fresh
+  std::vector<Range> step_;        ///< what was announced
+  std::vector<PageId> fresh_;      ///< allocated by the open transaction: a handful
+  std::vector<PageId> released_;   ///< by it
+  std::vector<std::byte> before_;  ///< stands for registers
   std::uint64_t entries_ = 0;
   std::uint64_t logged_bytes_ = 0;
   std::uint64_t barriers_ = 0;

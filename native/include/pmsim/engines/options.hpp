@@ -31,13 +31,18 @@ struct EngineOptions {
   std::string page_write = "ntstore";  ///< how lines of pages reach PMem: "ntstore" or "store+clwb"
 
   // write-ahead log
-  std::string log_device = "pmem";       ///< "pmem" or "ssd"
+  /// "pmem" or "ssd". Nothing is durable with "unwritten", where records are made and dropped, and "none",
+  /// where only what a rollback needs is made.
+  std::string log_device = "pmem";
   std::string log_algorithm = "poplog";  ///< of blocks/log
   std::string log_layout = "padded";
   std::uint64_t log_bytes = std::uint64_t{64} << 20;  ///< pages are written back as it fills up
   /// DRAM buffer of the open transaction's log records, at least six pages; 0: 16 pages, or a fifth of
   /// a small log.
   std::uint64_t log_buffer_bytes = 0;
+
+  /// nvm-undo: CPU cycles of a call of the transaction library (blocks/undo/types.hpp).
+  std::uint32_t library_cycles = 0;
 
   /// CPU cycles per operation, and per transaction (its begin and end, its driver), besides those of the
   /// instructions simulated; a calibration, the same for all engines.

@@ -133,12 +133,15 @@ class EngineSubject final : public Subject {
                    found->rows[key].assign(row.begin(), row.end());
                    return ++visited <= 2 * size_.keys + 2;  // leaves that a mutant links in a circle
                  });
+    const bool torn = probe_is_torn(found->rows[kProbe]);
     found->rows.erase(kProbe);
     engine->commit(memory);
     found->problem = engine->check(memory);
+    if (torn && found->problem.empty())
+      found->problem = "the transaction of an earlier recovery is there in part";
     engine->begin(memory);
-    const std::vector<std::byte> mark(24, std::byte{0x5a});
-    if (!engine->update(memory, table_, kProbe, 100, mark) && found->problem.empty())
+    const std::vector<std::byte> mark(kMarkBytes, std::byte{0x5a});
+    if (!engine->update(memory, table_, kProbe, kMarkAt, mark) && found->problem.empty())
       found->problem = "a row that no transaction touches is gone";
     engine->commit(memory);
     if (found->problem.empty())
@@ -185,6 +188,14 @@ class EngineSubject final : public Subject {
  private:
   using Rows = std::map<std::uint64_t, std::vector<std::byte>>;
   static constexpr std::uint64_t kProbe = 1'000'000;
+  static constexpr std::uint32_t kMarkAt = 100;  ///< of the row kProbe, what recover() changes
+  static constexpr std::uint32_t kMarkBytes = 24;
+
+  [[nodiscard]] static bool probe_is_torn(const std::vector<std::byte>& row) {
+    const auto mark =
+        std::span(row).subspan(std::min<std::size_t>(kMarkAt, row.size())).first(row.empty() ? 0 : kMarkBytes);
+    return !std::ranges::all_of(mark, [&](std::byte byte) { return byte == mark.front(); });
+  }
 
   struct Operation {
     enum class Kind : std::uint8_t { kUpdate, kInsert, kErase };

@@ -42,10 +42,11 @@ engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t
   options.migration = {real(parameters, "migration_dr", 0, 1), real(parameters, "migration_dw", 0, 1),
                        real(parameters, "migration_nr", 0, 1), real(parameters, "migration_nw", 0, 1)};
   options.page_write = parameters.choice("page_write", {"ntstore", "store+clwb"});
-  options.log_device = parameters.choice("log_device", {"pmem", "ssd"});
+  options.log_device = parameters.choice("log_device", {"pmem", "ssd", "unwritten", "none"});
   options.log_algorithm = parameters.text("log_algorithm");
   options.log_layout = parameters.text("log_layout");
   options.log_bytes = bytes(parameters, "log_size");
+  options.library_cycles = static_cast<std::uint32_t>(parameters.number("library_cycles", 0, 1'000'000));
   options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
   options.transaction_cycles =
       static_cast<std::uint32_t>(parameters.number("transaction_cycles", 0, 1'000'000));
@@ -61,6 +62,7 @@ WorkloadOptions read_workload_options(Parameters& parameters, std::uint32_t page
   options.update_percent = static_cast<std::uint32_t>(parameters.number("update_percent", 0, 100));
   options.scan_length = static_cast<std::uint32_t>(parameters.number("scan_length", 0, 1 << 30));
   options.scan_hint = flag(parameters, "scan_hint");
+  options.whole_rows = parameters.choice("access", {"field", "row"}) == "row";
   options.zipf = real(parameters, "zipf", 0, 100);
   options.page_bytes = page_bytes;
   options.fill = real(parameters, "fill_factor", 0.1, 1);

@@ -13,6 +13,7 @@
 
 #include "pmsim/blocks/log/any.hpp"
 #include "pmsim/engines/options.hpp"
+#include "pmsim/engines/wal/no_log.hpp"
 #include "pmsim/engines/wal/record.hpp"
 #include "pmsim/engines/wal/sector_log.hpp"
 
@@ -36,12 +37,15 @@ namespace pmsim::engines::wal {
 /// no-steal (pages of the open transaction stay in DRAM) this needs no action (durable_lsn() is for asserting
 /// it).
 ///
+/// Without a log (EngineOptions::log_device, NoLog) records go no further than the buffer, and nothing is
+/// durable.
+///
 /// Restart: replay() repeats history, also of a transaction without end (analysis needs no pass of its own: the
 /// only loser is the last transaction of the log), and remembers what that must take back; finish() does so.
 /// Undo writes ordinary redo records (ARIES's CLRs) and, after each operation, how much is left (kUndone), so
 /// that a crash during undo never undoes twice.
 class Wal {
-  using Log = std::variant<blocks::log::AnyLog, SectorLog>;
+  using Log = std::variant<blocks::log::AnyLog, SectorLog, NoLog>;
 
   template <typename Question>
   [[nodiscard]] auto ask(Question question) const {
@@ -64,11 +68,14 @@ class Wal {
   template <Memory M>
   Wal(M& memory, const EngineOptions& options) : Wal(options) {
     const bool ssd = on_ssd();
-    place_.log = memory.allocate(ssd ? memory::Medium::kBlock : memory::Medium::kPmem, options.log_bytes,
-                                 {.name = "write-ahead log"});
+    if (is_kept())
+      place_.log = memory.allocate(ssd ? memory::Medium::kBlock : memory::Medium::kPmem, options.log_bytes,
+                                   {.name = "write-ahead log"});
     place_.buffer =
         memory.allocate(memory::Medium::kDram, buffer_bytes() + tail_bytes(), {.name = "log buffer"});
-    if (ssd)
+    if (!is_kept())
+      log_ = NoLog();
+    else if (ssd)
       log_ = SectorLog::create(memory, place_.log, options.log_bytes, place_.buffer, buffer_bytes());
     else
       log_ = blocks::log::AnyLog::create(memory, options.log_algorithm, log_place(), log_options());
@@ -78,6 +85,7 @@ class Wal {
   /// The log that the above has made, after a restart; nothing where it had not finished.
   template <Memory M>
   [[nodiscard]] static std::optional<Wal> recover(M& memory, const EngineOptions& options, const Place& place) {
+    require_durable(options);
     Wal wal(options);
     wal.place_ = place;
     if (wal.on_ssd()) {
@@ -93,6 +101,13 @@ class Wal {
       wal.log_ = *std::move(log);
     }
     return wal;
+  }
+
+  /// Throws ConfigError where options say that nothing is.
+  static void require_durable(const EngineOptions& options) {
+    if (drops(options))
+      throw ConfigError("log_device = \"" + options.log_device +
+                        "\": nothing is durable, so there is nothing to restart; choose pmem or ssd");
   }
 
   [[nodiscard]] const Place& place() const noexcept { return place_; }
@@ -274,11 +289,11 @@ class Wal {
     std::vector<std::byte> bytes_;
   };
 
-  explicit Wal(const EngineOptions& options) : options_(options) {
-    if (options.log_device != "pmem" && options.log_device != "ssd")
-      throw ConfigError("log_device = \"" + options.log_device + "\": must be pmem or ssd");
+  explicit Wal(const EngineOptions& options) : options_(options), makes_redo_(options.log_device != "none") {
+    if (options.log_device != "pmem" && options.log_device != "ssd" && is_kept())
+      throw ConfigError("log_device = \"" + options.log_device + "\": must be pmem, ssd, unwritten or none");
     const auto& known = blocks::log::kAlgorithms;
-    if (!on_ssd() && std::ranges::find(known, options.log_algorithm) != known.end() &&
+    if (is_kept() && !on_ssd() && std::ranges::find(known, options.log_algorithm) != known.end() &&
         !blocks::log::has_entries(options.log_algorithm))
       throw ConfigError("log_algorithm = \"" + options.log_algorithm +
                         "\": it keeps no entries, so a restart could not tell transactions apart; choose " +
@@ -292,11 +307,15 @@ class Wal {
       throw ConfigError("log_buffer_bytes = " + std::to_string(options.log_buffer_bytes) +
                         ": an operation that splits a page must fit into half of it; at least " +
                         std::to_string(kLeastPages * options.page_bytes) + " (six pages) are needed");
-    if (!on_ssd())
+    if (is_kept() && !on_ssd())
       scratch_.resize(BatchHead::kBytes + capacity_);
   }
 
   [[nodiscard]] bool on_ssd() const noexcept { return options_.log_device == "ssd"; }
+  [[nodiscard]] static bool drops(const EngineOptions& options) noexcept {
+    return options.log_device == "unwritten" || options.log_device == "none";
+  }
+  [[nodiscard]] bool is_kept() const noexcept { return !drops(options_); }
   /// Room for an entry's header, the batch, and a sector (SectorLog).
   [[nodiscard]] std::uint64_t buffer_bytes() const noexcept {
     return blocks::log::round_up(SectorLog::kHeadBytes + BatchHead::kBytes + capacity_, kSectorBytes) +
@@ -304,7 +323,7 @@ class Wal {
   }
   /// Of Layout::kDramTail: the largest entry of any algorithm, and the line that it begins in.
   [[nodiscard]] std::uint64_t tail_bytes() const {
-    return !on_ssd() && options_.log_layout == "dram-tail"
+    return is_kept() && !on_ssd() && options_.log_layout == "dram-tail"
                ? blocks::log::round_up(capacity_ + capacity_ / 32 + 1024, memory::kLineBytes)
                : 0;
   }
@@ -342,6 +361,8 @@ class Wal {
   template <Memory M>
   Lsn put(M& memory, const RecordHead& head, std::span<const std::byte> data) {
     ensure(open_, "wal: a change outside of a transaction");
+    if (!makes_redo_ && is_redo(head.kind))
+      return tail() + BatchHead::kBytes + used_;
     const std::uint64_t bytes = footprint(data_bytes(head));
     if (used_ + bytes > capacity_)
       throw ConfigError("one operation logs more than " + std::to_string(capacity_) +
@@ -369,6 +390,10 @@ class Wal {
 
   template <Memory M>
   void append_part(M& memory) {
+    if (!is_kept() && !undoing_)
+      throw ConfigError("a transaction makes more than " + std::to_string(capacity_ / 2) +
+                        " bytes of log, which could not be rolled back with log_device = \"" +
+                        options_.log_device + "\"; choose pmem or ssd, or make the transaction smaller");
     // Rolling back writes about as much again; a transaction that leaves no room for it must not go on.
     parts_bytes_ += used_;
     const bool fits = ask([&](const auto& log) {
@@ -405,6 +430,8 @@ class Wal {
     const Lsn before = tail();
     if (auto* log = std::get_if<SectorLog>(&*log_)) {
       log->append(memory, bytes);
+    } else if (auto* dropped = std::get_if<NoLog>(&*log_)) {
+      dropped->append(bytes);
     } else {
       const auto payload = std::span(scratch_).first(bytes);
       memory.read(batch(), payload);
@@ -452,6 +479,7 @@ class Wal {
   }
 
   EngineOptions options_;
+  bool makes_redo_;
   Place place_;
   std::optional<Log> log_;
   std::uint64_t capacity_ = 0;  ///< of the batch buffer, for records

@@ -29,6 +29,7 @@ struct WorkloadOptions {
   std::uint32_t update_percent = 0;  ///< of ycsb-rw
   std::uint32_t scan_length = 100;   ///< of ycsb-scan, at most; 0: the whole table
   bool scan_hint = false;            ///< scans ask for whole pages (section 5.4.2)
+  bool whole_rows = false;           ///< of ycsb: lookups and updates are of rows instead of fields
   double zipf = 1;
   std::uint32_t page_bytes = 16384;
   double fill = 0.66;
@@ -61,6 +62,7 @@ template <memory::Memory M>
   }
   YcsbOptions ycsb{.rows = rows_of_size(options.data_bytes, options.page_bytes, 4, kYcsbRowBytes, options.fill),
                    .mix = {},
+                   .whole_rows = options.whole_rows,
                    .zipf = options.zipf,
                    .loading = options.loading,
                    .seed = options.seed};

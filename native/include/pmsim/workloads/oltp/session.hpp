@@ -9,6 +9,7 @@
 #include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/engines/engine.hpp"
+#include "pmsim/engines/wal/wal.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/memory/sim_memory.hpp"
 #include "pmsim/workloads/oltp/choice.hpp"
@@ -28,6 +29,8 @@ class Session {
 
   /// Throws ConfigError where a recorded sequence has fewer transactions than a run takes.
   void require(std::uint64_t warmup, std::uint64_t timed_warmup, std::uint64_t operations) const;
+  /// Throws ConfigError where the engine keeps nothing that a restart could find.
+  void require_restart() const { engines::wal::Wal::require_durable(engine_options_); }
 
   /// Loads the tables. Throws CapacityError where the engine cannot hold them.
   void load(const Watch& watch);

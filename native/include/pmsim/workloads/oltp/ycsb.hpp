@@ -51,6 +51,7 @@ struct YcsbMix {
 struct YcsbOptions {
   std::uint64_t rows = 1;
   YcsbMix mix;
+  bool whole_rows = false;          ///< lookups and updates are of all fields of a row
   double zipf = 1;                  ///< exponent; 0: uniform
   std::uint32_t scan_length = 100;  ///< at most; a scan's length is uniform from 1 on
   bool full_scan = false;           ///< a scan reads the whole table
@@ -60,7 +61,8 @@ struct YcsbOptions {
 };
 
 /// YCSB as in van Renen et al. 2018, section 5.2: one table with 4-byte keys and ten fields of 100 bytes; each
-/// operation is a transaction on one field, uniformly chosen, of rows chosen by Zipf's law over scattered keys.
+/// operation is a transaction on one field, uniformly chosen, of rows chosen by Zipf's law over scattered keys,
+/// or on whole rows (YCSB's own readallfields and writeallfields).
 ///
 /// Keys are 0 .. rows-1, inserts append behind them. A field's bytes follow from its key until it is updated.
 template <memory::Memory M>
@@ -84,9 +86,10 @@ class Ycsb final : public Transactions<M> {
   Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) override {
     const auto dice = static_cast<std::uint32_t>(random.below(100));
     const YcsbMix& mix = options_.mix;
-    const auto field = static_cast<std::uint32_t>(random.below(kYcsbFields)) * kYcsbFieldBytes;
+    const auto drawn = static_cast<std::uint32_t>(random.below(kYcsbFields)) * kYcsbFieldBytes;
+    const std::uint32_t field = options_.whole_rows ? 0 : drawn;
     engine.begin(memory);
-    std::uint32_t bytes = kYcsbFieldBytes;
+    auto bytes = static_cast<std::uint32_t>(buffer().size());
     if (dice < mix.updates) {
       update(memory, engine, key(random), field, random);
     } else if (dice < mix.updates + mix.inserts) {
@@ -98,7 +101,7 @@ class Ycsb final : public Transactions<M> {
       const std::uint64_t row = key(random);
       read(memory, engine, row, field);
       update(memory, engine, row, field, random);
-      bytes = 2 * kYcsbFieldBytes;
+      bytes *= 2;
     } else {
       read(memory, engine, key(random), field);
     }
@@ -151,17 +154,20 @@ class Ycsb final : public Transactions<M> {
     const std::uint64_t from = options_.full_scan ? 0 : key(random);
     const std::uint64_t limit = options_.full_scan ? rows_ : 1 + random.below(options_.scan_length);
     std::byte sum{};
-    const std::uint64_t visited =
-        engine.scan(memory, table_, from, limit, field, kYcsbFieldBytes, options_.scan_mode,
-                    [&sum](std::uint64_t, std::span<const std::byte> bytes) {
-                      sum ^= bytes.front();
-                      return true;
-                    });
+    const auto part = static_cast<std::uint32_t>(buffer().size());
+    const std::uint64_t visited = engine.scan(memory, table_, from, limit, field, part, options_.scan_mode,
+                                              [&sum](std::uint64_t, std::span<const std::byte> bytes) {
+                                                sum ^= bytes.front();
+                                                return true;
+                                              });
     ensure(visited == std::min(limit, rows_ - from), "a scan of YCSB has missed rows");
     scanned_ ^= sum;
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(visited * kYcsbFieldBytes, 0xffff'ffff));
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(visited * part, 0xffff'ffff));
   }
-  [[nodiscard]] std::span<std::byte> buffer() noexcept { return std::span(row_).first(kYcsbFieldBytes); }
+  /// Of what an operation reads or writes.
+  [[nodiscard]] std::span<std::byte> buffer() noexcept {
+    return std::span(row_).first(options_.whole_rows ? kYcsbRowBytes : kYcsbFieldBytes);
+  }
 
   YcsbOptions options_;
   std::uint64_t rows_;
