@@ -21,6 +21,7 @@ _OWN_KEYS = (
     "sweep",
     "vary",
     "variant",
+    "unchanged",
     "metrics",
     "seed",
 )

@@ -19,7 +19,7 @@ from pmsim.profiles import load_platform
 from pmsim.scenario import BLOCK_DEVICE, Scenario
 from pmsim.sweep import combinations
 from pmsim.units import Quantity
-from pmsim.variations import AS_IT_IS, CHANGED, Change
+from pmsim.variations import CHANGED, Change
 
 #: Columns of swept platform parameters carry their unit: time in ns, the rest in base units.
 _SUFFIX = {
@@ -162,7 +162,7 @@ def _point(
     columns: dict[str, Scalar] = {"platform": machine.name}
     said = {axis: str(value) for axis, value in setting.items()}
     if varied:
-        said[CHANGED] = columns[CHANGED] = change.label if change else AS_IT_IS
+        said[CHANGED] = columns[CHANGED] = change.label if change else scenario.unchanged
     for axis in (*setting, *varied):
         if axis.startswith("platform.") and (axis != BLOCK_DEVICE or axis in platform_of):
             name, column = _platform_column(axis, machine, platform_of.get(axis))

@@ -19,7 +19,7 @@ from pmsim.plot_spec import Plot
 from pmsim.sweep import axes_of, flatten
 from pmsim.toml_file import parse_toml, read_text
 from pmsim.units import Quantity
-from pmsim.variations import Change, Variant, changes_of
+from pmsim.variations import AS_IT_IS, Change, Variant, changes_of
 
 #: The axis over the SSDs of a machine: names of profiles, like those of the axis ``platform``.
 BLOCK_DEVICE = "platform.block_device"
@@ -46,6 +46,8 @@ class Scenario(BaseModel):
         Axis to list or range, as in ``sweep``: changes made one at a time, at every point of the sweep.
     variant : list of Variant
         Changes of several parameters together, each with a label; made one at a time like those of ``vary``.
+    unchanged : str
+        What tables and figures call a point that nothing has changed.
     metrics : list of str
         Columns of the result; empty: all of the kind. ``counter.NAME`` adds a counter.
     plot : Plot, optional
@@ -65,6 +67,7 @@ class Scenario(BaseModel):
     sweep: dict[str, Any] = Field(default_factory=dict)
     vary: dict[str, Any] = Field(default_factory=dict)
     variant: list[Variant] = Field(default_factory=list)
+    unchanged: str = Field(AS_IT_IS, min_length=1)
     metrics: list[str] = Field(default_factory=list)
     plot: Plot | None = None
     seed: int = Field(0, ge=0, lt=2**63)
@@ -122,7 +125,7 @@ class Scenario(BaseModel):
 
     def changes(self) -> list[Change]:
         """Return what ``vary`` and the variants change, one at a time, in the order of the file."""
-        return changes_of(self.vary, self.variant, self._quantity_of)
+        return changes_of(self.vary, self.variant, self._quantity_of, self.unchanged)
 
     def _quantity_of(self, axis: str) -> Quantity | None:
         """Return what an axis measures, or refuse an unknown axis."""

@@ -10,7 +10,8 @@ from pmsim.errors import ConfigError
 from pmsim.sweep import QuantityOf, axes_of, flatten
 from pmsim.units import Quantity, format_value
 
-#: Column that says what a point has changed, and what stands there where nothing is.
+#: Column that says what a point has changed, and what stands there where nothing is, unless the scenario says
+#: something else.
 CHANGED = "changed"
 AS_IT_IS = "as it is"
 
@@ -50,7 +51,9 @@ class Change:
     settings: Mapping[str, Any]
 
 
-def changes_of(vary: Mapping[str, Any], variants: Sequence[Variant], quantity_of: QuantityOf) -> list[Change]:
+def changes_of(
+    vary: Mapping[str, Any], variants: Sequence[Variant], quantity_of: QuantityOf, unchanged: str
+) -> list[Change]:
     """Return the changes, in the order of the file.
 
     Parameters
@@ -61,6 +64,8 @@ def changes_of(vary: Mapping[str, Any], variants: Sequence[Variant], quantity_of
         A change each.
     quantity_of : callable
         What each axis measures.
+    unchanged : str
+        The label of points that nothing has changed.
 
     Raises
     ------
@@ -90,7 +95,7 @@ def changes_of(vary: Mapping[str, Any], variants: Sequence[Variant], quantity_of
         changes.append(Change(f"variant.{number}", variant.label, variant.set))
     labels = [change.label for change in changes]
     for change in changes:
-        if change.label == AS_IT_IS or labels.count(change.label) > 1:
+        if change.label == unchanged or labels.count(change.label) > 1:
             raise ConfigError(
                 f"{change.key}: the label '{change.label}' stands for something else; choose another"
             )

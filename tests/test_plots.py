@@ -24,6 +24,7 @@ from pmsim.plots.style import parameter_title, value_label
 from pmsim.points import column_of_axis, points_of
 from pmsim.shipped import find_scenario, scenario_names
 from pmsim.units import Quantity
+from pmsim.variations import CHANGED
 
 
 @pytest.mark.parametrize(
@@ -105,14 +106,19 @@ def test_the_figure_of_a_scenario_is_a_few_panels_of_curves(name: str) -> None:
     columns = pd.DataFrame([dict(point.columns) for point in points])
     frame = columns.assign(**dict.fromkeys(metrics, 1.0))
     axes = [column_of_axis(axis) for axis in scenario.axes()[0]]
-    if changes := len(scenario.changes()):
+    changes = len(scenario.changes())
+    if changes and not (scenario.plot and scenario.plot.x):
         compared = effects(frame, range(len(frame)), kind.default_metric, axes, changes)
         bars = effects_figure(compared, sweep=axes, title="t", metric="m").data
         assert 1 <= len(bars) <= 4
         assert all(len(trace.x) == changes for trace in bars)
         return
     layout = plot_layout(
-        frame, plot=scenario.plot, axes=axes, metrics=metrics, default_metric=kind.default_metric
+        frame,
+        plot=scenario.plot,
+        axes=[*axes, *([CHANGED] if changes else [])],
+        metrics=metrics,
+        default_metric=kind.default_metric,
     )
     assert len(layout.panels) <= 2
     for panel in layout.panels:

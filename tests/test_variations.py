@@ -140,6 +140,13 @@ def test_a_change_that_cannot_be_is_refused_in_one_line(
     assert "\n" not in message
 
 
+def test_points_that_nothing_has_changed_are_called_what_the_scenario_says() -> None:
+    given = scenario(variant=[{"label": "two", "set": {"threads": 2}}], unchanged="one")
+    assert [point.columns[CHANGED] for point in points_of(given)] == ["one", "two"]
+    with pytest.raises(ConfigError, match=r"variant\.1: the label 'one' stands for something else"):
+        points_of(scenario(variant=[{"label": "one", "set": {"threads": 2}}], unchanged="one"))
+
+
 def test_effects_compare_a_change_with_the_point_that_it_was_made_from() -> None:
     frame = pd.DataFrame(
         {

@@ -54,6 +54,15 @@ def test_blocks_are_predicted(family: tuple[str, Suite]) -> None:
     assert calibrated == CALIBRATED.get(family[0], [])
 
 
+def test_placement_is_predicted() -> None:
+    """But for two costs, each set on one ratio (docs/calibration.md)."""
+    claims = load_suite("placement").claim
+    calibrated = [claim.id for claim in claims if claim.checks and claim.use == "calibration"]
+    assert calibrated == ["tarantool-wal-50", "tarantool-pm2x-50"]
+    for series in load_suite("placement").series.values():
+        assert series.parameters["transaction_cycles"] == 3130
+
+
 def test_storage_engines_are_predicted() -> None:
     """But for two CPU costs, and what was read or laid out with results in view (docs/calibration.md)."""
     claims = load_suite("hymem").claim
