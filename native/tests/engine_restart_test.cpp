@@ -30,6 +30,8 @@ EngineOptions tiny(const char* engine, const char* log_device = "pmem") {
 std::vector<Case> cases() {
   EngineOptions direct = tiny("nvm-direct");
   direct.log_bytes = 4 << 20;  // it logs the images of moved rows
+  EngineOptions undo = direct;
+  undo.engine = "nvm-undo";
   EngineOptions basic = tiny("basic-nvm-bm");
   EngineOptions tiers = tiny("three-tier");
   tiers.pmem_bytes = 12 * 4096;
@@ -47,8 +49,8 @@ std::vector<Case> cases() {
   memory_ssd.ssd_bytes = 4 << 20;
   memory_ssd.log_device = "ssd";
   return {
-      {"nvm_direct", direct}, {"basic_nvm_bm", basic}, {"three_tier", tiers},           {"spitfire", spitfire},
-      {"ssd_bm", ssd},        {"main_memory", memory}, {"main_memory_ssd", memory_ssd},
+      {"nvm_direct", direct}, {"nvm_undo", undo}, {"basic_nvm_bm", basic}, {"three_tier", tiers},
+      {"spitfire", spitfire}, {"ssd_bm", ssd},    {"main_memory", memory}, {"main_memory_ssd", memory_ssd},
   };
 }
 
