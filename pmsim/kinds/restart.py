@@ -65,6 +65,11 @@ class Restart(Kind[RestartParameters]):
         check_engine(machine, parameters)
         if parameters.threads != 1:
             raise ConfigError(f"threads: {parameters.threads}; a restart is timed with one, choose 1")
+        if parameters.log_device not in ("pmem", "ssd"):
+            raise ConfigError(
+                f"log_device: {parameters.log_device}; nothing is durable, so there is nothing to restart, "
+                "choose pmem or ssd"
+            )
         check_workload("restart", machine, _native(parameters), parameters.scale)
 
     def least_host_memory(self, parameters: RestartParameters) -> tuple[str, int]:

@@ -14,7 +14,8 @@ from pmsim.variations import CHANGED
 
 _BAR = 20  # pixels
 _LEGEND_LINE = 22
-_AROUND = 150  # title, axis
+_TITLE = 80
+_AXIS = 70  # its ticks and title, above the legend
 _LOG_FROM = 10  # largest factor over smallest: smaller effects would vanish beside it
 _LABEL_ROOM = 0.12  # of the range, beyond the longest bar of either side
 
@@ -61,14 +62,16 @@ def effects_figure(frame: pd.DataFrame, *, sweep: Sequence[str], title: str, met
         )
     series = len(figure.data)
     legend = _LEGEND_LINE * series if sweep else 0
+    bars = max(1, round(_BAR * len(order) * (series / (1 - BAR_GAP) if series else 1)))
     figure.update_layout(
         **LAYOUT,
         title={"text": title, "x": 0.02},
-        height=_AROUND + legend + round(_BAR * len(order) * (series / (1 - BAR_GAP) if series else 1)),
+        height=_TITLE + bars + _AXIS + legend,
         barmode="group",
         bargap=BAR_GAP,
         showlegend=bool(sweep),
     )
+    figure.update_layout(margin={"t": _TITLE, "b": _AXIS}, legend={"y": -_AXIS / bars})
     figure.update_yaxes(categoryorder="array", categoryarray=order, autorange="reversed", automargin=True)
     figure.update_xaxes(**AXIS, **_scale(known[EFFECT], factors, log), zeroline=not log, zerolinecolor=MEASURED)
     figure.update_xaxes(title_text=f"{metric}: then over as it is" if log else f"change of: {metric} [%]")

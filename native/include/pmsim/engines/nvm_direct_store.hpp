@@ -50,7 +50,7 @@ class NvmDirectStore : public PmemPages<M> {
   using Base::free_at;
   using Base::kLinkOffset;
   using Base::moved_;
-  using Base::page;
+  using Base::page_at;
   using Base::page_bytes_;
   using Base::pages_;
   using Base::pages_at;
@@ -105,7 +105,7 @@ class NvmDirectStore : public PmemPages<M> {
     Page fresh;
     const auto free = memory.template load<std::uint64_t>(free_at());
     if (free != 0) {
-      fresh = page(free - 1);
+      fresh = page_at(free - 1);
       const auto next = memory.template load_dependent<std::uint64_t>(fresh.address + kLinkOffset);
       change_word(memory, free_at(), next);
       // The link must come back when the page is free again.
@@ -113,7 +113,7 @@ class NvmDirectStore : public PmemPages<M> {
       change(memory, fresh.address, std::as_bytes(std::span(header)));
     } else {
       check_room();
-      fresh = page(pages_);
+      fresh = page_at(pages_);
       change_word(memory, pages_at(), ++pages_);
       memory.template store<PageHeader>(fresh.address, {.lsn = 0, .page_id = fresh.id, .reserved = 0});
       memory.flush(fresh.address, sizeof(PageHeader), memory::FlushKind::kClwb, kFreshFlush);
@@ -169,7 +169,7 @@ class NvmDirectStore : public PmemPages<M> {
     for (const PageId id : released_) {
       const auto free = memory.template load<std::uint64_t>(free_at());
       const std::array<std::uint64_t, 1> link{free};
-      overwrite(memory, page(id), kLinkOffset, std::as_bytes(std::span(link)));
+      overwrite(memory, page_at(id), kLinkOffset, std::as_bytes(std::span(link)));
       change_word(memory, free_at(), id + 1);
     }
     if (unfenced_)

@@ -42,11 +42,11 @@ class PmemPages {
     PageId id = kNoPage;
   };
 
-  Page fix(M&, RootRef& root, Access) const noexcept { return page(root.id); }
+  Page fix(M&, RootRef& root, Access) const noexcept { return page_at(root.id); }
   Page fix_child(M& memory, const Page& parent, std::uint32_t offset, Access) const {
-    return page(memory.template load<Swip>(parent.address + offset));
+    return page_at(memory.template load<Swip>(parent.address + offset));
   }
-  Page fix_page(M&, PageId id, Access) const noexcept { return page(id); }
+  Page fix_page(M&, PageId id, Access) const noexcept { return page_at(id); }
   void unfix(M&, const Page&) const noexcept {}
   [[nodiscard]] PageId page_id(const Page& page) const noexcept { return page.id; }
   [[nodiscard]] std::uint32_t page_bytes() const noexcept { return page_bytes_; }
@@ -59,7 +59,7 @@ class PmemPages {
   PageId load(M& memory, std::span<const std::byte> image) {
     ensure(image.size() == page_bytes_, "a loaded image has the size of a page");
     check_room();
-    const Page fresh = page(pages_++);
+    const Page fresh = page_at(pages_++);
     std::memcpy(moved_.data(), image.data(), page_bytes_);
     const PageHeader header{.lsn = 0, .page_id = fresh.id, .reserved = 0};
     std::memcpy(moved_.data(), &header, sizeof header);
@@ -89,7 +89,7 @@ class PmemPages {
       if (free[next - 1])
         return "page " + std::to_string(next - 1) + " is in the free list twice";
       free[next - 1] = true;
-      next = memory.template load<std::uint64_t>(page(next - 1).address + kLinkOffset);
+      next = memory.template load<std::uint64_t>(page_at(next - 1).address + kLinkOffset);
     }
     if (memory.template load<std::uint64_t>(pages_at()) != pages_)
       return "the number of pages on PMem is not the one in use";
@@ -99,7 +99,7 @@ class PmemPages {
       at += is_owned ? 1 : 0;
       if (is_owned == free[id])
         return "page " + std::to_string(id) + (is_owned ? " is free and has an owner" : " is lost");
-      const auto there = memory.template load<std::uint64_t>(page(id).address + offsetof(PageHeader, page_id));
+      const auto there = memory.template load<std::uint64_t>(page_at(id).address + offsetof(PageHeader, page_id));
       if (there != id)
         return "page " + std::to_string(id) + " says that it is page " + std::to_string(there);
     }
@@ -127,7 +127,7 @@ class PmemPages {
   void place_allocation(Address allocation) noexcept { allocation_ = allocation; }
   void read_number_of_pages(M& memory) { pages_ = memory.template load<std::uint64_t>(pages_at()); }
 
-  [[nodiscard]] Page page(PageId id) const noexcept { return {place_.pmem + id * page_bytes_, id}; }
+  [[nodiscard]] Page page_at(PageId id) const noexcept { return {place_.pmem + id * page_bytes_, id}; }
   [[nodiscard]] Address pages_at() const noexcept { return allocation_; }
   [[nodiscard]] Address free_at() const noexcept { return allocation_ + 8; }
   void check_room() const {

@@ -41,7 +41,7 @@ class UndoStore : public PmemPages<M> {
   using Base::free_at;
   using Base::kLinkOffset;
   using Base::moved_;
-  using Base::page;
+  using Base::page_at;
   using Base::page_bytes_;
   using Base::pages_;
   using Base::pages_at;
@@ -74,14 +74,14 @@ class UndoStore : public PmemPages<M> {
     Page fresh;
     std::uint32_t kept = 0;
     if (const auto free = memory.template load<std::uint64_t>(free_at()); free != 0) {
-      fresh = page(free - 1);
+      fresh = page_at(free - 1);
       const auto next = memory.template load_dependent<std::uint64_t>(fresh.address + kLinkOffset);
       change_word(memory, free_at(), next);
       snapshot(memory, fresh.address, sizeof(PageHeader));
       kept = sizeof(PageHeader);
     } else {
       check_room();
-      fresh = page(pages_);
+      fresh = page_at(pages_);
       change_word(memory, pages_at(), pages_ + 1);
       ++pages_;
     }
@@ -129,7 +129,7 @@ class UndoStore : public PmemPages<M> {
     for (const PageId id : released_) {
       const auto free = memory.template load<std::uint64_t>(free_at());
       const std::array<std::uint64_t, 1> link{free};
-      overwrite(memory, page(id), kLinkOffset, std::as_bytes(std::span(link)));
+      overwrite(memory, page_at(id), kLinkOffset, std::as_bytes(std::span(link)));
       change_word(memory, free_at(), id + 1);
     }
     if (log_->active())
