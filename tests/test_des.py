@@ -200,6 +200,25 @@ def test_priorities_and_back_pressure_come_from_simpys_resources():
     assert order == ["first", "high", "middle", "low"]
 
 
+def test_a_transaction_of_nvm_undo_pays_for_the_calls_of_its_library():
+    def latency(**given):
+        env = des.Environment()
+        server = des.Server(env, [des.EnginePart(engine="nvm-undo", rows=1_000, **given)], platform=PLATFORM)
+        log = []
+
+        def client():
+            for key in range(50):
+                done = yield server.execute("engine.update", key, 1)
+                log.append(done.end - done.begin)
+
+        env.process(client())
+        env.run()
+        return sorted(log)[25]
+
+    begin_range_commit = 3 * 1510 * cycle_of(PLATFORM)
+    assert latency() - latency(library_cycles=0) == pytest.approx(begin_range_commit, rel=0.2)
+
+
 def test_misuse_is_refused_with_the_remedy():
     env = des.Environment()
     with pytest.raises(ConfigError, match=re.escape("parts.log: algorithm")):

@@ -322,6 +322,7 @@ BUFFERED = {"row_size": 1_000, "dram_capacity": "48 KiB"}
 THREE_TIERS = {"pmem_capacity": "64 KiB", "ssd_capacity": "1 MiB"}
 ENGINES = {
     "nvm-direct": {"row_size": 64, **ALL_IN_MEMORY},
+    "nvm-undo": {"row_size": 64, **ALL_IN_MEMORY},
     "fptree": {"row_size": 8, **ALL_IN_MEMORY},
     "main-memory": {"row_size": 64, **ALL_IN_MEMORY},
     "basic-nvm-bm": BUFFERED | {"pmem_capacity": "1 MiB"},
@@ -362,7 +363,7 @@ def test_a_ledger_over_random_power_failures_finds_every_acknowledged_transactio
     part = des.EnginePart(engine=engine, rows=ROWS, page_size="4 KiB", log_size="128 KiB", **ENGINES[engine])
     in_flight = survived = 0
     # Of these few transactions are durable before somebody has been told: their failures need more tries.
-    for trial in range(75 if engine in ("main-memory", "nvm-direct") else 25):
+    for trial in range(75 if engine in ("main-memory", "nvm-direct", "nvm-undo") else 25):
         server = crashable([part], workers=workers, seed=trial)
         env = server.env
         known = {}  # keys of each transaction, in the order of acknowledgement or failure

@@ -184,6 +184,7 @@ std::map<std::string, workloads::Parameters::Value> small_engine(const std::stri
           {"log_device", "pmem"},
           {"log_size", std::int64_t{1} << 20},
           {"cpu_cycles", std::int64_t{0}},
+          {"library_cycles", std::int64_t{0}},
           {"rows", std::int64_t{10'000}},
           {"row_size", std::int64_t{8}}};
 }

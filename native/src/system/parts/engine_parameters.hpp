@@ -27,6 +27,7 @@ inline constexpr double kLeafFill = 0.7;
   options.page_bytes = static_cast<std::uint32_t>(parameters.number("page_size", 4096, 65536));
   options.log_device = parameters.choice("log_device", {"pmem", "ssd"});
   options.log_bytes = bytes("log_size");
+  options.library_cycles = static_cast<std::uint32_t>(parameters.number("library_cycles", 0, 1'000'000));
   options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
   options.seed = seed;
   return options;
