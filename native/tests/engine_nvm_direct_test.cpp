@@ -1,56 +1,21 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include "engine_model.hpp"
+#include "engine_counted.hpp"
 
 /// What a transaction of nvm-direct costs in barriers and log, counted (van Renen et al. 2018, section 2.1).
 
 namespace pmsim::engines::model {
 namespace {
 
-constexpr std::uint32_t kPayload = 56, kKey = 8;
 constexpr double kEntry = 32, kLine = 64;
 
 double lines(double bytes) { return std::ceil(bytes / kLine) * kLine; }
 
-class NvmDirect : public ::testing::Test {
+class NvmDirect : public CountedEngine {
  protected:
-  NvmDirect() {
-    EngineOptions options;
-    options.engine = "nvm-direct";
-    options.page_bytes = 4096;
-    options.pmem_bytes = 1 << 20;
-    options.log_bytes = 1 << 20;
-    engine_ = engine_named<SimMemory>("nvm-direct").create(memory_, options);
-    for (std::uint64_t key = 0; key < 30; ++key)
-      rows_[key * 2] = Payload(kPayload, std::byte{1});
-    MapSource source(rows_);
-    table_ = engine_->load(memory_, {"t", kKey, kPayload}, source, 1.0);  // 30 of 62 rows of one leaf
-  }
-
-  /// What `operation` adds to a counter, its transaction included.
-  template <typename Operation>
-  double cost(const std::string& counter, Operation&& operation) {
-    const double before = engine_->counters().at(counter);
-    engine_->begin(memory_);
-    operation();
-    engine_->commit(memory_);
-    EXPECT_EQ(engine_->check(memory_), "");
-    return engine_->counters().at(counter) - before;
-  }
-  bool insert(std::uint64_t key) {
-    return engine_->insert(memory_, table_, key, Payload(kPayload, std::byte{2}));
-  }
-
-  SimMemory memory_;
-  Rows rows_;
-  std::unique_ptr<Engine<SimMemory>> engine_;
-  TableId table_ = 0;
+  NvmDirect() : CountedEngine("nvm-direct") {}
 };
 
 TEST_F(NvmDirect, AnUpdateLogsBothImagesAndWaitsTwiceAndOnceForItsEnd) {
@@ -86,15 +51,7 @@ TEST_F(NvmDirect, AnAbortedInsertPutsTheMovedRowsBack) {
   insert(1);
   insert(3);
   engine_->abort(memory_);
-  EXPECT_EQ(engine_->check(memory_), "");
-  engine_->begin(memory_);
-  Payload into(kPayload);
-  for (const auto& [key, payload] : rows_) {
-    EXPECT_TRUE(engine_->read(memory_, table_, key, 0, into));
-    EXPECT_EQ(into, payload) << key;
-  }
-  EXPECT_FALSE(engine_->read(memory_, table_, 1, 0, into));
-  engine_->commit(memory_);
+  expect_as_loaded();
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine_model.hpp"
+#include "engine_counted.hpp"
 
 /// What a transaction of nvm-undo snapshots, counted (Imamura et al. 2017, section 4.2: ranges are named before
 /// they change).
@@ -13,55 +13,9 @@
 namespace pmsim::engines::model {
 namespace {
 
-constexpr std::uint32_t kPayload = 56, kKey = 8;
-
-class NvmUndo : public ::testing::Test {
+class NvmUndo : public CountedEngine {
  protected:
-  NvmUndo() {
-    options_.engine = "nvm-undo";
-    options_.page_bytes = 4096;
-    options_.pmem_bytes = 1 << 20;
-    options_.log_bytes = 1 << 20;
-    engine_ = engine_named<SimMemory>("nvm-undo").create(memory_, options_);
-    for (std::uint64_t key = 0; key < 30; ++key)
-      rows_[key * 2] = Payload(kPayload, std::byte{1});
-    MapSource source(rows_);
-    table_ = engine_->load(memory_, {"t", kKey, kPayload}, source, 1.0);  // 30 of 62 rows of one leaf
-  }
-
-  /// What `operation` adds to a counter, its transaction included.
-  template <typename Operation>
-  double cost(const std::string& counter, Operation&& operation) {
-    const double before = engine_->counters().at(counter);
-    engine_->begin(memory_);
-    operation();
-    engine_->commit(memory_);
-    EXPECT_EQ(engine_->check(memory_), "");
-    return engine_->counters().at(counter) - before;
-  }
-  /// Fences of a transaction with one operation.
-  template <typename Operation>
-  std::size_t fences(Operation&& operation) {
-    memory::Stream stream;
-    memory_.attach(stream);
-    engine_->begin(memory_);
-    operation();
-    engine_->commit(memory_);
-    memory_.detach();
-    std::size_t count = 0;
-    for (std::size_t op = 0; op < stream.size(); ++op)
-      count += stream[op].kind == memory::OpKind::kSfence ? 1 : 0;
-    return count;
-  }
-  bool insert(std::uint64_t key) {
-    return engine_->insert(memory_, table_, key, Payload(kPayload, std::byte{2}));
-  }
-
-  SimMemory memory_;
-  EngineOptions options_;
-  Rows rows_;
-  std::unique_ptr<Engine<SimMemory>> engine_;
-  TableId table_ = 0;
+  NvmUndo() : CountedEngine("nvm-undo") {}
 };
 
 TEST_F(NvmUndo, AnUpdateSnapshotsWhatItOverwrites) {
@@ -108,16 +62,8 @@ TEST_F(NvmUndo, AnAbortedTransactionPutsEverythingBack) {
   insert(1);
   EXPECT_GT(engine_->counters().at("pages"), pages);
   engine_->abort(memory_);
-  EXPECT_EQ(engine_->check(memory_), "");
   EXPECT_EQ(engine_->counters().at("pages"), pages);
-  engine_->begin(memory_);
-  Payload into(kPayload);
-  for (const auto& [key, payload] : rows_) {
-    EXPECT_TRUE(engine_->read(memory_, table_, key, 0, into));
-    EXPECT_EQ(into, payload) << key;
-  }
-  EXPECT_FALSE(engine_->read(memory_, table_, 1, 0, into));
-  engine_->commit(memory_);
+  expect_as_loaded();
 }
 
 TEST_F(NvmUndo, ATransactionThatDoesNotFitTheLogSaysSo) {
@@ -142,6 +88,8 @@ TEST_F(NvmUndo, ATransactionThatDoesNotFitTheLogSaysSo) {
 /// Without a log: "unwritten" makes its records, "none" only what a rollback needs.
 class NothingDurable : public ::testing::TestWithParam<std::string> {
  protected:
+  static constexpr std::uint32_t kPayload = 56, kKey = 8;
+
   NothingDurable() {
     options_.engine = "main-memory";
     options_.page_bytes = 4096;

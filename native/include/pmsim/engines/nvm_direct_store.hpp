@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -43,11 +42,13 @@ namespace pmsim::engines {
 /// taken for whole), which are the log of a loser; all others are dead. Undo may run any number of times.
 /// Released pages join the free list when the transaction ends, so nobody can overwrite what undo needs.
 template <memory::Memory M>
-class NvmDirectStore : public PmemPages<M> {
-  using Base = PmemPages<M>;
+class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
+  using Base = PmemPages<M, NvmDirectStore<M>>;
+  friend Base;
   using Base::capacity_;
   using Base::check_room;
   using Base::free_at;
+  using Base::is_fresh;
   using Base::kLinkOffset;
   using Base::moved_;
   using Base::page_at;
@@ -123,12 +124,10 @@ class NvmDirectStore : public PmemPages<M> {
     memory.stream(fresh.address + sizeof(PageHeader), std::span(kZeros).subspan(sizeof(PageHeader)));
     for (std::uint32_t offset = memory::kLineBytes; offset < page_bytes_; offset += memory::kLineBytes)
       memory.stream(fresh.address + offset, kZeros);
-    fresh_.push_back(fresh.id);
+    this->add_fresh(fresh.id);
     unfenced_ = true;
     return fresh;
   }
-  void release(M&, const Page& page) { released_.push_back(page.id); }
-
   void overwrite(M& memory, const Page& page, std::uint32_t offset, std::span<const std::byte> bytes) {
     if (stepping_ || is_fresh(page.id))
       return write(memory, page.address + offset, bytes, is_fresh(page.id) ? kFreshFlush : kChangeFlush);
@@ -166,12 +165,7 @@ class NvmDirectStore : public PmemPages<M> {
   void begin(M&) const noexcept {}
   void note_undo(M&, const UndoRecord&) const noexcept {}
   void commit(M& memory) {
-    for (const PageId id : released_) {
-      const auto free = memory.template load<std::uint64_t>(free_at());
-      const std::array<std::uint64_t, 1> link{free};
-      overwrite(memory, page_at(id), kLinkOffset, std::as_bytes(std::span(link)));
-      change_word(memory, free_at(), id + 1);
-    }
+    this->free_released(memory);
     if (unfenced_)
       memory.sfence(kFreshFence);
     end(memory);
@@ -187,7 +181,7 @@ class NvmDirectStore : public PmemPages<M> {
     into["log_batches"] = static_cast<double>(entries_);
     into["log_bytes"] = static_cast<double>(logged_bytes_);
     into["barriers"] = static_cast<double>(barriers_);
-    into["pages_allocated"] = static_cast<double>(allocated_);
+    into["pages_allocated"] = static_cast<double>(this->allocated());
   }
 
  private:
@@ -220,9 +214,6 @@ class NvmDirectStore : public PmemPages<M> {
   }
 
   [[nodiscard]] Address ended_at() const noexcept { return place_.meta; }
-  [[nodiscard]] bool is_fresh(PageId id) const noexcept {
-    return std::find(fresh_.begin(), fresh_.end(), id) != fresh_.end();
-  }
   /// From the beginning of an entry: its after image, and what comes behind that.
   [[nodiscard]] static std::uint64_t after_at(const Entry& entry) noexcept {
     return sizeof(Entry) + (std::uint64_t{entry.before} + 7) / 8 * 8;
@@ -334,11 +325,9 @@ class NvmDirectStore : public PmemPages<M> {
       memory.flush(ended_at(), sizeof(std::uint64_t), memory::FlushKind::kClwb, kEndFlush);
       fence(memory, kEndFence);
     }
-    allocated_ += fresh_.size();
+    this->forget_transaction();
     tail_ = 0;
     last_ = kNoEntry;
-    fresh_.clear();
-    released_.clear();
     unfenced_ = false;
     stepping_ = false;
   }
@@ -350,13 +339,10 @@ class NvmDirectStore : public PmemPages<M> {
   bool unfenced_ = false;
   bool stepping_ = false;          ///< between announce() and settle() of a page that is not fresh
   std::vector<Range> step_;        ///< what was announced
-  std::vector<PageId> fresh_;      ///< allocated by the open transaction: a handful
-  std::vector<PageId> released_;   ///< by it
   std::vector<std::byte> before_;  ///< stands for registers
   std::uint64_t entries_ = 0;
   std::uint64_t logged_bytes_ = 0;
   std::uint64_t barriers_ = 0;
-  std::uint64_t allocated_ = 0;
 };
 
 }  // namespace pmsim::engines

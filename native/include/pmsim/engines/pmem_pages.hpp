@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,11 +21,12 @@ namespace pmsim::engines {
 ///
 ///     allocation: {number of pages, first free page + 1}, a line of PMem
 ///
-/// Free pages are a list through PageHeader::reserved. How a change becomes failure-atomic is for the store
-/// that derives from this; nothing here is logged.
+/// Free pages are a list through PageHeader::reserved. How a change becomes failure-atomic is for the `Store`
+/// that derives from this and supplies overwrite() and change_word(memory, address, value); nothing here is
+/// logged.
 ///
 /// What is durable when. sync(): the loaded pages and their number, on return.
-template <memory::Memory M>
+template <memory::Memory M, typename Store>
 class PmemPages {
  public:
   using Site = memory::Site;
@@ -54,6 +56,9 @@ class PmemPages {
     return page.address + offset;
   }
   void unswizzle_children(M&, const Page&, std::uint32_t, std::uint32_t) const noexcept {}
+
+  /// Free when the transaction ends: a rollback needs what is in it.
+  void release(M&, const Page& page) { released_.push_back(page.id); }
 
   /// Streams the image to its place.
   PageId load(M& memory, std::span<const std::byte> image) {
@@ -99,7 +104,8 @@ class PmemPages {
       at += is_owned ? 1 : 0;
       if (is_owned == free[id])
         return "page " + std::to_string(id) + (is_owned ? " is free and has an owner" : " is lost");
-      const auto there = memory.template load<std::uint64_t>(page_at(id).address + offsetof(PageHeader, page_id));
+      const auto there =
+          memory.template load<std::uint64_t>(page_at(id).address + offsetof(PageHeader, page_id));
       if (there != id)
         return "page " + std::to_string(id) + " says that it is page " + std::to_string(there);
     }
@@ -130,6 +136,27 @@ class PmemPages {
   [[nodiscard]] Page page_at(PageId id) const noexcept { return {place_.pmem + id * page_bytes_, id}; }
   [[nodiscard]] Address pages_at() const noexcept { return allocation_; }
   [[nodiscard]] Address free_at() const noexcept { return allocation_ + 8; }
+  /// Allocated by the open transaction.
+  [[nodiscard]] bool is_fresh(PageId id) const noexcept {
+    return std::find(fresh_.begin(), fresh_.end(), id) != fresh_.end();
+  }
+  void add_fresh(PageId id) { fresh_.push_back(id); }
+  /// Part of a commit: what the transaction has released joins the free list.
+  void free_released(M& memory) {
+    auto& store = static_cast<Store&>(*this);
+    for (const PageId id : released_) {
+      const std::array<std::uint64_t, 1> link{memory.template load<std::uint64_t>(free_at())};
+      store.overwrite(memory, page_at(id), kLinkOffset, std::as_bytes(std::span(link)));
+      store.change_word(memory, free_at(), id + 1);
+    }
+  }
+  void forget_transaction() {
+    allocated_ += fresh_.size();
+    fresh_.clear();
+    released_.clear();
+  }
+  [[nodiscard]] std::uint64_t allocated() const noexcept { return allocated_; }
+
   void check_room() const {
     if (pages_ == capacity_)
       throw CapacityError("engine " + engine_ + ": the data do not fit into pmem_bytes = " +
@@ -145,6 +172,9 @@ class PmemPages {
 
  private:
   Address allocation_ = 0;
+  std::vector<PageId> fresh_;  ///< a handful
+  std::vector<PageId> released_;
+  std::uint64_t allocated_ = 0;
 };
 
 }  // namespace pmsim::engines

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -34,11 +33,13 @@ namespace pmsim::engines {
 /// What is durable when. commit(): everything, on return; before, nothing that a restart would keep: the undo
 /// log rolls it back. Undo is physical. Pages need no LSN.
 template <memory::Memory M>
-class UndoStore : public PmemPages<M> {
-  using Base = PmemPages<M>;
+class UndoStore : public PmemPages<M, UndoStore<M>> {
+  using Base = PmemPages<M, UndoStore<M>>;
+  friend Base;
   using Base::check_room;
   using Base::engine_;
   using Base::free_at;
+  using Base::is_fresh;
   using Base::kLinkOffset;
   using Base::moved_;
   using Base::page_at;
@@ -87,7 +88,7 @@ class UndoStore : public PmemPages<M> {
     }
     log_->library_call(memory);
     log_->add_fresh(fresh.address + kept, page_bytes_ - kept);
-    fresh_.push_back(fresh.id);
+    this->add_fresh(fresh.id);
     memory.template store<PageHeader>(fresh.address, {.lsn = 0, .page_id = fresh.id, .reserved = 0});
     static constexpr std::array<std::byte, memory::kLineBytes> kZeros{};
     memory.write(fresh.address + sizeof(PageHeader), std::span(kZeros).subspan(sizeof(PageHeader)));
@@ -95,8 +96,6 @@ class UndoStore : public PmemPages<M> {
       memory.write(fresh.address + offset, kZeros);
     return fresh;
   }
-  /// Free when the transaction ends: a rollback needs what is in it.
-  void release(M&, const Page& page) { released_.push_back(page.id); }
 
   void overwrite(M& memory, const Page& page, std::uint32_t offset, std::span<const std::byte> bytes) {
     if (bytes.empty())
@@ -126,12 +125,7 @@ class UndoStore : public PmemPages<M> {
   void begin(M&) const noexcept {}
   void note_undo(M&, const UndoRecord&) const noexcept {}
   void commit(M& memory) {
-    for (const PageId id : released_) {
-      const auto free = memory.template load<std::uint64_t>(free_at());
-      const std::array<std::uint64_t, 1> link{free};
-      overwrite(memory, page_at(id), kLinkOffset, std::as_bytes(std::span(link)));
-      change_word(memory, free_at(), id + 1);
-    }
+    this->free_released(memory);
     if (log_->active())
       log_->commit(memory);
     end();
@@ -148,7 +142,7 @@ class UndoStore : public PmemPages<M> {
     into["pages"] = static_cast<double>(pages_);
     into["log_batches"] = static_cast<double>(snapshots_);
     into["log_bytes"] = static_cast<double>(snapshot_bytes_);
-    into["pages_allocated"] = static_cast<double>(allocated_);
+    into["pages_allocated"] = static_cast<double>(this->allocated());
   }
 
  private:
@@ -165,10 +159,6 @@ class UndoStore : public PmemPages<M> {
   }
 
   [[nodiscard]] blocks::undo::Place log_place() const noexcept { return {place_.log, log_bytes_}; }
-  [[nodiscard]] bool is_fresh(PageId id) const noexcept {
-    return std::find(fresh_.begin(), fresh_.end(), id) != fresh_.end();
-  }
-
   /// Before the range changes: DURABLE on return.
   void snapshot(M& memory, Address address, std::uint64_t bytes) {
     if (!log_->active())
@@ -187,21 +177,16 @@ class UndoStore : public PmemPages<M> {
     memory.template store<std::uint64_t>(address, value);
   }
   void end() {
-    allocated_ += fresh_.size();
-    fresh_.clear();
-    released_.clear();
+    this->forget_transaction();
     stepping_ = false;
   }
 
   std::uint64_t log_bytes_;
   blocks::undo::Options log_options_;
   std::optional<Log> log_;
-  bool stepping_ = false;         ///< between announce() and settle() of a page that is not fresh
-  std::vector<PageId> fresh_;     ///< allocated by the open transaction: a handful
-  std::vector<PageId> released_;  ///< by it
+  bool stepping_ = false;  ///< between announce() and settle() of a page that is not fresh
   std::uint64_t snapshots_ = 0;
   std::uint64_t snapshot_bytes_ = 0;
-  std::uint64_t allocated_ = 0;
 };
 
 }  // namespace pmsim::engines

@@ -19,7 +19,7 @@ std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
 constexpr auto kSites = [] {
   using Log = blocks::undo::UndoLog;
   constexpr auto& kWords = blocks::undo::RedoLog::kWordSites;
-  constexpr auto& kLoads = engines::PmemPages<memory::SimMemory>::kLoadSites;
+  constexpr auto& kLoads = engines::UndoStore<memory::SimMemory>::kLoadSites;
   constexpr std::size_t kCreation = 3;
   std::array<blocks::SiteInfo, Log::kSites.size() - kCreation + kWords.size() + kLoads.size()> sites{};
   auto end = std::copy(Log::kSites.begin() + kCreation, Log::kSites.end(), sites.begin());
