@@ -2,9 +2,9 @@
 
 #include <array>
 #include <bit>
-#include <cstring>
 
 #include "pmsim/blocks/log/base.hpp"
+#include "pmsim/core/count_bits.hpp"
 
 namespace pmsim::blocks::log {
 
@@ -54,17 +54,6 @@ class PopLog : public LogBase<PopLog> {
   friend class LogBase<PopLog>;
   PopLog(const Place& place, const Options& options) : LogBase(place, options) {}
 
-  [[nodiscard]] static std::uint32_t bits(std::span<const std::byte> bytes) noexcept {
-    std::uint32_t count = 0;
-    for (; bytes.size() >= kWord; bytes = bytes.subspan(kWord)) {
-      std::uint64_t word;
-      std::memcpy(&word, bytes.data(), kWord);
-      count += static_cast<std::uint32_t>(std::popcount(word));
-    }
-    for (const std::byte byte : bytes)
-      count += static_cast<std::uint32_t>(std::popcount(std::to_integer<unsigned>(byte)));
-    return count;
-  }
   [[nodiscard]] static std::uint32_t bits(const EntryHeader& header) noexcept {
     return static_cast<std::uint32_t>(std::popcount(header.lsn) + std::popcount(header.length));
   }
@@ -72,7 +61,7 @@ class PopLog : public LogBase<PopLog> {
   template <Memory M>
   void write_entry(M& memory, Lsn at, std::span<const std::byte> payload) const {
     EntryHeader header{at, static_cast<std::uint32_t>(payload.size()), 0};
-    header.check = bits(header) + bits(payload);
+    header.check = bits(header) + count_bits(payload);
     count_instructions(memory, payload.size(), kInstructionsPerWord, kCopyInstructionsPerLine);
     writer_.put_word(memory, at, header.lsn);
     writer_.put_word(memory, at + kWord, header.second_word());
@@ -98,7 +87,7 @@ class PopLog : public LogBase<PopLog> {
     std::vector<std::byte>& payload = out != nullptr ? *out : local;
     payload.resize(header.length);
     space_.read(memory, at + EntryHeader::kBytes, payload);
-    if (header.check != bits(header) + bits(payload))
+    if (header.check != bits(header) + count_bits(payload))
       return std::nullopt;
     return at + footprint(header.length);
   }
