@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError
 
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
-from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
+from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import LogName
 from pmsim.kinds.types import (
     Count,
@@ -117,11 +117,7 @@ class EnginePart(Part):
     cpu_cycles: CountOrZero = Field(
         0, description="CPU cycles of an operation besides its instructions; a calibration"
     )
-    library_cycles: LibraryCycles = Field(
-        LIBRARY_CYCLES,
-        description="nvm-undo: CPU cycles of a call of the transaction library, beside what it moves and "
-        "checks; a calibration",
-    )
+    library_cycles: EngineLibraryCycles = LIBRARY_CYCLES
 
 
 class RecordedPart(EnginePart):

@@ -12,7 +12,7 @@ from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.checks import check_threads, check_tier
-from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
+from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (
     LINE_BYTES,
@@ -46,6 +46,8 @@ _GROWING_WARMUP = {**_GROWING, "tpcc": 1_000_000}
 _MOST_TRANSACTIONS = 2**40
 #: Warehouses whose number fits into a key of TPC-C.
 _MOST_WAREHOUSES = 65535
+#: Values of ``log_device`` from which a restart recovers.
+DURABLE_LOGS = ("pmem", "ssd")
 #: Slots of mini pages name lines by one byte.
 _LARGEST_WITH_MINI_PAGES = 16384
 
@@ -200,11 +202,7 @@ class EngineParameters(KindParameters):
         description="CPU cycles of a transaction besides those of its operations; a calibration",
     )
 
-    library_cycles: LibraryCycles = Field(
-        LIBRARY_CYCLES,
-        description="nvm-undo: CPU cycles of a call of the transaction library, beside what it moves and "
-        "checks; a calibration",
-    )
+    library_cycles: EngineLibraryCycles = LIBRARY_CYCLES
 
     threads: Threads = Field(1, description="virtual threads, which take turns between transactions")
     scale: Annotated[str, PlainValidator(_scale)] = Field(
@@ -389,7 +387,7 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
     for tier in ("dram", "pmem", "ssd"):
         key = f"{tier}_capacity"
         check_tier(machine, tier, parameters.scaled(getattr(parameters, key)), key)
-    if parameters.log_device in ("pmem", "ssd"):
+    if parameters.log_device in DURABLE_LOGS:
         check_tier(machine, parameters.log_device, parameters.scaled(parameters.log_size), "log_size")
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from pmsim.errors import ConfigError
 from pmsim.kinds.types import Measures
@@ -24,3 +24,12 @@ def _cycles(value: object) -> int:
 
 
 LibraryCycles = Annotated[int, BeforeValidator(_cycles), Measures(Quantity.COUNT)]
+
+#: The field of kinds and parts with a storage engine.
+EngineLibraryCycles = Annotated[
+    LibraryCycles,
+    Field(
+        description="nvm-undo: CPU cycles of a call of the transaction library, beside what it moves and "
+        "checks; a calibration"
+    ),
+]

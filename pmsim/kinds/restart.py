@@ -12,6 +12,7 @@ from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.engine_options import (
+    DURABLE_LOGS,
     EngineParameters,
     check_engine,
     engine_columns,
@@ -65,10 +66,10 @@ class Restart(Kind[RestartParameters]):
         check_engine(machine, parameters)
         if parameters.threads != 1:
             raise ConfigError(f"threads: {parameters.threads}; a restart is timed with one, choose 1")
-        if parameters.log_device not in ("pmem", "ssd"):
+        if parameters.log_device not in DURABLE_LOGS:
             raise ConfigError(
                 f"log_device: {parameters.log_device}; nothing is durable, so there is nothing to restart, "
-                "choose pmem or ssd"
+                f"choose {' or '.join(DURABLE_LOGS)}"
             )
         check_workload("restart", machine, _native(parameters), parameters.scale)
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pmsim.api import load_scenario
 from pmsim.validation.claims import Suite
 from pmsim.validation.suite_files import load_suite
 
@@ -56,11 +57,11 @@ def test_blocks_are_predicted(family: tuple[str, Suite]) -> None:
 
 def test_placement_is_predicted() -> None:
     """But for two costs, each set on one ratio (docs/calibration.md)."""
-    claims = load_suite("placement").claim
-    calibrated = [claim.id for claim in claims if claim.checks and claim.use == "calibration"]
+    suite = load_suite("placement")
+    calibrated = [claim.id for claim in suite.claim if claim.checks and claim.use == "calibration"]
     assert calibrated == ["tarantool-wal-50", "tarantool-pm2x-50"]
-    for series in load_suite("placement").series.values():
-        assert series.parameters["transaction_cycles"] == 3130
+    fitted = load_scenario("placement/by-writes").parameters["transaction_cycles"]
+    assert {series.parameters["transaction_cycles"] for series in suite.series.values()} == {fitted}
 
 
 def test_storage_engines_are_predicted() -> None:
