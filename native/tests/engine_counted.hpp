@@ -58,15 +58,7 @@ class CountedEngine : public ::testing::Test {
   /// The rows are those that were loaded, and no other.
   void expect_as_loaded() {
     EXPECT_EQ(engine_->check(memory_), "");
-    Rows found;
-    engine_->begin(memory_);
-    engine_->scan(memory_, table_, 0, 10'000, 0, kPayload, ScanMode::kFullPages,
-                  [&](std::uint64_t key, std::span<const std::byte> row) {
-                    found[key].assign(row.begin(), row.end());
-                    return true;
-                  });
-    engine_->commit(memory_);
-    EXPECT_EQ(found, rows_);
+    EXPECT_EQ(all_rows(memory_, *engine_, table_, kPayload), rows_);
   }
 
   SimMemory memory_;

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -72,15 +71,7 @@ TEST_P(OnHostMemory, KeepsWhatTransactionsCommitAndFindsItAgain) {
     }
   }
   EXPECT_EQ(engine->check(memory), "");
-  Rows found;
-  engine->begin(memory);
-  engine->scan(memory, table, 0, 10'000, 0, kPayload, ScanMode::kFullPages,
-               [&](std::uint64_t key, std::span<const std::byte> row) {
-                 found[key].assign(row.begin(), row.end());
-                 return true;
-               });
-  engine->commit(memory);
-  EXPECT_EQ(found, rows);
+  EXPECT_EQ(all_rows(memory, *engine, table, kPayload), rows);
 }
 
 std::vector<std::string> names() {

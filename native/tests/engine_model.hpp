@@ -28,6 +28,20 @@ using memory::SimMemory;
 using Payload = std::vector<std::byte>;
 using Rows = std::map<std::uint64_t, Payload>;
 
+/// All rows of a table, by a full scan in a transaction of its own.
+template <memory::Memory M>
+Rows all_rows(M& memory, Engine<M>& engine, TableId table, std::uint32_t payload_bytes) {
+  Rows found;
+  engine.begin(memory);
+  engine.scan(memory, table, 0, ~std::uint64_t{0}, 0, payload_bytes, ScanMode::kFullPages,
+              [&](std::uint64_t key, std::span<const std::byte> row) {
+                found[key].assign(row.begin(), row.end());
+                return true;
+              });
+  engine.commit(memory);
+  return found;
+}
+
 /// Rows of a map, for bulk loading.
 class MapSource final : public RowSource {
  public:

@@ -56,10 +56,10 @@ def test_blocks_are_predicted(family: tuple[str, Suite]) -> None:
 
 
 def test_placement_is_predicted() -> None:
-    """But for two costs, each set on one ratio (docs/calibration.md)."""
+    """But for one CPU cost, set on one ratio (docs/calibration.md)."""
     suite = load_suite("placement")
     calibrated = [claim.id for claim in suite.claim if claim.checks and claim.use == "calibration"]
-    assert calibrated == ["tarantool-wal-50", "tarantool-pm2x-50"]
+    assert calibrated == ["tarantool-wal-50"]
     fitted = load_scenario("placement/by-writes").parameters["transaction_cycles"]
     assert {series.parameters["transaction_cycles"] for series in suite.series.values()} == {fitted}
 
