@@ -88,6 +88,7 @@ class PlainMemory {
   void block_flush(memory::Site = memory::kNoSite) {}
   void operation_begin() {}
   void operation_end() {}
+  memory::Section enter(memory::Section section) { return section; }
 
  private:
   static std::byte* at(Address address) { return reinterpret_cast<std::byte*>(address); }

@@ -326,6 +326,8 @@ ENGINES = {
     "fptree": {"row_size": 8, **ALL_IN_MEMORY},
     "main-memory": {"row_size": 64, **ALL_IN_MEMORY},
     "basic-nvm-bm": BUFFERED | {"pmem_capacity": "1 MiB"},
+    "file-bm": BUFFERED | {"pmem_capacity": "1 MiB"},
+    "redirect-bm": BUFFERED | {"pmem_capacity": "1 MiB"},
     "three-tier": BUFFERED | THREE_TIERS,
     "spitfire": BUFFERED | THREE_TIERS,
     "ssd-bm": BUFFERED | {"pmem_capacity": 0, "ssd_capacity": "1 MiB"},

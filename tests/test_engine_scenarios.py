@@ -19,7 +19,8 @@ SCENARIOS = sorted(
     for path in (scenarios_dir() / group).glob("*.toml")
     if 'kind = "bandwidth"' not in path.read_text()
 )
-ENGINES = ["main-memory", "nvm-direct", "basic-nvm-bm", "ssd-bm", "three-tier", "spitfire"]
+ENGINES = ["main-memory", "nvm-direct", "basic-nvm-bm", "file-bm", "redirect-bm", "ssd-bm", "three-tier"]
+ENGINES += ["spitfire"]
 #: A warehouse of 105 MB in DRAM of 16 MiB: every transition between tiers happens.
 SQUEEZED = {"dram_capacity": "256 MiB", "pmem_capacity": "1 GiB", "operations": 150, "warmup": 150}
 
@@ -80,12 +81,12 @@ def test_tpcc_is_consistent_after_every_engine_has_moved_its_pages(engine: str) 
     given = {"engine": engine, "workload": "tpcc", "warehouses": 16, "check": True} | SQUEEZED
     if engine == "main-memory":
         given["dram_capacity"] = "4 GiB"
-    if engine in ("nvm-direct", "basic-nvm-bm"):
+    if engine in ("nvm-direct", "basic-nvm-bm", "file-bm", "redirect-bm"):
         given["pmem_capacity"] = "4 GiB"
     platform = "sep-e5-4620v2"
     measured = pmsim.simulate_point("oltp", platform, given)
     assert measured["fits"] == 1
-    if engine in ("basic-nvm-bm", "ssd-bm", "three-tier"):
+    if engine in ("basic-nvm-bm", "file-bm", "redirect-bm", "ssd-bm", "three-tier"):
         assert measured["evictions_dram_per_tx"] > 0
 
 

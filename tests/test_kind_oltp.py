@@ -103,6 +103,7 @@ def test_a_run_is_repeatable_and_depends_on_its_seed() -> None:
     ("engine", "given"),
     [
         *(("three-tier", {}), ("three-tier", {"leaf_layout": "hash"}), ("spitfire", {}), ("basic-nvm-bm", {})),
+        *(("file-bm", {}), ("redirect-bm", {})),
         *(("ssd-bm", {}), ("nvm-direct", {}), ("nvm-undo", {}), ("main-memory", {})),
         ("fptree", {"workload": "lookup8", "data_size": "16 MiB"}),
     ],

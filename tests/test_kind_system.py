@@ -110,6 +110,8 @@ def test_a_restart_under_load_has_a_hole_a_backlog_and_an_end():
     [
         ("main-memory", {"dram_capacity": "8 MiB", "pmem_capacity": "8 MiB"}),
         ("basic-nvm-bm", {"dram_capacity": "256 KiB", "pmem_capacity": "4 MiB"}),
+        ("file-bm", {"dram_capacity": "256 KiB", "pmem_capacity": "4 MiB"}),
+        ("redirect-bm", {"dram_capacity": "256 KiB", "pmem_capacity": "4 MiB"}),
         ("three-tier", {"dram_capacity": "256 KiB", "pmem_capacity": "512 KiB", "ssd_capacity": "4 MiB"}),
         ("spitfire", {"dram_capacity": "256 KiB", "pmem_capacity": "512 KiB", "ssd_capacity": "4 MiB"}),
         ("ssd-bm", {"dram_capacity": "256 KiB", "pmem_capacity": 0, "ssd_capacity": "4 MiB"}),

@@ -24,6 +24,8 @@ ENGINE = {
         "update_percent",
         "scan_length",
         "scan_hint",
+        "scan_prefetch",
+        "row_cycles",
         "access",
         "loading",
         "zipf",
@@ -35,6 +37,8 @@ ENGINE = {
     *(
         "transaction_cycles",
         "library_cycles",
+        "system_call_cycles",
+        "system_call_copies",
         "threads",
         "scale",
         "scale_caches",
@@ -123,8 +127,9 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         {"log_bytes_per_entry"} | BLOCK | LATENCIES,
     ),
     "oltp": (
-        ENGINE | {"wear", "rows", "check"},
+        ENGINE | {"wear", "rows", "check", "breakdown"},
         {"transactions_per_s", "transactions_per_s_low", "transactions_per_s_high", "fits", "dram_hit_ratio"}
+        | {"pages_time_share", "log_time_share"}
         | {"table_rows", "lines_per_cold_read", "rolled_back_ratio", "warmup_transactions", "steady"}
         | {f"{name}_per_tx" for name in PER_TX}
         | {f"wear_{name}" for name in WEAR}
@@ -156,7 +161,7 @@ QUICK: dict[str, dict[str, Any]] = {
     },
     "log": {},
     "sorted-run": {},
-    "oltp": SMALL_ENGINE,
+    "oltp": SMALL_ENGINE | {"breakdown": True},
     "restart": SMALL_ENGINE | {"engine": "nvm-direct"},
     "system": {"requests": 2_000},
 }

@@ -60,6 +60,8 @@ EngineOptions to_options(const std::string& engine, const py::dict& values) {
       {"log_layout", &options.log_layout},
       {"log_bytes", &options.log_bytes},
       {"library_cycles", &options.library_cycles},
+      {"system_call_cycles", &options.system_call_cycles},
+      {"system_call_copies", &options.system_call_copies},
       {"cpu_cycles", &options.cpu_cycles},
       {"transaction_cycles", &options.transaction_cycles},
       {"seed", &options.seed},

@@ -11,6 +11,8 @@ std::vector<BufferCase> cases() {
   for (const std::uint32_t page_bytes : {4096U, 16384U}) {
     const std::string size = page_bytes == 4096 ? "_4k" : "_16k";
     all.push_back({"basic" + size, tiny("basic-nvm-bm", page_bytes, 10, 48, 0)});
+    all.push_back({"file" + size, tiny("file-bm", page_bytes, 10, 48, 0)});
+    all.push_back({"redirect" + size, tiny("redirect-bm", page_bytes, 10, 48, 0)});
     all.push_back({"ssd" + size, tiny("ssd-bm", page_bytes, 10, 0, 48)});
     BufferConfig config = tiny("three-tier", page_bytes, 10, 7, 48);
     config.admission_entries = 12;

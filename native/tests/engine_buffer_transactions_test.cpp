@@ -72,7 +72,7 @@ TEST(NoSteal, AReleasedPageIsThereUntilTheTransactionEnds) {
 }
 
 TEST(WriteAhead, TheLogIsAskedForBeforeAChangedPageLeavesDram) {
-  for (const char* engine : {"basic-nvm-bm", "ssd-bm", "three-tier"}) {
+  for (const char* engine : {"basic-nvm-bm", "file-bm", "redirect-bm", "ssd-bm", "three-tier"}) {
     Rig rig(tiny(engine, 4096, 8, 20, 40));
     Random random(1);
     rig.create(random);

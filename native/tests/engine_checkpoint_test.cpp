@@ -59,7 +59,8 @@ EngineOptions small_log(const std::string& engine) {
   options.page_bytes = kPageBytes;
   options.dram_bytes = 256 * (kPageBytes + 256);
   options.pmem_bytes = engine == "ssd-bm" || engine == "main-memory" ? 0 : 200 * kPageBytes;
-  options.ssd_bytes = engine == "basic-nvm-bm" ? 0 : 400 * kPageBytes;
+  const bool on_pmem = engine_named<memory::SimMemory>(engine).home == memory::Medium::kPmem;
+  options.ssd_bytes = on_pmem ? 0 : 400 * kPageBytes;
   options.log_buffer_bytes = 6 * kPageBytes;
   options.log_bytes = 32 * kPageBytes;
   return options;
@@ -148,7 +149,8 @@ TEST_P(Checkpoints, LoseNothingInACrash) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Logged, Checkpoints,
-                         ::testing::Values("basic-nvm-bm", "ssd-bm", "three-tier", "spitfire", "main-memory"),
+                         ::testing::Values("basic-nvm-bm", "file-bm", "redirect-bm", "ssd-bm", "three-tier",
+                                           "spitfire", "main-memory"),
                          [](const auto& parameter) {
                            std::string name = parameter.param;
                            std::ranges::replace(name, '-', '_');
@@ -156,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Logged, Checkpoints,
                          });
 
 TEST(Checkpoints, KeepRandomSequencesRightWhereTheLogIsSmall) {
-  for (const char* engine : {"basic-nvm-bm", "three-tier", "main-memory"}) {
+  for (const char* engine : {"basic-nvm-bm", "redirect-bm", "three-tier", "main-memory"}) {
     EngineOptions options = small_log(engine);
     if (options.engine != "main-memory")
       options.dram_bytes = 64 * kPageBytes;

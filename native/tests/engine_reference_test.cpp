@@ -11,7 +11,7 @@ namespace pmsim::engines::model {
 namespace {
 
 bool has_buffer(std::string_view engine) {
-  return engine == "basic-nvm-bm" || engine == "ssd-bm" || engine == "three-tier" || engine == "spitfire";
+  return engine.ends_with("-bm") || engine == "three-tier" || engine == "spitfire";
 }
 
 /// Room for all pages in the engine's home tier alone, so that pages come and go all the time.

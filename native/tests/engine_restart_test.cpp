@@ -33,6 +33,8 @@ std::vector<Case> cases() {
   EngineOptions undo = direct;
   undo.engine = "nvm-undo";
   EngineOptions basic = tiny("basic-nvm-bm");
+  EngineOptions file = tiny("file-bm");
+  EngineOptions redirect = tiny("redirect-bm");
   EngineOptions tiers = tiny("three-tier");
   tiers.pmem_bytes = 12 * 4096;
   tiers.ssd_bytes = 4 << 20;
@@ -49,8 +51,11 @@ std::vector<Case> cases() {
   memory_ssd.ssd_bytes = 4 << 20;
   memory_ssd.log_device = "ssd";
   return {
-      {"nvm_direct", direct}, {"nvm_undo", undo}, {"basic_nvm_bm", basic}, {"three_tier", tiers},
-      {"spitfire", spitfire}, {"ssd_bm", ssd},    {"main_memory", memory}, {"main_memory_ssd", memory_ssd},
+      {"nvm_direct", direct},    {"nvm_undo", undo},
+      {"basic_nvm_bm", basic},   {"file_bm", file},
+      {"redirect_bm", redirect}, {"three_tier", tiers},
+      {"spitfire", spitfire},    {"ssd_bm", ssd},
+      {"main_memory", memory},   {"main_memory_ssd", memory_ssd},
   };
 }
 

@@ -185,6 +185,8 @@ std::map<std::string, workloads::Parameters::Value> small_engine(const std::stri
           {"log_size", std::int64_t{1} << 20},
           {"cpu_cycles", std::int64_t{0}},
           {"library_cycles", std::int64_t{0}},
+          {"system_call_cycles", std::int64_t{0}},
+          {"system_call_copies", std::int64_t{2}},
           {"rows", std::int64_t{10'000}},
           {"row_size", std::int64_t{8}}};
 }

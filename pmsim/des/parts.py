@@ -9,6 +9,12 @@ from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import LogName
+from pmsim.kinds.system_call import (
+    SYSTEM_CALL_COPIES,
+    SYSTEM_CALL_CYCLES,
+    SystemCallCopies,
+    SystemCallCycles,
+)
 from pmsim.kinds.types import (
     Count,
     CountOrZero,
@@ -118,6 +124,8 @@ class EnginePart(Part):
         0, description="CPU cycles of an operation besides its instructions; a calibration"
     )
     library_cycles: EngineLibraryCycles = LIBRARY_CYCLES
+    system_call_cycles: SystemCallCycles = SYSTEM_CALL_CYCLES
+    system_call_copies: SystemCallCopies = SYSTEM_CALL_COPIES
 
 
 class RecordedPart(EnginePart):

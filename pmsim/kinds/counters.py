@@ -41,6 +41,8 @@ ENGINE_COUNTERS = {
     "promotions": "mini pages promoted to full pages",
     "swizzles": "pointers swizzled",
     "unswizzles": "pointers unswizzled",
+    "page_copies_in": "copies of whole pages from PMem to DRAM; by read() two of each (whole-page engines)",
+    "page_copies_out": "copies of changed pages back to PMem; by write() two of each (whole-page engines)",
     "micro_log_writes": "page writes to PMem that went through the micro log",
     "pages": "pages in use: those that the run has added",
     "pages_allocated": "pages allocated",

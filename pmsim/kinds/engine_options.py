@@ -14,6 +14,12 @@ from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.checks import check_threads, check_tier
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import EngineLogName
+from pmsim.kinds.system_call import (
+    SYSTEM_CALL_COPIES,
+    SYSTEM_CALL_CYCLES,
+    SystemCallCopies,
+    SystemCallCycles,
+)
 from pmsim.kinds.types import (
     LINE_BYTES,
     Count,
@@ -42,6 +48,9 @@ _GROWING = {"tpcc": 50_000, "ycsb-d": 1_000_000, "ycsb-e": 500_000}
 #: slower with 2 GiB of DRAM than with one.
 _GROWING_WARMUP = {**_GROWING, "tpcc": 1_000_000}
 
+#: Workloads whose transactions are long.
+_SCANS = ("ycsb-scan", "table-scan")
+
 #: Transactions of a run that the core accepts.
 _MOST_TRANSACTIONS = 2**40
 #: Warehouses whose number fits into a key of TPC-C.
@@ -68,6 +77,7 @@ WorkloadName = Literal[
     "ycsb-f",
     "lookup8",
     "tpcc",
+    "table-scan",
     "requests",
 ]
 
@@ -148,8 +158,17 @@ class EngineParameters(KindParameters):
     data_size: LineSize = Field(10 * GIB, description="bytes of the loaded B+-tree, not of tpcc [B]")
     warehouses: Count = Field(16, description="of tpcc; 111 MB each at a load factor of 0.66")
     update_percent: CountOrZero = Field(0, description="updates of ycsb-rw, the rest are lookups [%]")
-    scan_length: ScanLength = Field(100, description="of ycsb-scan and ycsb-e: rows at most, or 'table'")
+    scan_length: ScanLength = Field(
+        100,
+        description="of ycsb-scan and ycsb-e: rows at most, or 'table'; of table-scan: rows of a transaction",
+    )
     scan_hint: bool = Field(False, description="scans tell the engine to load pages whole")
+    scan_prefetch: bool = Field(
+        False, description="the same, and they prefetch the next row of the page while they work on one"
+    )
+    row_cycles: CountOrZero = Field(
+        0, le=1_000_000, description="of table-scan: CPU cycles spent on a row besides reading it"
+    )
     zipf: Annotated[float, BeforeValidator(_number(0, 100))] = Field(
         1.0, description="skew of the keys of YCSB and lookup8 (exponent of Zipf's law); 0: uniform"
     )
@@ -167,7 +186,9 @@ class EngineParameters(KindParameters):
     requests: str = Field(
         "", description="of workload requests: a CSV or Parquet file, one row per request (docs/requests.md)"
     )
-    row_size: Count = Field(1000, description="of workload requests: bytes of a row besides its key [B]")
+    row_size: Count = Field(
+        1000, description="of workloads requests and table-scan: bytes of a row besides its key [B]"
+    )
 
     dram_capacity: LineSizeOrZero = Field(2 * GIB, description="DRAM for pages [B]")
     pmem_capacity: LineSizeOrZero = Field(10 * GIB, description="PMem for pages [B]")
@@ -203,6 +224,8 @@ class EngineParameters(KindParameters):
     )
 
     library_cycles: EngineLibraryCycles = LIBRARY_CYCLES
+    system_call_cycles: SystemCallCycles = SYSTEM_CALL_CYCLES
+    system_call_copies: SystemCallCopies = SYSTEM_CALL_COPIES
 
     threads: Threads = Field(1, description="virtual threads, which take turns between transactions")
     scale: Annotated[str, PlainValidator(_scale)] = Field(
@@ -236,7 +259,7 @@ class EngineParameters(KindParameters):
             return self.operations
         if self.workload == "requests":
             return max(1, len(recorded(self)) // 2)
-        if self.workload == "ycsb-scan":
+        if self.workload in _SCANS:
             return 8 if self.scan_length == "table" else max(200, int(500_000 * self.factor))
         return max(200, int(_GROWING.get(self.workload, 5_000_000) * self.factor))
 
@@ -248,7 +271,7 @@ class EngineParameters(KindParameters):
         if self.workload == "requests":
             measured = self.simulated_operations
             return max(0, len(recorded(self)) - measured - timed_warmup(measured))
-        if self.workload == "ycsb-scan":
+        if self.workload in _SCANS:
             return 2 if self.scan_length == "table" else max(200, int(1_000_000 * self.factor))
         return max(200, int(_GROWING_WARMUP.get(self.workload, 20_000_000) * self.factor))
 
@@ -270,7 +293,13 @@ class EngineParameters(KindParameters):
 
     def native(self) -> dict[str, int | str]:
         """Return what the core wants to know of the engine and the benchmark, at scale."""
-        flags = ("cache_line_grained", "mini_pages", "pointer_swizzling", "scan_hint")
+        flags = (
+            "cache_line_grained",
+            "mini_pages",
+            "pointer_swizzling",
+            "scan_hint",
+            "scan_prefetch",
+        )
         reals = ("migration_dr", "migration_dw", "migration_nr", "migration_nw", "zipf", "fill_factor")
         same: tuple[str, ...] = (
             "engine",
@@ -290,6 +319,9 @@ class EngineParameters(KindParameters):
             "cpu_cycles",
             "transaction_cycles",
             "library_cycles",
+            "system_call_cycles",
+            "system_call_copies",
+            "row_cycles",
             "threads",
         )
         sizes = ("dram_capacity", "pmem_capacity", "ssd_capacity", "data_size", "log_size")
@@ -374,6 +406,8 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
         )
     if parameters.workload == "requests":
         _check_requests(parameters)
+    if parameters.workload == "table-scan":
+        _check_row_size(parameters)
     if parameters.workload == "tpcc" and parameters.loading != "bulk":
         raise ConfigError(f"loading: {parameters.loading}; tpcc is loaded in bulk, choose 'bulk'")
     if parameters.workload == "tpcc" and (parameters.warehouses * parameters.factor).denominator != 1:
@@ -409,6 +443,10 @@ def _check_requests(parameters: EngineParameters) -> None:
     # Of a sequence neither keys nor requests can be left out without changing what caches make of it.
     if parameters.factor != 1:
         raise ConfigError(f"scale: {parameters.scale}; recorded requests run at full size, set scale = 1")
+    _check_row_size(parameters)
+
+
+def _check_row_size(parameters: EngineParameters) -> None:
     most = parameters.page_size // 4
     if not 8 <= parameters.row_size <= most:
         raise ConfigError(

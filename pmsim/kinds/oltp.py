@@ -60,6 +60,8 @@ _WEAR = {
     "wear_p99": "99th percentile of the writes of a line that was written",
     "wear_p999": "99.9th percentile of the writes of a line that was written",
 }
+#: Metric: the counter of the section.
+_SHARES = {"pages_time_share": "pages_ps", "log_time_share": "log_ps"}
 _RANK = "wear_rank_"
 _RANK_COUNTER = COUNTER_PREFIX + _RANK
 
@@ -70,6 +72,9 @@ class OltpParameters(EngineParameters):
     wear: bool = Field(True, description="count the writes of every line of the pages on PMem")
     rows: Literal["point", "wear"] = Field(
         "point", description="rows of the result: one per point, or one per rank of the lines by their writes"
+    )
+    breakdown: bool = Field(
+        False, description="tell what part of the time goes into moving pages, and into the log"
     )
     check: bool = Field(
         False, description="check the tables after the run (TPC-C: consistency conditions 1 to 4)"
@@ -96,6 +101,8 @@ class Oltp(Kind[OltpParameters]):
         Metric("ssd_reads_per_tx", "", "read commands to the SSD per transaction"),
         Metric("ssd_writes_per_tx", "", "write commands to the SSD per transaction"),
         *(Metric(name, "", meaning) for name, meaning in _WEAR.items()),
+        Metric("pages_time_share", "", "part of the time in which pages move between tiers, of breakdown"),
+        Metric("log_time_share", "", "part of the time in which transactions become durable, of breakdown"),
         Metric("table_rows", "", "rows loaded, over all tables"),
         Metric("rolled_back_ratio", "", "part of the transactions that rolled back, as the benchmark asks for"),
         Metric("warmup_transactions", "", "transactions of the warm-up"),
@@ -182,6 +189,7 @@ def _native(parameters: OltpParameters) -> dict[str, int | str]:
         "batches": min(BATCHES, operations),
         "wear": int(parameters.wear),
         "check": int(parameters.check),
+        "breakdown": int(parameters.breakdown),
     }
 
 
@@ -208,6 +216,7 @@ def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | fl
         "warmup_transactions": facts["warmup_transactions"],
         "steady": facts["steady"],
     }
+    metrics |= _breakdown(count) if parameters.breakdown else dict.fromkeys(_SHARES, math.nan)
     metrics |= run.total.latency.metrics()
     metrics |= {name: engine[counter] / transactions for name, (counter, _) in _PER_TRANSACTION.items()}
     metrics |= {name: facts.get(name, 0.0 if parameters.wear else math.nan) for name in _WEAR}
@@ -216,6 +225,12 @@ def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | fl
         metrics |= ranks | {"wear_rank": 1, "wear_rank_writes": facts.get(f"{_RANK}1", 0.0)}
     counters = {COUNTER_PREFIX + name: value for name, value in facts.items() if name.startswith("engine.")}
     return metrics | counters | run.common()
+
+
+def _breakdown(count: Mapping[str, int]) -> dict[str, float]:
+    """Return the parts of the time, over all threads, by the counters of sections."""
+    total = sum(count[name] for name in ("work_ps", "pages_ps", "log_ps"))
+    return {metric: count[counter] / total if total else 0.0 for metric, counter in _SHARES.items()}
 
 
 def confidence_interval(batch_ends_ps: Sequence[int], operations: int) -> tuple[float, float]:

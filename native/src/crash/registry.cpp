@@ -45,6 +45,8 @@ extern const SubjectKind kPagesThreeTiersFlushed;
 extern const SubjectKind kEngineNvmDirect;
 extern const SubjectKind kEngineNvmUndo;
 extern const SubjectKind kEngineBasicNvmBm;
+extern const SubjectKind kEngineFileBm;
+extern const SubjectKind kEngineRedirectBm;
 extern const SubjectKind kEngineSsdBm;
 extern const SubjectKind kEngineThreeTier;
 extern const SubjectKind kEngineSpitfire;
@@ -85,6 +87,8 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kEngineNvmDirect,
         &kEngineNvmUndo,
         &kEngineBasicNvmBm,
+        &kEngineFileBm,
+        &kEngineRedirectBm,
         &kEngineSsdBm,
         &kEngineThreeTier,
         &kEngineSpitfire,

@@ -170,6 +170,13 @@ void VirtualThread::dispatch(Picoseconds last) {
           user_bytes_ += static_cast<std::int64_t>(op.line);
         }
         break;
+      case kSectionMark:
+        consumed = make_room(0, limit);
+        if (consumed) {
+          ends_[ends_tail_++ & window_mask_] = End{window_tail_, kSectionBegins, op.line};
+          push_slot(now_);
+        }
+        break;
       default:
         throw SimulationError("pmsim bug: unknown timed operation");
     }

@@ -337,6 +337,10 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
       push(out, op.kind, 0, 1, kL1, kTlbFirst, 0);
       break;
     case OpKind::kCompute:
+      if ((op.flags & memory::kEntersSection) != 0) [[unlikely]] {
+        out.push_back(TimedOp{op.site, 0, kSectionMark, kL1, kTlbFirst, 0});
+        break;
+      }
       push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, flags | (op.flags & kTimedSerialising));
       break;
     case OpKind::kBlockRead:

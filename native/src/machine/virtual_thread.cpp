@@ -1,10 +1,12 @@
 #include "pmsim/machine/virtual_thread.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/machine/page_table.hpp"
+#include "pmsim/memory/section.hpp"
 
 /// What the three agents share: whose turn it is, the window, and the way to a line.
 namespace pmsim::machine {
@@ -61,7 +63,9 @@ Picoseconds VirtualThread::advance(Picoseconds limit) {
 
 void VirtualThread::end_retires(Picoseconds retired) {
   const End& end = ends_[ends_head_ & window_mask_];
-  if (end.fences > fences_completed_) {
+  if (end.begin == kSectionBegins) {
+    enter_section(end.fences, retired);
+  } else if (end.fences > fences_completed_) {
     awaiting_.push_back({end.begin, std::max(retired, end.begin), end.fences});
   } else {
     const Picoseconds fenced = end.fences == 0 ? 0 : fence_times_[end.fences & window_mask_];
@@ -69,6 +73,14 @@ void VirtualThread::end_retires(Picoseconds retired) {
   }
   // The next one that is no end yet must not look like one of a former turn of the ring.
   ends_[ends_head_++ & window_mask_].slot = kNoSlot;
+}
+
+void VirtualThread::enter_section(std::uint64_t section, Picoseconds retired) {
+  static constexpr std::array<std::int64_t Counters::*, memory::kSections> kTimes{
+      &Counters::work_ps, &Counters::pages_ps, &Counters::log_ps};
+  counters_->*kTimes.at(section_) += retired - section_began_;
+  section_began_ = retired;
+  section_ = section;
 }
 
 void VirtualThread::end_awaiting() {

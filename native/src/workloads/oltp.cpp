@@ -21,6 +21,8 @@ class Oltp final : public Workload {
         warmup_limit_(static_cast<std::uint64_t>(parameters.number("warmup", 0, std::int64_t{1} << 40))),
         check_(parameters.number("check", 0, 1) != 0),
         session_(parameters, platform, seed) {
+    if (parameters.number("breakdown", 0, 1) != 0)
+      session_.memory().mark_sections();
     // Small ones need as many transactions as fill the shared cache; no benchmark needs more than this.
     // Not longer than what is measured: a transaction may scan the whole table.
     timed_warmup_ =

@@ -26,8 +26,11 @@ class RowSource {
   virtual std::uint64_t next(std::span<std::byte> payload) = 0;
 };
 
-/// Whether a scan uses cache-line-grained pages, or is told to load pages whole (the hint of section 5.4.2).
-enum class ScanMode : std::uint8_t { kGrained, kFullPages };
+/// Whether a scan uses cache-line-grained pages, or is told to load pages whole (the hint of section 5.4.2),
+/// and whether it then prefetches the next row of the page while it works on one ("a simple software
+/// prefetching scheme that tries to fetch in advance the next element to be processed within a data block",
+/// Mustafa et al., section VI.B).
+enum class ScanMode : std::uint8_t { kGrained, kFullPages, kPrefetchNext };
 
 /// A storage engine as workloads see it: tables of rows, transactions. One virtual call per operation; what is
 /// inside is templates. Keys are unsigned; those of a 4-byte table are below 2^32. Every operation emits its

@@ -243,6 +243,7 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
   }
   /// The before images of ranges, and an after image of the only one. Durable on return.
   void log(M& memory, std::span<const Range> ranges, std::span<const std::byte> after) {
+    const memory::InSection section(memory, memory::Section::kLog);
     for (const Range& range : ranges) {
       Entry entry{.transaction = ended_ + 1,
                   .address = range.address,
@@ -320,6 +321,7 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
   }
   /// The transaction's number is what truncates its log: its entries are dead when it is durable.
   void end(M& memory) {
+    const memory::InSection section(memory, memory::Section::kLog);
     if (tail_ != 0) {
       memory.template store<std::uint64_t>(ended_at(), ++ended_);
       memory.flush(ended_at(), sizeof(std::uint64_t), memory::FlushKind::kClwb, kEndFlush);

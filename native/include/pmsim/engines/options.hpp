@@ -44,6 +44,11 @@ struct EngineOptions {
   /// nvm-undo: CPU cycles of a call of the transaction library (blocks/undo/types.hpp).
   std::uint32_t library_cycles = 0;
 
+  /// file-bm: CPU cycles of read() and write() besides their copies (entry, file system, return), and the
+  /// copies of each: 2, through a buffer of the kernel, or 1.
+  std::uint32_t system_call_cycles = 0;
+  std::uint32_t system_call_copies = 2;
+
   /// CPU cycles per operation, and per transaction (its begin and end, its driver), besides those of the
   /// instructions simulated; a calibration, the same for all engines.
   std::uint32_t cpu_cycles = 0;

@@ -126,6 +126,7 @@ class UndoStore : public PmemPages<M, UndoStore<M>> {
   void note_undo(M&, const UndoRecord&) const noexcept {}
   void commit(M& memory) {
     this->free_released(memory);
+    const memory::InSection section(memory, memory::Section::kLog);
     if (log_->active())
       log_->commit(memory);
     end();
@@ -161,6 +162,7 @@ class UndoStore : public PmemPages<M, UndoStore<M>> {
   [[nodiscard]] blocks::undo::Place log_place() const noexcept { return {place_.log, log_bytes_}; }
   /// Before the range changes: DURABLE on return.
   void snapshot(M& memory, Address address, std::uint64_t bytes) {
+    const memory::InSection section(memory, memory::Section::kLog);
     if (!log_->active())
       log_->begin(memory);
     try {

@@ -38,6 +38,9 @@ namespace pmsim::machine {
   X(wear_stalls, "wear-levelling stalls")                                                                   \
   X(memory_mode_hits, "memory-mode reads that hit the DRAM cache")                                          \
   X(memory_mode_misses, "memory-mode reads that missed it")                                                 \
+  X(work_ps, "time in neither of the sections below; 0 where sections are not marked")                      \
+  X(pages_ps, "time in which pages and lines of them moved between tiers")                                  \
+  X(log_ps, "time in which transactions became durable")                                                    \
   X(fence_wait_ps, "time that fences waited for flushes and streaming stores")                              \
   X(write_queue_wait_ps, "time that lines waited to enter a PMem write pending queue")                      \
   X(read_queue_wait_ps, "time that PMem reads waited to enter a read pending queue, and for the medium")    \

@@ -36,8 +36,9 @@ enum TimedFlag : std::uint8_t {
 };
 
 /// Kinds beyond memory::OpKind that only the hierarchy produces.
-inline constexpr std::uint8_t kWriteback = 32;   ///< a dirty line leaves the last-level cache
-inline constexpr std::uint8_t kHwPrefetch = 33;  ///< the prefetcher fetches a line from memory into L2
+inline constexpr std::uint8_t kWriteback = 32;    ///< a dirty line leaves the last-level cache
+inline constexpr std::uint8_t kHwPrefetch = 33;   ///< the prefetcher fetches a line from memory into L2
+inline constexpr std::uint8_t kSectionMark = 34;  ///< a section begins
 
 /// A kind of micro-operation as TimedOp::kind has it.
 [[nodiscard]] constexpr std::uint8_t code(memory::OpKind kind) noexcept {
@@ -48,7 +49,8 @@ inline constexpr std::uint8_t kHwPrefetch = 33;  ///< the prefetcher fetches a l
 /// needs to know. Runs of independent L1 hits arrive merged into one kCompute; where something waits for the
 /// value of the last one, that one follows as a load of no instructions.
 struct TimedOp {
-  std::uint64_t line;  ///< address / 64; kCompute: cycles; block I/O: address; operation end: user bytes
+  std::uint64_t line;  ///< address / 64; kCompute: cycles; block I/O: address; operation end: user bytes;
+                       ///< section mark: its number
   std::uint32_t instructions;  ///< window slots it takes; block I/O: bytes
   std::uint8_t kind;
   std::uint8_t level;

@@ -118,12 +118,14 @@ class VirtualThread {
     std::uint64_t position;
     Picoseconds done;  ///< kNever: not known yet
   };
-  /// An operation whose latency counts ends at a slot.
+  /// An operation whose latency counts ends at a slot, or a section begins there.
   struct End {
     std::uint64_t slot = kNoSlot;
-    Picoseconds begin = 0;
-    std::uint64_t fences = 0;  ///< that the thread had dispatched, the last of which it waits for; 0: for none
+    Picoseconds begin = 0;     ///< kSectionBegins: no operation ends
+    std::uint64_t fences = 0;  ///< that the thread had dispatched, the last of which it waits for; 0: for none.
+                               ///< Of a section: its number
   };
+  static constexpr Picoseconds kSectionBegins = -1;
   /// One that has retired before the last of its fences has completed.
   struct AwaitingEnd {
     Picoseconds begin;
@@ -188,6 +190,8 @@ class VirtualThread {
   template <typename Stop>
   bool retire_until(Stop&& stop);
   void end_retires(Picoseconds retired);
+  /// Time up to now was that of the section before.
+  void enter_section(std::uint64_t section, Picoseconds retired);
   void record_latency(Picoseconds begin, Picoseconds end);
   /// A fence has completed: operations that waited for it have ended.
   void end_awaiting();
@@ -352,6 +356,8 @@ class VirtualThread {
       fence_times_;  ///< ring, by number: when those of the operations in the window completed
   Picoseconds retired_ = 0;
   Picoseconds begin_ = -1;
+  std::uint64_t section_ = 0;
+  Picoseconds section_began_ = 0;
 
   std::array<PendingLoad, kPendingLoads> pending_{};
   std::uint32_t unresolved_ = 0;     ///< bit i: pending_[i] is in use

@@ -107,6 +107,7 @@ class HostMemory {
   void block_flush(Site = kNoSite);
   void operation_begin() noexcept {}
   void operation_end() noexcept {}
+  Section enter(Section section) noexcept { return section; }
 
   /// Whether the pmem window is a DAX mapping made with MAP_SYNC: only then do flush and fence alone make data
   /// durable. Otherwise the file is an ordinary one, mapped through the page cache, and timings are those of

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "pmsim/memory/micro_op.hpp"
+#include "pmsim/memory/section.hpp"
 
 namespace pmsim::memory {
 
@@ -76,6 +77,8 @@ inline constexpr std::size_t kSectorBytes = 512;
 ///    BranchOn::kAtHand the branch depends on what has been in registers or L1 for long: only the way of the
 ///    front end is lost. HostMemory executes nothing: the branch itself is the algorithm's own code.
 ///  - operation_begin, operation_end: frame one operation, for latency.
+///  - enter: what follows is of this section (InSection, section.hpp), for where the time goes. Returns the one
+///    before.
 /// Persistence points carry a Site; SimMemory can disable one, to prove that the checker misses it.
 template <typename M>
 concept Memory =
@@ -102,6 +105,7 @@ concept Memory =
       { memory.block_flush(site) } -> std::same_as<void>;
       { memory.operation_begin() } -> std::same_as<void>;
       { memory.operation_end() } -> std::same_as<void>;
+      { memory.enter(Section::kLog) } -> std::same_as<Section>;
     };
 
 static_assert(!Memory<int> && !Memory<std::byte*>);

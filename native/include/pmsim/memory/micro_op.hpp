@@ -28,11 +28,12 @@ inline constexpr int kOpKinds = 15;
 
 /// Bits of MicroOp::flags.
 enum OpFlag : std::uint8_t {
-  kDependent = 1,    ///< the address depends on the value of the load before it in program order; kCompute: a
-                     ///< branch on that value is mispredicted, so nothing younger runs before it is there;
-                     ///< kOperationBegin and kOperationEnd: waits for the loads before alone (rdtscp)
-  kSerialising = 2,  ///< kOperationBegin: waits until everything before it has retired (rdtscp; lfence);
-                     ///< kCompute: a branch whose operands are at hand is mispredicted
+  kDependent = 1,      ///< the address depends on the value of the load before it in program order; kCompute: a
+                       ///< branch on that value is mispredicted, so nothing younger runs before it is there;
+                       ///< kOperationBegin and kOperationEnd: waits for the loads before alone (rdtscp)
+  kSerialising = 2,    ///< kOperationBegin: waits until everything before it has retired (rdtscp; lfence);
+                       ///< kCompute: a branch whose operands are at hand is mispredicted
+  kEntersSection = 4,  ///< kCompute of nothing: what retires from here on is of Section `site`
 };
 
 /// One 16-byte micro-operation: the narrow waist between algorithms and machines (design, section 1).

@@ -127,6 +127,16 @@ class SimMemory {
   void block_flush(Site site = kNoSite);
   void operation_begin() { emit(OpKind::kOperationBegin, 0, 0); }
   void operation_end() { emit(OpKind::kOperationEnd, 0, 0); }
+  Section enter(Section section) {
+    const Section before = section_;
+    if (marks_sections_ && section != before) [[unlikely]] {
+      section_ = section;
+      emit(OpKind::kCompute, 0, 0, kEntersSection, static_cast<Site>(section));
+    }
+    return before;
+  }
+  /// From now on sections are marked in the stream. Threads take turns in Section::kWork alone.
+  void mark_sections() noexcept { marks_sections_ = true; }
 
   /// Makes the flushes, fences and ordering points of one site do nothing: the mutation test of the crash
   /// checker. kNoSite enables all.
@@ -329,6 +339,8 @@ class SimMemory {
   Stream* stream_ = nullptr;
   std::array<Region*, 4> recent_{};  ///< by medium window: 1 dram, 2 pmem
   bool tracking_ = false;
+  bool marks_sections_ = false;
+  Section section_ = Section::kWork;
   std::uint32_t disabled_site_ = kNothingDisabled;
   RegionTable table_;
   std::vector<std::unique_ptr<Region>> all_;

@@ -29,10 +29,17 @@ constexpr EngineSubject::Size kSize{.transactions = 6,
                                     .keys = 22,
                                     .logged_before = 90e3};
 
-std::unique_ptr<Subject> basic_nvm_bm(std::uint64_t seed, Scale scale) {
-  engines::EngineOptions options = tiny("basic-nvm-bm");
+std::unique_ptr<Subject> on_pmem(const char* engine, std::uint64_t seed, Scale scale) {
+  engines::EngineOptions options = tiny(engine);
   options.pmem_bytes = 24 * kPageBytes;
   return std::make_unique<EngineSubject>(options, kSize, seed, scale);
+}
+std::unique_ptr<Subject> basic_nvm_bm(std::uint64_t seed, Scale scale) {
+  return on_pmem("basic-nvm-bm", seed, scale);
+}
+std::unique_ptr<Subject> file_bm(std::uint64_t seed, Scale scale) { return on_pmem("file-bm", seed, scale); }
+std::unique_ptr<Subject> redirect_bm(std::uint64_t seed, Scale scale) {
+  return on_pmem("redirect-bm", seed, scale);
 }
 /// Without any PMem.
 std::unique_ptr<Subject> ssd_bm(std::uint64_t seed, Scale scale) {
@@ -56,6 +63,14 @@ extern const SubjectKind kEngineBasicNvmBm;
 const SubjectKind kEngineBasicNvmBm{"engine-basic-nvm-bm",
                                     "storage engine: DRAM over pages on PMem, log on PMem", kPmemLogPoints,
                                     basic_nvm_bm, false};
+extern const SubjectKind kEngineFileBm;
+const SubjectKind kEngineFileBm{"engine-file-bm",
+                                "storage engine: pages on PMem by read() and write(), log on PMem",
+                                kPmemLogPoints, file_bm, false};
+extern const SubjectKind kEngineRedirectBm;
+const SubjectKind kEngineRedirectBm{"engine-redirect-bm",
+                                    "storage engine: buffers point to pages on PMem, log on PMem",
+                                    kPmemLogPoints, redirect_bm, false};
 extern const SubjectKind kEngineSsdBm;
 const SubjectKind kEngineSsdBm{"engine-ssd-bm", "storage engine: DRAM over pages on SSD, log on SSD",
                                kSsdLogPoints, ssd_bm, false};

@@ -28,6 +28,9 @@ inline constexpr double kLeafFill = 0.7;
   options.log_device = parameters.choice("log_device", {"pmem", "ssd"});
   options.log_bytes = bytes("log_size");
   options.library_cycles = static_cast<std::uint32_t>(parameters.number("library_cycles", 0, 1'000'000));
+  options.system_call_cycles =
+      static_cast<std::uint32_t>(parameters.number("system_call_cycles", 0, 1'000'000));
+  options.system_call_copies = static_cast<std::uint32_t>(parameters.number("system_call_copies", 1, 2));
   options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
   options.seed = seed;
   return options;

@@ -25,6 +25,12 @@ std::uint64_t bytes(Parameters& parameters, std::string_view name) {
 }
 bool flag(Parameters& parameters, std::string_view name) { return parameters.number(name, 0, 1) != 0; }
 
+engines::ScanMode scan_mode(bool hint, bool prefetch) {
+  if (prefetch)
+    return engines::ScanMode::kPrefetchNext;
+  return hint ? engines::ScanMode::kFullPages : engines::ScanMode::kGrained;
+}
+
 }  // namespace
 
 engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t seed) {
@@ -47,6 +53,9 @@ engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t
   options.log_layout = parameters.text("log_layout");
   options.log_bytes = bytes(parameters, "log_size");
   options.library_cycles = static_cast<std::uint32_t>(parameters.number("library_cycles", 0, 1'000'000));
+  options.system_call_cycles =
+      static_cast<std::uint32_t>(parameters.number("system_call_cycles", 0, 1'000'000));
+  options.system_call_copies = static_cast<std::uint32_t>(parameters.number("system_call_copies", 1, 2));
   options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
   options.transaction_cycles =
       static_cast<std::uint32_t>(parameters.number("transaction_cycles", 0, 1'000'000));
@@ -61,7 +70,8 @@ WorkloadOptions read_workload_options(Parameters& parameters, std::uint32_t page
   options.warehouses = static_cast<std::uint32_t>(parameters.number("warehouses", 0, tpcc::kMaxWarehouses));
   options.update_percent = static_cast<std::uint32_t>(parameters.number("update_percent", 0, 100));
   options.scan_length = static_cast<std::uint32_t>(parameters.number("scan_length", 0, 1 << 30));
-  options.scan_hint = flag(parameters, "scan_hint");
+  options.scan_mode = scan_mode(flag(parameters, "scan_hint"), flag(parameters, "scan_prefetch"));
+  options.row_cycles = static_cast<std::uint32_t>(parameters.number("row_cycles", 0, 1'000'000));
   options.whole_rows = parameters.choice("access", {"field", "row"}) == "row";
   options.zipf = real(parameters, "zipf", 0, 100);
   options.page_bytes = page_bytes;

@@ -33,7 +33,7 @@ struct TreeCounters {
 /// gives its content to a child.
 ///
 /// Lookup, update, insert and erase read inner nodes whole and leaves line by line; splits, merges and scans
-/// with ScanMode::kFullPages read leaves whole too (section 3.1).
+/// with another mode than ScanMode::kGrained read leaves whole too (section 3.1).
 ///  - insert: a leaf with room is changed at once. Otherwise a second descent splits every full node on its way
 ///    down in the middle, so a parent always has room; three pages are fixed at most.
 ///  - erase: a leaf that falls below a quarter of its capacity, or becomes empty, starts a second descent that
@@ -150,11 +150,12 @@ class BTree {
                      std::uint32_t bytes, ScanMode mode, const typename Engine<M>::Visit& visit) {
     if (limit == 0)
       return 0;
-    const Access access = mode == ScanMode::kFullPages ? Access::kFull : Access::kGrained;
+    const Access access = mode == ScanMode::kGrained ? Access::kGrained : Access::kFull;
+    const bool prefetches = mode == ScanMode::kPrefetchNext;
     Node leaf = descend(memory, store, from, access);
     std::uint64_t visited = 0;
     for (;;) {
-      if (!scan_leaf(leaf, from, limit, offset, bytes, visit, visited))
+      if (!scan_leaf(leaf, from, limit, offset, bytes, prefetches, visit, visited))
         return visited;
       const PageId next = leaf.template load<PageId>(kNextOffset);
       if (next == kNoPage)
@@ -207,9 +208,15 @@ class BTree {
       leaf.memory().read(row + offset, into);
   }
 
+  void prefetch_row(Node& leaf, std::uint32_t slot, std::uint32_t offset, std::uint32_t bytes) {
+    const Address row = leaf.at(layout_.payload(slot), layout_.payload_bytes) + offset;
+    for (Address at = row / memory::kLineBytes * memory::kLineBytes; at < row + bytes; at += memory::kLineBytes)
+      leaf.memory().prefetch(at);
+  }
+
   /// False where the scan is over.
   bool scan_leaf(Node& leaf, Key from, std::uint64_t limit, std::uint32_t offset, std::uint32_t bytes,
-                 const typename Engine<M>::Visit& visit, std::uint64_t& visited) {
+                 bool prefetches, const typename Engine<M>::Visit& visit, std::uint64_t& visited) {
     const auto row = std::span(scratch_).first(bytes);
     if (layout_.hashed()) {
       HashLeaf<Key>::sorted_entries(leaf, layout_, from, entries_, scratch_);
@@ -233,6 +240,8 @@ class BTree {
         leaf.memory().compute(0, kKeyLineInstructions);
       }
       const Key key = keys[slot % kKeysOfLine];
+      if (prefetches && slot + 1 < count)
+        prefetch_row(leaf, slot + 1, offset, bytes);
       read_in_scan(leaf, slot, offset, row);
       leaf.memory().compute(0, kScanInstructions);
       ++visited;

@@ -18,6 +18,7 @@
 #include "pmsim/engines/buffer/page_allocator.hpp"
 #include "pmsim/engines/buffer/pmem_pool.hpp"
 #include "pmsim/engines/buffer/write_back.hpp"
+#include "pmsim/engines/cpu_work.hpp"
 #include "pmsim/engines/page_store.hpp"
 #include "pmsim/engines/wal/dirty_queue.hpp"
 #include "pmsim/memory/memory.hpp"
@@ -159,6 +160,11 @@ class BufferManager {
   [[gnu::noinline]] void load_runs(M& memory, Address from, Address to, std::uint64_t missing);
   [[gnu::noinline]] void note_complete(M& memory, Address full);
   void load_all(M& memory, Address full);
+  [[nodiscard]] Address begin_read_call(M& memory, Address source);
+  /// Its buffer points to the page on PMem.
+  [[nodiscard]] bool is_redirected(const FrameState& state) const noexcept {
+    return config_.page_access == PageAccess::kRedirected && state.resident == 0;
+  }
   /// The full page in the place of a fixed mini page.
   Address promote(M& memory, Address mini);
   /// The DRAM frame behind a handle: follows a promoted mini page; kWholeTag cleared.
@@ -181,6 +187,7 @@ class BufferManager {
   void write_back(M& memory, Address frame, FrameHead head);
   void write_to_pmem(M& memory, Address frame, const FrameHead& head, Address target);
   void write_to_ssd(M& memory, PageId id, Address from);
+  [[nodiscard]] Address begin_write_call(M& memory, Address data, const LineMask& lines);
   void set_newer_than_ssd(M& memory, Address frame);
   bool is_mini_place(M& memory, Address slot, Address frame);
   void call_hook(M& memory, Address first_line) {

@@ -15,6 +15,9 @@ Address BufferManager<M>::change(M& memory, Page& page, std::uint32_t offset, st
     Page behind{full | kWholeTag, page.id};
     return this->change(memory, behind, offset, bytes, change, pin);
   }
+  if (config_.page_access == PageAccess::kRedirected &&
+      is_redirected(memory.template load<FrameState>(untagged(page.frame))))
+    load_all(memory, page.frame);  // "it copies the page back from NVM into the corresponding slot" (IV.C)
   // The first line before the range: a mini page sorts its lines, so asking for it moves the others.
   if ((page.frame & kWholeTag) == 0)
     static_cast<void>(resident(memory, page, 0, kPageHeaderBytes));
@@ -162,11 +165,12 @@ void BufferManager<M>::format(M& memory, Page& page, std::uint64_t lsn) {
     if (full == 0)
       full = migrate(memory, page);
   }
-  ensure((page.frame & kWholeTag) != 0 || on_pmem(page.frame),
+  auto state = memory.template load<FrameState>(full);
+  ensure((page.frame & kWholeTag) != 0 || on_pmem(page.frame) || is_redirected(state),
          "a page is formatted that is not fixed as a whole");
   clear_page(memory, full, page.id);
   memory.template store<std::uint64_t>(data_of(full) + kLsnAt, lsn);
-  auto state = memory.template load<FrameState>(full);
+  state.resident = 1;
   state.dirty = 1;
   state.flags = static_cast<std::uint8_t>(state.flags | kSomeDirty | kFormatted);
   memory.template store<FrameState>(full, state);

@@ -70,7 +70,7 @@ std::string BufferManager<M>::check(M& memory, std::span<const PageId> owned) {
       return complain(head.id, "neither whole nor NVM-backed");
     if (head.state.dirty != 0 && (head.state.resident == 0 || (head.state.flags & kSomeDirty) == 0))
       complain(head.id, "all dirty, but not all resident or not flagged");
-    if (source == 0 || head.state.dirty != 0)
+    if (source == 0 || head.state.dirty != 0 || is_redirected(head.state))
       return;
     if ((head.state.flags & kMasked) == 0) {
       for (std::uint32_t line = 0; line < layout_.lines(); ++line)

@@ -15,6 +15,15 @@ namespace pmsim::engines::buffer {
 /// Where each page has its home: a place that follows from its id alone.
 enum class Home : std::uint8_t { kPmem, kSsd };
 
+/// How a page of a PMem home comes into its buffer, and back: the storage engines of Naveed Ul Mustafa et al.
+/// (Implications of Non-Volatile Memory as Primary Storage for Database Management Systems, section IV), whose
+/// case study is PostgreSQL on a file system for persistent memory.
+enum class PageAccess : std::uint8_t {
+  kMapped,      ///< a file is mapped, and pages are copied (SE1; HyMem's rivals)
+  kSystemCall,  ///< read() and write(), which copy through a buffer of the kernel (unmodified)
+  kRedirected,  ///< a file is mapped, and a buffer points to its page until it is changed (SE2)
+};
+
 /// Which buffer manager: the same class is HyMem's three-tier manager, its two rivals and spitfire.
 struct BufferConfig {
   Home home = Home::kSsd;
@@ -23,7 +32,10 @@ struct BufferConfig {
   bool cache_line_grained = true;
   bool mini_pages = true;
   bool pointer_swizzling = true;
-  bool meta_on_ssd = false;  ///< journal, allocation map: on the log's device
+  PageAccess page_access = PageAccess::kMapped;
+  std::uint32_t system_call_cycles = 0;  ///< of read() and write(), besides their copies
+  bool kernel_buffer = true;             ///< which these copy through
+  bool meta_on_ssd = false;              ///< journal, allocation map: on the log's device
   std::uint32_t page_bytes = 16384;
   std::uint64_t dram_bytes = 0;
   std::uint64_t pmem_bytes = 0;
@@ -43,9 +55,11 @@ struct BufferConfig {
     return (home == Home::kPmem ? pmem_bytes : ssd_bytes) / page_bytes;
   }
   /// Pages that are loaded whole and have no mini pages: no frame of theirs is ever partly resident.
-  [[nodiscard]] bool whole_pages() const noexcept { return !cache_line_grained; }
+  [[nodiscard]] bool whole_pages() const noexcept {
+    return !cache_line_grained && page_access != PageAccess::kRedirected;
+  }
 
-  /// Of the engines basic-nvm-bm, ssd-bm, three-tier and spitfire. Throws ConfigError.
+  /// Of the engines basic-nvm-bm, file-bm, redirect-bm, ssd-bm, three-tier and spitfire. Throws ConfigError.
   [[nodiscard]] static BufferConfig from(const EngineOptions& options) {
     BufferConfig config;
     const std::string& name = options.engine;
@@ -60,7 +74,16 @@ struct BufferConfig {
     config.seed = options.seed;
     config.page_write = page_write_named(options.page_write);
     config.meta_on_ssd = options.log_device == "ssd";
-    if (name == "basic-nvm-bm" || name == "ssd-bm") {
+    config.system_call_cycles = options.system_call_cycles;
+    if (options.system_call_copies != 1 && options.system_call_copies != 2)
+      throw ConfigError(
+          "system_call_copies: read() copies a page once, or twice through a buffer of the kernel");
+    config.kernel_buffer = options.system_call_copies == 2;
+    if (name == "file-bm")
+      config.page_access = PageAccess::kSystemCall;
+    else if (name == "redirect-bm")
+      config.page_access = PageAccess::kRedirected;
+    if (name == "basic-nvm-bm" || name == "ssd-bm" || config.page_access != PageAccess::kMapped) {
       config.home = name == "ssd-bm" ? Home::kSsd : Home::kPmem;
       config.pmem_cache = false;
       config.cache_line_grained = config.mini_pages = config.pointer_swizzling = false;
@@ -91,6 +114,8 @@ struct BufferConfig {
     if (mini_pages && !cache_line_grained)
       throw ConfigError(
           "mini_pages: need cache_line_grained = true, since they hold a part of the lines of a page");
+    if (page_access != PageAccess::kMapped && (home != Home::kPmem || cache_line_grained))
+      throw ConfigError("page_access: system calls and redirection are of whole pages whose home is PMem");
     if (home == Home::kPmem && pmem_cache)
       throw ConfigError("pmem_cache: a PMem that is home to all pages caches none");
     if (home_pages() == 0)

@@ -31,7 +31,9 @@ struct BufferCounters {
   std::uint64_t denials = 0;            ///< (5)
   std::uint64_t admission_blocked = 0;  ///< admitted, but every frame on PMem was in use
   std::uint64_t micro_log_writes = 0;
-  std::uint64_t direct_fixes = 0;  ///< spitfire: used where it lies on PMem
+  std::uint64_t page_copies_in = 0;   ///< of whole pages from PMem, through a kernel's buffer two of each
+  std::uint64_t page_copies_out = 0;  ///< and back
+  std::uint64_t direct_fixes = 0;     ///< spitfire: used where it lies on PMem
   std::uint64_t direct_writes = 0;
   std::uint64_t pages_allocated = 0;
   std::uint64_t pages_released = 0;
@@ -63,6 +65,8 @@ struct BufferCounters {
     put("denials", denials);
     put("admission_blocked", admission_blocked);
     put("micro_log_writes", micro_log_writes);
+    put("page_copies_in", page_copies_in);
+    put("page_copies_out", page_copies_out);
     put("direct_fixes", direct_fixes);
     put("direct_writes", direct_writes);
     put("pages_allocated", pages_allocated);

@@ -65,6 +65,7 @@ Address BufferManager<M>::fix_by_id(M& memory, PageId id, Access access) {
   }
   if (!found && config_.direct && chance(2)) {  // Nr: from the SSD to PMem
     if (const Address frame = take_pmem(memory)) {
+      const memory::InSection pages(memory, memory::Section::kPages);
       ++counters_.pages_loaded_ssd;
       ssd_.read(memory, id, staging_);
       memory.template store<std::uint64_t>(staging_ + kIdAt, id);  // a page that was never written
@@ -101,7 +102,7 @@ Address BufferManager<M>::fix_frame(M& memory, Address frame, FrameHead head, Ac
   if (!is_mini(frame)) {
     if (config_.whole_pages())
       return frame | kWholeTag;
-    if (access == Access::kGrained)
+    if (access == Access::kGrained || is_redirected(head.state))
       return frame;
     if (head.state.resident == 0)
       load_all(memory, frame);
@@ -149,7 +150,8 @@ Address BufferManager<M>::load_from_pmem(M& memory, PageId id, Address source, c
   }
   if (config_.pmem_cache)
     pmem_.touch(memory, source);
-  if (mini || (access == Access::kGrained && config_.cache_line_grained))
+  if (mini || (access == Access::kGrained && config_.cache_line_grained) ||
+      config_.page_access == PageAccess::kRedirected)
     return frame;
   load_all(memory, frame);
   return frame | kWholeTag;
@@ -161,7 +163,10 @@ Address BufferManager<M>::load_from_ssd(M& memory, PageId id) {
   ++counters_.pages_loaded_ssd;
   const Address frame = new_full(memory);
   write_full_header(memory, frame, {.fixes = 1, .resident = 1, .referenced = 1}, id, 0);
-  ssd_.read(memory, id, data_of(frame));
+  {
+    const memory::InSection pages(memory, memory::Section::kPages);
+    ssd_.read(memory, id, data_of(frame));
+  }
   table_.insert(memory, id, frame);
   return frame | kWholeTag;
 }

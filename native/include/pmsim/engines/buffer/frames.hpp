@@ -193,6 +193,7 @@ template <memory::Memory M>
 void BufferManager<M>::admit_or_deny(M& memory, Address full, const FrameHead& head) {
   const bool dirty = (head.state.flags & kSomeDirty) != 0;
   if (config_.pmem_cache && is_admitted(memory, head.id)) {
+    const memory::InSection pages(memory, memory::Section::kPages);
     if (const Address frame = take_pmem(memory)) {
       ++counters_.admissions;
       ++counters_.pages_written_pmem;
@@ -246,6 +247,7 @@ Address BufferManager<M>::take_pmem(M& memory) {
 /// Brings the changes of a frame in DRAM to the tier that survives. Durable on return; the frame is clean.
 template <memory::Memory M>
 void BufferManager<M>::write_back(M& memory, Address frame, FrameHead head) {
+  const memory::InSection pages(memory, memory::Section::kPages);
   const Address base = untagged(frame);
   const Address first = base + (is_mini(frame) ? MiniFrame::kHeaderBytes : layout_.header_bytes());
   call_hook(memory, first);
@@ -298,9 +300,13 @@ void BufferManager<M>::write_to_pmem(M& memory, Address frame, const FrameHead& 
   // Lines are asked for in ascending order, the first one also out of turn: that of a mini page is in slot 0.
   std::uint32_t rank = 0;
   std::uint32_t last = 0;
+  const Address content = config_.page_access == PageAccess::kSystemCall
+                              ? begin_write_call(memory, data_of(base), lines)
+                              : data_of(base);
+  counters_.page_copies_out += config_.cache_line_grained ? 0 : 1;
   const auto source = [&](std::uint32_t line) -> Address {
     if (!is_mini(frame))
-      return data_of(base) + line * kLineBytes;
+      return content + line * kLineBytes;
     if (line == 0)
       return slot_of[0];
     if (line <= last)
@@ -323,6 +329,19 @@ void BufferManager<M>::write_to_pmem(M& memory, Address frame, const FrameHead& 
     set_newer_than_ssd(memory, target);
 }
 
+/// The same of write(), in the opposite direction.
+template <memory::Memory M>
+Address BufferManager<M>::begin_write_call(M& memory, Address data, const LineMask& lines) {
+  cpu_work(memory, config_.system_call_cycles);
+  if (!config_.kernel_buffer)
+    return data;
+  lines.for_each([&](std::uint32_t line) {
+    memory.copy_lines(data + line * kLineBytes, staging_ + line * kLineBytes, 1);
+  });
+  ++counters_.page_copies_out;
+  return staging_;
+}
+
 template <memory::Memory M>
 void BufferManager<M>::set_newer_than_ssd(M& memory, Address frame) {
   std::uint8_t flags = PmemPool::kDirty;
@@ -333,6 +352,7 @@ void BufferManager<M>::set_newer_than_ssd(M& memory, Address frame) {
 
 template <memory::Memory M>
 void BufferManager<M>::write_to_ssd(M& memory, PageId id, Address from) {
+  const memory::InSection pages(memory, memory::Section::kPages);
   ++counters_.pages_written_ssd;
   ssd_.write(memory, id, from);
 }

@@ -49,6 +49,8 @@ template <memory::Memory M>
 inline Address BufferManager<M>::resident_full(M& memory, Address full, std::uint32_t offset,
                                                std::uint32_t bytes) {
   if (memory.template load<FrameState>(full).resident == 0) {
+    if (config_.page_access == PageAccess::kRedirected)
+      return memory.template load<Address>(full + FullFrame::kPmem) + offset;
     const std::uint32_t first = offset / kLineBytes;
     const std::uint32_t last = (offset + bytes - 1) / kLineBytes;
     memory.compute(0, LineInstructions::kAsk);
@@ -88,6 +90,7 @@ inline void BufferManager<M>::load_word(M& memory, Address full, std::uint32_t w
 template <memory::Memory M>
 void BufferManager<M>::load_missing(M& memory, Address full, std::uint32_t word, std::uint64_t missing,
                                     std::uint64_t have) {
+  const memory::InSection pages(memory, memory::Section::kPages);
   memory.compute(0, LineInstructions::kMissing);
   memory.template store<std::uint64_t>(full + FullFrame::kResident + word * 8, have);
   if (have == ~std::uint64_t{0}) [[unlikely]]
@@ -132,7 +135,10 @@ void BufferManager<M>::note_complete(M& memory, Address full) {
 /// The path without residency checks: the rest of the page at once.
 template <memory::Memory M>
 void BufferManager<M>::load_all(M& memory, Address full) {
-  const auto source = memory.template load<Address>(full + FullFrame::kPmem);
+  const memory::InSection pages(memory, memory::Section::kPages);
+  auto source = memory.template load<Address>(full + FullFrame::kPmem);
+  if (config_.page_access == PageAccess::kSystemCall)
+    source = begin_read_call(memory, source);
   auto state = memory.template load<FrameState>(full);
   const bool masked = (state.flags & kMasked) != 0;
   for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word) {
@@ -142,8 +148,22 @@ void BufferManager<M>::load_all(M& memory, Address full) {
     if (have != ~std::uint64_t{0})
       load_runs(memory, source + base, data_of(full) + base, ~have);
   }
+  counters_.page_copies_in += masked ? 0 : 1;
   state.resident = 1;
   memory.template store<FrameState>(full, state);
+}
+
+/// What read() does before the page is copied to its frame, from the address that is returned: "PMFS copies the
+/// data block from NVM to a kernel buffer and then the kernel copies the requested data block to an internal
+/// buffer slot" (Mustafa et al., section IV.A).
+template <memory::Memory M>
+Address BufferManager<M>::begin_read_call(M& memory, Address source) {
+  cpu_work(memory, config_.system_call_cycles);
+  if (!config_.kernel_buffer)
+    return source;
+  memory.copy_lines(source, staging_, layout_.lines());
+  ++counters_.page_copies_in;
+  return staging_;
 }
 
 template <memory::Memory M>
@@ -167,6 +187,7 @@ Address BufferManager<M>::resident_mini(M& memory, Address mini, std::uint32_t o
   const Address lines = base + MiniFrame::kHeaderBytes;
   if (have == wanted)
     return lines + at * kLineBytes + offset % kLineBytes;
+  const memory::InSection pages(memory, memory::Section::kPages);
   const std::uint32_t missing = wanted - have;
   if (count + missing > MiniFrame::kCapacity)
     return resident_full(memory, promote(memory, mini), offset, bytes);

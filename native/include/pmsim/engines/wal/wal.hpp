@@ -175,6 +175,7 @@ class Wal {
   /// What has been collected must be whole operations of the tree.
   template <Memory M>
   void force(M& memory, Lsn lsn) {
+    const memory::InSection log(memory, memory::Section::kLog);
     if (lsn >= tail() && used_ > 0)
       append_part(memory);
   }
@@ -183,6 +184,7 @@ class Wal {
   template <Memory M>
   bool commit(M& memory) {
     ensure(open_, "wal: a commit without a transaction");
+    const memory::InSection log(memory, memory::Section::kLog);
     return close(memory, End::kCommit);
   }
 
@@ -363,6 +365,7 @@ class Wal {
     ensure(open_, "wal: a change outside of a transaction");
     if (!makes_redo_ && is_redo(head.kind))
       return tail() + BatchHead::kBytes + used_;
+    const memory::InSection log(memory, memory::Section::kLog);
     const std::uint64_t bytes = footprint(data_bytes(head));
     if (used_ + bytes > capacity_)
       throw ConfigError("one operation logs more than " + std::to_string(capacity_) +

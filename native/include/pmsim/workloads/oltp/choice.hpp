@@ -9,6 +9,7 @@
 
 #include "pmsim/workloads/oltp/load_table.hpp"
 #include "pmsim/workloads/oltp/requests.hpp"
+#include "pmsim/workloads/oltp/table_scan.hpp"
 #include "pmsim/workloads/oltp/table_size.hpp"
 #include "pmsim/workloads/oltp/tpcc/tpcc.hpp"
 #include "pmsim/workloads/oltp/transactions.hpp"
@@ -18,9 +19,9 @@
 namespace pmsim::workloads::oltp {
 
 /// The benchmarks by the names of the parameter `workload`.
-inline constexpr std::array<std::string_view, 12> kWorkloads{"ycsb-ro", "ycsb-rw", "ycsb-scan", "ycsb-a",
-                                                             "ycsb-b",  "ycsb-c",  "ycsb-d",    "ycsb-e",
-                                                             "ycsb-f",  "lookup8", "tpcc",      "requests"};
+inline constexpr std::array<std::string_view, 13> kWorkloads{
+    "ycsb-ro", "ycsb-rw", "ycsb-scan", "ycsb-a", "ycsb-b",     "ycsb-c",  "ycsb-d",
+    "ycsb-e",  "ycsb-f",  "lookup8",   "tpcc",   "table-scan", "requests"};
 
 struct WorkloadOptions {
   std::string workload = "ycsb-ro";
@@ -28,13 +29,14 @@ struct WorkloadOptions {
   std::uint32_t warehouses = 1;      ///< of tpcc
   std::uint32_t update_percent = 0;  ///< of ycsb-rw
   std::uint32_t scan_length = 100;   ///< of ycsb-scan, at most; 0: the whole table
-  bool scan_hint = false;            ///< scans ask for whole pages (section 5.4.2)
-  bool whole_rows = false;           ///< of ycsb: lookups and updates are of rows instead of fields
+  engines::ScanMode scan_mode = engines::ScanMode::kGrained;
+  std::uint32_t row_cycles = 0;  ///< of table-scan
+  bool whole_rows = false;       ///< of ycsb: lookups and updates are of rows instead of fields
   double zipf = 1;
   std::uint32_t page_bytes = 16384;
   double fill = 0.66;
   Loading loading = Loading::kBulk;  ///< not of tpcc
-  std::uint32_t row_bytes = 1000;    ///< of requests
+  std::uint32_t row_bytes = 1000;    ///< of requests and table-scan
   std::vector<Request> requests;     ///< of requests
   std::uint64_t seed = 1;
 };
@@ -49,7 +51,7 @@ template <memory::Memory M>
         .requests = options.requests,
         .rows = rows_of_size(options.data_bytes, options.page_bytes, 8, options.row_bytes, options.fill),
         .row_bytes = options.row_bytes,
-        .scan_mode = options.scan_hint ? engines::ScanMode::kFullPages : engines::ScanMode::kGrained,
+        .scan_mode = options.scan_mode,
         .loading = options.loading,
         .seed = options.seed});
   }
@@ -59,6 +61,16 @@ template <memory::Memory M>
                         .zipf = options.zipf,
                         .loading = options.loading,
                         .seed = options.seed});
+  }
+  if (options.workload == "table-scan") {
+    return std::make_unique<TableScan<M>>(TableScanOptions{
+        .rows = rows_of_size(options.data_bytes, options.page_bytes, 8, options.row_bytes, options.fill),
+        .row_bytes = options.row_bytes,
+        .rows_at_once = options.scan_length,
+        .row_cycles = options.row_cycles,
+        .scan_mode = options.scan_mode,
+        .loading = options.loading,
+        .seed = options.seed});
   }
   YcsbOptions ycsb{.rows = rows_of_size(options.data_bytes, options.page_bytes, 4, kYcsbRowBytes, options.fill),
                    .mix = {},
@@ -76,7 +88,7 @@ template <memory::Memory M>
   }
   if (options.scan_length != 0)
     ycsb.scan_length = options.scan_length;
-  ycsb.scan_mode = options.scan_hint ? engines::ScanMode::kFullPages : engines::ScanMode::kGrained;
+  ycsb.scan_mode = options.scan_mode;
   return std::make_unique<Ycsb<M>>(ycsb);
 }
 
