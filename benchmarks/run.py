@@ -115,7 +115,7 @@ def oltp_rates(given: dict[str, object], runs: int) -> tuple[float, float]:
     parameters = kind.parameters(given)
     machine = kind.machine(pmsim.load_platform(OLTP_PLATFORM), parameters).native()
     common = parameters.native()
-    run = {"warmup": 200_000, "batches": 1, "wear": 0, "check": 0, "ssd_in_file": 0}
+    run = {"warmup": 200_000, "batches": 1, "wear": 0, "check": 0, "breakdown": 0, "ssd_in_file": 0}
 
     def simulated(operations: int) -> float:
         begin = time.process_time()

@@ -21,7 +21,7 @@ from pmsim.kinds.engine_options import EngineName
 from pmsim.points import Point
 from pmsim.profiles import load_platform
 
-COMMAND = [sys.executable, "-m", "pmsim.cli"]
+COMMAND = [sys.executable, "-m", "pmsim"]
 SMALL = """
 kind = "latency"
 name = "small"
