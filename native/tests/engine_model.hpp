@@ -167,8 +167,8 @@ class Sequence {
       ASSERT_TRUE(!exists || std::equal(found.begin(), found.end(), row->second.begin() + offset))
           << context_ << ": read " << key << " gives other bytes";
     } else {
-      scan(now, key, 1 + random_.below(30), offset, bytes,
-           random_.below(2) == 0 ? ScanMode::kGrained : ScanMode::kFullPages);
+      constexpr std::array kModes{ScanMode::kGrained, ScanMode::kFullPages, ScanMode::kPrefetchNext};
+      scan(now, key, 1 + random_.below(30), offset, bytes, kModes[random_.below(kModes.size())]);
     }
   }
 
@@ -200,7 +200,7 @@ class Sequence {
 
   void compare_all() {
     engine_->begin(*memory_);
-    for (const ScanMode mode : {ScanMode::kGrained, ScanMode::kFullPages}) {
+    for (const ScanMode mode : {ScanMode::kGrained, ScanMode::kFullPages, ScanMode::kPrefetchNext}) {
       auto expected = committed_.begin();
       engine_->scan(*memory_, table_, 0, ~std::uint64_t{0}, 0, plan_.table.payload_bytes, mode,
                     [&](std::uint64_t key, std::span<const std::byte> row) {

@@ -76,5 +76,28 @@ TEST(Sections, AreMarkedWhereAskedForAndOnlyWhereTheyChange) {
   }
 }
 
+// Ctrl-C comes by a stream's poll, which throws out of whatever emits: out of a section's end, too, or while a
+// section is left because of it.
+TEST(Sections, LetTheirStreamBeStopped) {
+  struct Stopped {};
+  for (const bool at_the_end : {true, false}) {
+    memory::SimMemory memory;
+    memory.mark_sections();
+    memory::Stream stream;
+    memory.attach(stream, 0);
+    stream.on_poll([] { throw Stopped(); });
+    for (std::size_t op = 1; op < memory::Stream::kPollEvery; ++op)
+      memory.compute(1, 1);
+    EXPECT_THROW(
+        {
+          const memory::InSection pages(memory, Section::kPages);
+          if (!at_the_end)
+            memory.compute(1, 1);
+        },
+        Stopped);
+    EXPECT_EQ(memory.enter(Section::kWork), Section::kWork);
+  }
+}
+
 }  // namespace
 }  // namespace pmsim::machine

@@ -20,7 +20,8 @@ class InSection {
   InSection(M& memory, Section section) : memory_(memory), before_(memory.enter(section)) {}
   InSection(const InSection&) = delete;
   InSection& operator=(const InSection&) = delete;
-  ~InSection() { memory_.enter(before_); }
+  /// Throws what the poll of a stream throws.
+  ~InSection() noexcept(false) { memory_.enter(before_); }
 
  private:
   M& memory_;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -131,7 +132,9 @@ class SimMemory {
     const Section before = section_;
     if (marks_sections_ && section != before) [[unlikely]] {
       section_ = section;
-      emit(OpKind::kCompute, 0, 0, kEntersSection, static_cast<Site>(section));
+      // A stream that is being stopped (Stream::on_poll) wants no mark, and must not throw once more.
+      if (std::uncaught_exceptions() == 0)
+        emit(OpKind::kCompute, 0, 0, kEntersSection, static_cast<Site>(section));
     }
     return before;
   }
