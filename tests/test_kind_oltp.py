@@ -288,3 +288,18 @@ def test_ordinary_stores_read_each_line_of_a_page_before_they_write_it() -> None
     read = stored["pmem_lines_read_per_tx"] - streamed["pmem_lines_read_per_tx"]
     assert read == pytest.approx(written, rel=0.1)
     assert stored["transactions_per_s"] < streamed["transactions_per_s"]
+
+
+def test_writes_per_day_are_those_of_the_medium_over_the_capacity_at_full_size() -> None:
+    given = {"engine": "nvm-direct", "workload": "ycsb-rw", "update_percent": 100, "log_size": "64 MiB"}
+    capacity = {"pmem_capacity": "4 GiB"}
+    run = measure(**given, **capacity)
+    # Emulated NVM has blocks of a line. Each line that is written reaches the medium.
+    written = run["counter.pmem_media_write_blocks"] * 64
+    assert written == pytest.approx(run["counter.pmem_write_lines"] * 64, rel=0.01)
+    per_day = written / (run["counter.elapsed_ps"] / 86_400e12)
+    assert run["pmem_writes_per_day"] == pytest.approx(per_day / (2**32 + 2**26))
+    half = measure(**given, pmem_capacity="2 GiB")
+    assert half["pmem_writes_per_day"] / run["pmem_writes_per_day"] == pytest.approx(1.97, rel=0.02)
+    on_ssd = measure(**given | {"engine": "main-memory", "log_device": "ssd"}, **capacity)
+    assert on_ssd["pmem_writes_per_day"] == 0

@@ -129,7 +129,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
     "oltp": (
         ENGINE | {"wear", "rows", "check", "breakdown"},
         {"transactions_per_s", "transactions_per_s_low", "transactions_per_s_high", "fits", "dram_hit_ratio"}
-        | {"pages_time_share", "log_time_share"}
+        | {"pages_time_share", "log_time_share", "pmem_writes_per_day"}
         | {"table_rows", "lines_per_cold_read", "rolled_back_ratio", "warmup_transactions", "steady"}
         | {f"{name}_per_tx" for name in PER_TX}
         | {f"wear_{name}" for name in WEAR}

@@ -60,6 +60,7 @@ _WEAR = {
     "wear_p99": "99th percentile of the writes of a line that was written",
     "wear_p999": "99.9th percentile of the writes of a line that was written",
 }
+_PS_PER_DAY = 86_400e12
 #: Metric: the counter of the section.
 _SHARES = {"pages_time_share": "pages_ps", "log_time_share": "log_ps"}
 _RANK = "wear_rank_"
@@ -101,6 +102,11 @@ class Oltp(Kind[OltpParameters]):
         Metric("ssd_reads_per_tx", "", "read commands to the SSD per transaction"),
         Metric("ssd_writes_per_tx", "", "write commands to the SSD per transaction"),
         *(Metric(name, "", meaning) for name, meaning in _WEAR.items()),
+        Metric(
+            "pmem_writes_per_day",
+            "1/d",
+            "how often a day the capacity of PMem, log included, is written at this rate",
+        ),
         Metric("pages_time_share", "", "part of the time in which pages move between tiers, of breakdown"),
         Metric("log_time_share", "", "part of the time in which transactions become durable, of breakdown"),
         Metric("table_rows", "", "rows loaded, over all tables"),
@@ -211,6 +217,7 @@ def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | fl
         "pmem_lines_written_per_tx": count["pmem_write_lines"] / transactions,
         "ssd_reads_per_tx": count["block_reads"] / transactions,
         "ssd_writes_per_tx": count["block_writes"] / transactions,
+        "pmem_writes_per_day": _writes_per_day(run, parameters),
         "table_rows": facts["rows"],
         "rolled_back_ratio": facts["rolled_back"] / transactions,
         "warmup_transactions": facts["warmup_transactions"],
@@ -225,6 +232,17 @@ def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | fl
         metrics |= ranks | {"wear_rank": 1, "wear_rank_writes": facts.get(f"{_RANK}1", 0.0)}
     counters = {COUNTER_PREFIX + name: value for name, value in facts.items() if name.startswith("engine.")}
     return metrics | counters | run.common()
+
+
+def _writes_per_day(run: Measurement, parameters: OltpParameters) -> float:
+    """Return what is written to the medium in a day over the capacity, at full size, as endurance is specified.
+
+    Time does not shrink with the scale, and so neither do rates.
+    """
+    capacity = parameters.pmem_capacity + (parameters.log_size if parameters.log_device == "pmem" else 0)
+    written = run.counters["pmem_media_write_blocks"] * run.pmem_block_bytes
+    days = run.total.elapsed_ps / _PS_PER_DAY
+    return written / days / capacity if capacity and days else 0.0
 
 
 def _breakdown(count: Mapping[str, int]) -> dict[str, float]:
