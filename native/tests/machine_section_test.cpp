@@ -76,6 +76,10 @@ TEST(Sections, AreMarkedWhereAskedForAndOnlyWhereTheyChange) {
   }
 }
 
+TEST(Sections, OneThatDoesNotExistIsRefused) {
+  EXPECT_THROW(run(plain_machine(), {enter(static_cast<Section>(memory::kSections))}), ConfigError);
+}
+
 // Ctrl-C comes by a stream's poll, which throws out of whatever emits: out of a section's end, too, or while a
 // section is left because of it.
 TEST(Sections, LetTheirStreamBeStopped) {

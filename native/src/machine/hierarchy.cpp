@@ -1,9 +1,11 @@
 #include "pmsim/machine/hierarchy.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/machine/page_table.hpp"
+#include "pmsim/memory/section.hpp"
 
 namespace pmsim::machine {
 
@@ -338,6 +340,10 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
       break;
     case OpKind::kCompute:
       if ((op.flags & memory::kEntersSection) != 0) [[unlikely]] {
+        // Of a trace that somebody else has written.
+        if (op.site >= memory::kSections)
+          throw ConfigError("a micro-operation enters section " + std::to_string(op.site) +
+                            ", which does not exist; record the trace again with `pmsim trace record`");
         out.push_back(TimedOp{op.site, 0, kSectionMark, kL1, kTlbFirst, 0});
         break;
       }

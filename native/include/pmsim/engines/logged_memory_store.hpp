@@ -254,6 +254,7 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
     dirty_.clear();
   }
   void write_back(M& memory, PageId id) {
+    const memory::InSection section(memory, memory::Section::kPages);
     const Address page = address(id);
     memory.template store<std::uint64_t>(page + kFirstChange, 0);
     if (on_ssd_) {

@@ -321,8 +321,8 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
   }
   /// The transaction's number is what truncates its log: its entries are dead when it is durable.
   void end(M& memory) {
-    const memory::InSection section(memory, memory::Section::kLog);
     if (tail_ != 0) {
+      const memory::InSection section(memory, memory::Section::kLog);
       memory.template store<std::uint64_t>(ended_at(), ++ended_);
       memory.flush(ended_at(), sizeof(std::uint64_t), memory::FlushKind::kClwb, kEndFlush);
       fence(memory, kEndFence);

@@ -126,9 +126,10 @@ class UndoStore : public PmemPages<M, UndoStore<M>> {
   void note_undo(M&, const UndoRecord&) const noexcept {}
   void commit(M& memory) {
     this->free_released(memory);
-    const memory::InSection section(memory, memory::Section::kLog);
-    if (log_->active())
+    if (log_->active()) {
+      const memory::InSection section(memory, memory::Section::kLog);
       log_->commit(memory);
+    }
     end();
   }
   template <typename Undo>

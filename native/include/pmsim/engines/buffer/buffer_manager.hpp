@@ -187,7 +187,7 @@ class BufferManager {
   void write_back(M& memory, Address frame, FrameHead head);
   void write_to_pmem(M& memory, Address frame, const FrameHead& head, Address target);
   void write_to_ssd(M& memory, PageId id, Address from);
-  [[nodiscard]] Address begin_write_call(M& memory, Address data, const LineMask& lines);
+  [[nodiscard]] Address begin_write_call(M& memory, Address data);
   void set_newer_than_ssd(M& memory, Address frame);
   bool is_mini_place(M& memory, Address slot, Address frame);
   void call_hook(M& memory, Address first_line) {

@@ -34,7 +34,7 @@ struct BufferConfig {
   bool pointer_swizzling = true;
   PageAccess page_access = PageAccess::kMapped;
   std::uint32_t system_call_cycles = 0;  ///< of read() and write(), besides their copies
-  bool kernel_buffer = true;             ///< which these copy through
+  bool kernel_buffer = true;             ///< these copy through it
   bool meta_on_ssd = false;              ///< journal, allocation map: on the log's device
   std::uint32_t page_bytes = 16384;
   std::uint64_t dram_bytes = 0;

@@ -300,9 +300,8 @@ void BufferManager<M>::write_to_pmem(M& memory, Address frame, const FrameHead& 
   // Lines are asked for in ascending order, the first one also out of turn: that of a mini page is in slot 0.
   std::uint32_t rank = 0;
   std::uint32_t last = 0;
-  const Address content = config_.page_access == PageAccess::kSystemCall
-                              ? begin_write_call(memory, data_of(base), lines)
-                              : data_of(base);
+  const Address content =
+      config_.page_access == PageAccess::kSystemCall ? begin_write_call(memory, data_of(base)) : data_of(base);
   counters_.page_copies_out += config_.cache_line_grained ? 0 : 1;
   const auto source = [&](std::uint32_t line) -> Address {
     if (!is_mini(frame))
@@ -329,15 +328,13 @@ void BufferManager<M>::write_to_pmem(M& memory, Address frame, const FrameHead& 
     set_newer_than_ssd(memory, target);
 }
 
-/// The same of write(), in the opposite direction.
+/// The same of write(), in the opposite direction. Pages of such a manager are written whole.
 template <memory::Memory M>
-Address BufferManager<M>::begin_write_call(M& memory, Address data, const LineMask& lines) {
+Address BufferManager<M>::begin_write_call(M& memory, Address data) {
   cpu_work(memory, config_.system_call_cycles);
   if (!config_.kernel_buffer)
     return data;
-  lines.for_each([&](std::uint32_t line) {
-    memory.copy_lines(data + line * kLineBytes, staging_ + line * kLineBytes, 1);
-  });
+  memory.copy_lines(data, staging_, layout_.lines());
   ++counters_.page_copies_out;
   return staging_;
 }

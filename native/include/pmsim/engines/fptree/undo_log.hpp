@@ -36,6 +36,7 @@ class UndoLog {
       throw ConfigError("engine fptree: log_bytes = " + std::to_string(capacity_ * kEntryBytes) +
                         ": too small for a transaction of more than " + std::to_string(capacity_) + " changes");
     }
+    const memory::InSection section(memory, memory::Section::kLog);
     const Address at = entry(count_);
     memory.template store<std::uint64_t>(at, change.key);
     memory.template store<std::uint64_t>(at + 8, change.before);
@@ -49,6 +50,7 @@ class UndoLog {
     ++appended_;
   }
   void clear(M& memory) {
+    const memory::InSection section(memory, memory::Section::kLog);
     ++generation_;
     memory.template store<std::uint64_t>(meta_ + Meta::kGeneration, generation_);
     memory.flush(meta_ + Meta::kGeneration, 8, memory::FlushKind::kClwb, kFlushGeneration);

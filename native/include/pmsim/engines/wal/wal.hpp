@@ -16,6 +16,7 @@
 #include "pmsim/engines/wal/no_log.hpp"
 #include "pmsim/engines/wal/record.hpp"
 #include "pmsim/engines/wal/sector_log.hpp"
+#include "pmsim/engines/wal/undo_list.hpp"
 
 namespace pmsim::engines::wal {
 
@@ -175,7 +176,6 @@ class Wal {
   /// What has been collected must be whole operations of the tree.
   template <Memory M>
   void force(M& memory, Lsn lsn) {
-    const memory::InSection log(memory, memory::Section::kLog);
     if (lsn >= tail() && used_ > 0)
       append_part(memory);
   }
@@ -184,7 +184,6 @@ class Wal {
   template <Memory M>
   bool commit(M& memory) {
     ensure(open_, "wal: a commit without a transaction");
-    const memory::InSection log(memory, memory::Section::kLog);
     return close(memory, End::kCommit);
   }
 
@@ -205,8 +204,10 @@ class Wal {
   template <Memory M>
   void truncate_to(M& memory, Lsn end) {
     end = std::min(end, open_lsn());
-    if (end > head())
-      std::visit([&](auto& log) { log.truncate_to(memory, end); }, *log_);
+    if (end <= head())
+      return;
+    const memory::InSection section(memory, memory::Section::kLog);
+    std::visit([&](auto& log) { log.truncate_to(memory, end); }, *log_);
   }
 
   /// Calls redo(record, lsn, batch lsn) for every redo record of the log, oldest first. Afterwards finish() is
@@ -253,44 +254,6 @@ class Wal {
   }
 
  private:
-  /// What has to be taken back, in the order of the log. On the host: rollback of what has left the buffer is
-  /// rare, and reading it is what costs.
-  class UndoList {
-   public:
-    void clear() noexcept {
-      heads_.clear();
-      starts_.clear();
-      bytes_.clear();
-    }
-    void note(const Record& record) {
-      if (record.head.kind == Kind::kUndone)
-        return shrink(record.head.name);
-      heads_.push_back(record.head);
-      starts_.push_back(bytes_.size());
-      bytes_.insert(bytes_.end(), record.data.begin(), record.data.end());
-    }
-    [[nodiscard]] std::size_t size() const noexcept { return heads_.size(); }
-    [[nodiscard]] UndoRecord back() const noexcept {
-      const RecordHead& head = heads_.back();
-      const auto kind = head.kind == Kind::kUpdate   ? UndoRecord::Kind::kUpdate
-                        : head.kind == Kind::kInsert ? UndoRecord::Kind::kInsert
-                                                     : UndoRecord::Kind::kErase;
-      return {kind, head.a, head.name, head.b, std::span(bytes_).subspan(starts_.back(), head.bytes)};
-    }
-    void shrink(std::size_t size) {
-      ensure(size <= heads_.size(), "wal: more was undone than had been done");
-      if (size < heads_.size())
-        bytes_.resize(starts_[size]);
-      heads_.resize(size);
-      starts_.resize(size);
-    }
-
-   private:
-    std::vector<RecordHead> heads_;
-    std::vector<std::size_t> starts_;
-    std::vector<std::byte> bytes_;
-  };
-
   explicit Wal(const EngineOptions& options) : options_(options), makes_redo_(options.log_device != "none") {
     if (options.log_device != "pmem" && options.log_device != "ssd" && is_kept())
       throw ConfigError("log_device = \"" + options.log_device + "\": must be pmem, ssd, unwritten or none");
@@ -365,7 +328,7 @@ class Wal {
     ensure(open_, "wal: a change outside of a transaction");
     if (!makes_redo_ && is_redo(head.kind))
       return tail() + BatchHead::kBytes + used_;
-    const memory::InSection log(memory, memory::Section::kLog);
+    const memory::InSection section(memory, memory::Section::kLog);
     const std::uint64_t bytes = footprint(data_bytes(head));
     if (used_ + bytes > capacity_)
       throw ConfigError("one operation logs more than " + std::to_string(capacity_) +
@@ -428,6 +391,7 @@ class Wal {
 
   template <Memory M>
   void append(M& memory, End end) {
+    const memory::InSection section(memory, memory::Section::kLog);
     memory.template store<std::uint64_t>(batch(), BatchHead{transaction_, end}.word());
     const std::uint64_t bytes = BatchHead::kBytes + used_;
     const Lsn before = tail();
