@@ -81,6 +81,13 @@ class PlainMemory {
   void mfence(memory::Site = memory::kNoSite) {}
   void order(memory::Site = memory::kNoSite) {}
   void prefetch(Address) {}
+  std::uint64_t fetch_add(Address address, std::uint64_t delta) {
+    const auto before = load<std::uint64_t>(address);
+    store<std::uint64_t>(address, before + delta);
+    return before;
+  }
+  std::uint64_t acquire(Address, memory::LatchMode) { return 0; }
+  bool release(Address, memory::LatchMode, std::uint64_t) { return true; }
   void compute(std::uint64_t, std::uint32_t) {}
   void mispredict(memory::BranchOn = memory::BranchOn::kLastLoad) {}
   void block_read(Address, Address, std::size_t) {}

@@ -15,7 +15,7 @@ from pmsim.resources import scenarios_dir
 
 SCENARIOS = sorted(
     str(path.relative_to(scenarios_dir()).with_suffix(""))
-    for group in ("hymem", "capacity", "cxl")
+    for group in ("hymem", "capacity", "cxl", "scaling")
     for path in (scenarios_dir() / group).glob("*.toml")
     if 'kind = "bandwidth"' not in path.read_text()
 )
@@ -48,6 +48,7 @@ def holds(point: Point) -> bool:
     given = point.parameters.model_dump()
     home = {
         **{"main-memory": "dram_capacity", "basic-nvm-bm": "pmem_capacity", "nvm-direct": "pmem_capacity"},
+        "nvm-undo": "pmem_capacity",
         **{"fptree": "pmem_capacity", "ssd-bm": "ssd_capacity", "three-tier": "ssd_capacity"},
     }
     return bool(given[home[given["engine"]]] >= given["data_size"])

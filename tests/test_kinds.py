@@ -40,6 +40,7 @@ ENGINE = {
         "system_call_cycles",
         "system_call_copies",
         "threads",
+        "latches",
         "scale",
         "scale_caches",
         "warmup",
@@ -130,6 +131,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         ENGINE | {"wear", "rows", "check", "breakdown"},
         {"transactions_per_s", "transactions_per_s_low", "transactions_per_s_high", "fits", "dram_hit_ratio"}
         | {"pages_time_share", "log_time_share", "pmem_writes_per_day"}
+        | {"core_transfers_per_tx", "latch_waits_per_tx", "latch_restarts_per_tx", "latch_wait_share"}
         | {"table_rows", "lines_per_cold_read", "rolled_back_ratio", "warmup_transactions", "steady"}
         | {f"{name}_per_tx" for name in PER_TX}
         | {f"wear_{name}" for name in WEAR}

@@ -12,6 +12,7 @@ import pytest
 import pmsim
 from pmsim import _native
 from pmsim.errors import ConfigError
+from pmsim.kinds import find_kind
 
 NS, US, KIB, MIB = 1_000, 1_000_000, 1 << 10, 1 << 20
 
@@ -114,6 +115,14 @@ def leaf_lookups() -> tuple[str, dict[str, int | str]]:
     }
 
 
+def updates_of_two_threads() -> tuple[str, dict[str, int | str]]:
+    sizes = {"data_size": "1 MiB", "dram_capacity": "2 MiB", "pmem_capacity": "2 MiB", "log_size": "2 MiB"}
+    given = {"engine": "nvm-direct", "workload": "ycsb-a", "threads": 2, "scale": "1", "ssd_capacity": "0 B"}
+    native = find_kind("oltp").parameters(given | sizes).native()
+    run = {"operations": 300, "warmup": 0, "batches": 1, "wear": 0, "check": 0, "breakdown": 0}
+    return "oltp", native | run
+
+
 #: Short runs, the cheapest first. The last part of each: fields that only this run needs at another value.
 PROBES: dict[str, tuple[tuple[str, dict[str, int | str]], dict[tuple[str, str], int]]] = {
     "DRAM latency, dependent loads": (latency("dram", "load", "random", 8 * MIB), {}),
@@ -146,6 +155,7 @@ PROBES: dict[str, tuple[tuple[str, dict[str, int | str]], dict[tuple[str, str], 
     "stores to PMem": (bandwidth("pmem", "store", "random", 256, 8), {}),
     "streaming stores to PMem": (bandwidth("pmem", "ntstore", "random", 256, 8), {}),
     "flushed stores to PMem": (bandwidth("pmem", "store+clwb", "sequential", 256, 8), {}),
+    "updates under latches": (updates_of_two_threads(), {}),
     "streaming stores to a hot place in PMem": (bandwidth("pmem", "ntstore", "random", 64, 4, 64 * KIB), {}),
     "streaming stores to one channel of DRAM": (
         bandwidth("dram", "ntstore", "sequential", 4 * KIB, 8),

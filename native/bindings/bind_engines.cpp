@@ -64,6 +64,8 @@ EngineOptions to_options(const std::string& engine, const py::dict& values) {
       {"system_call_copies", &options.system_call_copies},
       {"cpu_cycles", &options.cpu_cycles},
       {"transaction_cycles", &options.transaction_cycles},
+      {"threads", &options.threads},
+      {"latches", &options.latches},
       {"seed", &options.seed},
   };
   for (const auto& [name, value] : values) {

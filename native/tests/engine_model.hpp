@@ -94,7 +94,11 @@ class Sequence {
     for (int at = 0; at < plan_.transactions && !::testing::Test::HasFatalFailure(); ++at) {
       if (at % 8 == 0)
         next_phase();
+      if (plan_.options.threads > 1)
+        take_turn();
       transaction();
+      if (plan_.options.threads > 1)
+        check_latches();
       const std::uint64_t next = random_.below(100);
       if (next < 6)
         engine_->checkpoint(*memory_);
@@ -108,8 +112,45 @@ class Sequence {
   }
 
   [[nodiscard]] std::map<std::string, double> counters() const { return engine_->counters(); }
+  [[nodiscard]] std::uint64_t acquired() const noexcept { return acquired_; }
 
  private:
+  void take_turn() {
+    const auto thread = static_cast<std::uint32_t>(random_.below(plan_.options.threads));
+    engine_->work_as(thread);
+    stream_.clear();
+    memory_->attach(stream_, thread);
+  }
+  /// Of what the transaction did: all latches have been given up, and nobody waits with one of those inside of
+  /// the engine in hand (latches.hpp).
+  void check_latches() {
+    memory_->detach();
+    if (stream_.empty())
+      return;  // the engine has restarted
+    const memory::Address pages = engine_->place().latches;
+    ASSERT_NE(pages, 0U) << context_;
+    const std::uint64_t most = std::uint64_t{1} << 20;
+    std::multiset<memory::Address> held;
+    std::uint64_t inside = 0;
+    for (std::size_t at = 0; at < stream_.size(); ++at) {
+      const memory::MicroOp& op = stream_[at];
+      const bool of_page = op.address >= pages && op.address < pages + most;
+      if (op.kind == memory::OpKind::kAcquire) {
+        ++acquired_;
+        ASSERT_EQ(inside, 0U) << context_ << ": a latch is acquired behind one of the engine's inside";
+        held.insert(op.address);
+        inside += of_page ? 0 : 1;
+        ASSERT_LE(held.size(), 5U) << context_;
+      } else if (op.kind == memory::OpKind::kRelease) {
+        const auto found = held.find(op.address);
+        ASSERT_NE(found, held.end()) << context_ << ": a latch is released that was not acquired";
+        held.erase(found);
+        inside -= of_page ? 0 : 1;
+      }
+    }
+    ASSERT_TRUE(held.empty()) << context_ << ": a latch is still held after the transaction";
+  }
+
   /// Where leaves only fill or only empty, they split and merge: operations of a phase are of one kind mostly,
   /// and on few of the keys.
   void next_phase() {
@@ -225,6 +266,7 @@ class Sequence {
     auto after = std::make_unique<SimMemory>(memory_->crash(memory_->durability().sample(random_)));
     engine_.reset();
     memory_ = std::move(after);
+    stream_.clear();
     context_ += clean ? " R" : " C";
     engine_ = engine_named<SimMemory>(plan_.options.engine).restart(*memory_, plan_.options, place);
     compare_all();
@@ -244,7 +286,9 @@ class Sequence {
   std::unique_ptr<Engine<SimMemory>> engine_;
   TableId table_ = 0;
   Rows committed_;
-  std::uint64_t first_ = 0;  ///< the keys of the phase
+  memory::Stream stream_;       ///< of the last transaction, of several threads
+  std::uint64_t acquired_ = 0;  ///< latches
+  std::uint64_t first_ = 0;     ///< the keys of the phase
   std::uint64_t width_ = 1;
   int erase_below_ = 0;  ///< per cent
   int insert_below_ = 0;

@@ -62,7 +62,8 @@ std::vector<std::string> engines() {
 class EngineReference : public ::testing::TestWithParam<std::string> {};
 
 /// Over all shapes of tables and layouts of leaves that the engine takes.
-void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts) {
+void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts,
+                   const char* latches = "none") {
   for (const Shape& shape : kShapes) {
     for (const char* leaves : {"sorted", "hash"}) {
       if (!takes(engine, shape.table, leaves))
@@ -71,10 +72,14 @@ void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts
       Plan plan{.options = tiny(engine), .table = shape.table, .rows = shape.rows, .keys = shape.keys};
       plan.options.leaf_layout = leaves;
       plan.restarts = restarts;
+      plan.options.latches = latches;
+      plan.options.threads = plan.options.latches == "none" ? 1 : 3;
       plan.operations = has_buffer(engine) ? 10 : 120;
       for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
         plan.fill = seed % 3 == 0 ? 1.0 : 0.66;
-        Sequence(plan, seed).run();
+        Sequence sequence(plan, seed);
+        sequence.run();
+        ASSERT_EQ(sequence.acquired() == 0, plan.options.threads == 1);
         if (::testing::Test::HasFatalFailure())
           return;
       }
@@ -85,6 +90,15 @@ void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts
 TEST_P(EngineReference, BehavesAsAMapUnderRandomTransactions) { run_sequences(GetParam(), 60, false); }
 
 TEST_P(EngineReference, BehavesAsAMapOverCrashesAndRestarts) { run_sequences(GetParam(), 6, true); }
+
+TEST_P(EngineReference, BehavesAsAMapWhereThreadsTakeTurns) {
+  run_sequences(GetParam(), 6, false, "optimistic");
+  run_sequences(GetParam(), 6, false, "shared");
+}
+
+TEST_P(EngineReference, BehavesAsAMapOverCrashesOfSeveralThreads) {
+  run_sequences(GetParam(), 3, true, "optimistic");
+}
 
 /// The sequences above would prove little if they went around the hard parts.
 TEST(EngineModel, SequencesSplitAndMerge) {

@@ -187,6 +187,7 @@ std::map<std::string, workloads::Parameters::Value> small_engine(const std::stri
           {"library_cycles", std::int64_t{0}},
           {"system_call_cycles", std::int64_t{0}},
           {"system_call_copies", std::int64_t{2}},
+          {"latches", std::string("optimistic")},
           {"rows", std::int64_t{10'000}},
           {"row_size", std::int64_t{8}}};
 }

@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError
 
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.kinds.latches import LATCHES, EngineLatches
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import LogName
 from pmsim.kinds.system_call import (
@@ -106,8 +107,8 @@ class EnginePart(Part):
     """A storage engine with one table whose keys are 0, 1, 2 ...; each request is a transaction.
 
     ``engine.read``, ``engine.update``: `count` rows, that with key `first` and others scattered by it.
-    ``engine.scan``: up to `count` rows from `first` on. ``engine.checkpoint``. Workers take turns; with
-    several, requests are acknowledged in the order of their execution.
+    ``engine.scan``: up to `count` rows from `first` on. ``engine.checkpoint``. Several workers wait for each
+    other's latches, and their requests are acknowledged in the order of their execution.
     """
 
     name = "engine"
@@ -126,6 +127,7 @@ class EnginePart(Part):
     library_cycles: EngineLibraryCycles = LIBRARY_CYCLES
     system_call_cycles: SystemCallCycles = SYSTEM_CALL_CYCLES
     system_call_copies: SystemCallCopies = SYSTEM_CALL_COPIES
+    latches: EngineLatches = LATCHES
 
 
 class RecordedPart(EnginePart):

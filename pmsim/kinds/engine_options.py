@@ -12,6 +12,7 @@ from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.checks import check_threads, check_tier
+from pmsim.kinds.latches import LATCHES, EngineLatches
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.system_call import (
@@ -227,7 +228,8 @@ class EngineParameters(KindParameters):
     system_call_cycles: SystemCallCycles = SYSTEM_CALL_CYCLES
     system_call_copies: SystemCallCopies = SYSTEM_CALL_COPIES
 
-    threads: Threads = Field(1, description="virtual threads, which take turns between transactions")
+    threads: Threads = Field(1, description="virtual threads that run transactions")
+    latches: EngineLatches = LATCHES
     scale: Annotated[str, PlainValidator(_scale)] = Field(
         "1/16", description="data, capacities, the log and the caches of the CPU shrink together"
     )
@@ -323,6 +325,7 @@ class EngineParameters(KindParameters):
             "system_call_copies",
             "row_cycles",
             "threads",
+            "latches",
         )
         sizes = ("dram_capacity", "pmem_capacity", "ssd_capacity", "data_size", "log_size")
         return {

@@ -43,7 +43,9 @@ extern const SubjectKind kPagesDirect;
 extern const SubjectKind kPagesPmemHomeFlushed;
 extern const SubjectKind kPagesThreeTiersFlushed;
 extern const SubjectKind kEngineNvmDirect;
+extern const SubjectKind kEngineNvmDirectThreads;
 extern const SubjectKind kEngineNvmUndo;
+extern const SubjectKind kEngineNvmUndoThreads;
 extern const SubjectKind kEngineBasicNvmBm;
 extern const SubjectKind kEngineFileBm;
 extern const SubjectKind kEngineRedirectBm;
@@ -85,7 +87,9 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kPagesPmemHomeFlushed,
         &kPagesThreeTiersFlushed,
         &kEngineNvmDirect,
+        &kEngineNvmDirectThreads,
         &kEngineNvmUndo,
+        &kEngineNvmUndoThreads,
         &kEngineBasicNvmBm,
         &kEngineFileBm,
         &kEngineRedirectBm,

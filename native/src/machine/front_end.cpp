@@ -17,7 +17,7 @@ constexpr std::uint64_t kPageLines = 64;  ///< of 4 KiB: what modules usually tr
 }  // namespace
 
 void VirtualThread::wake_front() {
-  if (front_key_ == kNever && !rests() && !mfence_blocks_) {
+  if (front_key_ == kNever && !rests() && !blocked_) {
     front_key_ = now_;
   }
 }
@@ -129,7 +129,15 @@ void VirtualThread::dispatch(Picoseconds last) {
       case code(OpKind::kClflush):
       case code(OpKind::kSfence):
       case code(OpKind::kMfence):
+      case code(OpKind::kAtomic):
+      case kLatchRelease:
         consumed = dispatch_store(op, limit);
+        break;
+      case kLatchAcquire:
+        dispatch_latch_acquire(op);
+        break;
+      case kLatchValidate:
+        dispatch_latch_validate(op);
         break;
       case kWriteback:
         consumed = dispatch_writeback(op, limit);
@@ -187,12 +195,36 @@ void VirtualThread::dispatch(Picoseconds last) {
     if (front_key_ != kNever) {
       front_key_ = now_;
     } else {
-      return;  // an mfence has stopped the front end
+      return;  // the front end is blocked
     }
     if (interrupted_) {
       return;
     }
   }
+}
+
+void VirtualThread::dispatch_latch_acquire(const TimedOp& op) {
+  const auto mode = static_cast<LatchMode>(op.level);
+  if (mode == LatchMode::kOptimistic)
+    reading_[op.line % reading_.size()] = Reading{op.line, now_};
+  if (!traffic_->latches.acquire(op.line, mode, id_)) {
+    ++counters_->latch_waits;
+    latch_asked_ = now_;
+    blocked_ = true;
+    front_key_ = kNever;
+  }
+}
+
+/// The branch on it is predicted to find nothing. Where a writer has been there, what was read is read again,
+/// in the time that it took.
+void VirtualThread::dispatch_latch_validate(const TimedOp& op) {
+  Reading& reading = reading_[op.line % reading_.size()];
+  if (reading.line != op.line || !traffic_->latches.is_written(op.line, reading.began)) {
+    return;
+  }
+  ++counters_->latch_restarts;
+  const Picoseconds noticed = std::max(now_, loads_done_) + times_->mispredict;
+  now_ = noticed + (noticed - reading.began);
 }
 
 bool VirtualThread::resolve_branch(Picoseconds limit) {

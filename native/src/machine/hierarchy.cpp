@@ -9,6 +9,7 @@
 
 namespace pmsim::machine {
 
+using memory::LatchMode;
 using memory::OpKind;
 
 namespace {
@@ -20,8 +21,8 @@ constexpr std::ptrdiff_t kPollEvery = 1 << 20;     ///< operations, some 50 ms
 constexpr std::uint32_t kMergedInstructions = 64;  ///< keeps the window's granularity when L1 hits are merged
 
 /// What an access counts, by its Level.
-constexpr std::array kHits{&Counters::l1_hits, &Counters::l2_hits, &Counters::llc_hits,
-                           &Counters::memory_reads};
+constexpr std::array kHits{&Counters::l1_hits, &Counters::l2_hits, &Counters::llc_hits, &Counters::memory_reads,
+                           &Counters::core_transfers};
 
 void push(std::vector<TimedOp>& out, OpKind kind, std::uint64_t line, std::uint32_t instructions, Level level,
           Translation translation, std::uint8_t flags) {
@@ -43,67 +44,31 @@ void push_hit(std::vector<TimedOp>& out) {
 
 }  // namespace
 
-Hierarchy::Core::Core(const PlatformParams& params)
-    : tlb(params.tlb),
+Hierarchy::Core::Core(const PlatformParams& params, std::uint32_t number)
+    : index(number),
+      tlb(params.tlb),
       l1(params.l1.size, params.l1.ways),
       l2(params.l2.size, params.l2.ways),
       prefetcher(params.prefetcher) {}
 
-Hierarchy::Hierarchy(const PlatformParams& params, std::uint32_t threads)
+Hierarchy::Hierarchy(const PlatformParams& params, std::uint32_t threads, bool coherent)
     : params_(params),
       cores_used_(std::min(threads, static_cast<std::uint32_t>(params.core.cores))),
+      coherent_(coherent && cores_used_ > 1),
       unfenced_(threads),
       latest_(threads),
-      llc_(params.llc.size, params.llc.ways, memory::kLineBytes, params.llc.slices) {
+      llc_(params.llc.size, params.llc.ways, memory::kLineBytes, params.llc.slices),
+      sharers_(coherent_ ? cores_used_ * static_cast<std::size_t>(params.l1.size + params.l2.size) /
+                               memory::kLineBytes
+                         : 0,
+               cores_used_) {
   cores_.reserve(cores_used_);
   for (std::uint32_t core = 0; core < cores_used_; ++core) {
-    cores_.emplace_back(params);
+    cores_.emplace_back(params, core);
   }
 }
 
-// What an access does goes into the loop over a batch: half a dozen calls a line less.
-[[gnu::always_inline]] inline void Hierarchy::fill_l2(Core& core, const Cache::Place& in_l2, std::uint64_t word,
-                                                      std::vector<TimedOp>& out) {
-  const std::uint64_t victim = core.l2.insert(in_l2, word) & ~Cache::kPrefetched;
-  const HashedLine line(victim & ~Cache::kFlags);
-  if (line.line() == Cache::kEmpty) {
-    return;
-  }
-  const std::uint64_t evicted = llc_.insert(llc_.place_of(line), victim);
-  if ((evicted & Cache::kDirty) != 0) {
-    ++counters_.writebacks;
-    out.push_back(TimedOp{evicted & ~Cache::kFlags, 0, kWriteback, kL1, kTlbFirst, 0});
-  }
-}
-
-[[gnu::always_inline]] inline void Hierarchy::fill_l1(Core& core, const Cache::Place& in_l1, std::uint64_t word,
-                                                      std::vector<TimedOp>& out) {
-  const std::uint64_t victim = core.l1.insert(in_l1, word);
-  const HashedLine line(victim & ~Cache::kFlags);
-  if ((victim & Cache::kDirty) == 0 || line.line() == Cache::kEmpty) {
-    return;
-  }
-  const Cache::Place in_l2 = core.l2.place_of(line);
-  if (std::uint64_t* below = core.l2.touch(in_l2, line.line()); below != nullptr) {
-    *below |= Cache::kDirty;
-  } else {
-    fill_l2(core, in_l2, line.line() | Cache::kDirty, out);
-  }
-}
-
-[[gnu::always_inline]] inline Level Hierarchy::fetch_into_l2(Core& core, HashedLine line,
-                                                             const Cache::Place& in_l2,
-                                                             std::uint64_t extra_flags,
-                                                             std::vector<TimedOp>& out) {
-  const std::uint64_t shared = llc_.remove(llc_.place_of(line), line.line());
-  if (shared != Cache::kEmpty) {
-    fill_l2(core, in_l2, shared, out);
-    return kLlc;
-  }
-  fill_l2(core, in_l2, line.line() | extra_flags, out);
-  return kFromMemory;
-}
-
+template <bool kCoherent>
 [[gnu::always_inline]] inline Level Hierarchy::access(Core& core, const Unfenced& unfenced, std::uint64_t line,
                                                       bool write, std::uint8_t& flags,
                                                       std::vector<TimedOp>& out) {
@@ -115,30 +80,43 @@ Hierarchy::Hierarchy(const PlatformParams& params, std::uint32_t threads)
       *word &= ~Cache::kPrefetched;
       flags |= kTimedInFlight;
     }
+    if (kCoherent && write && (*word & Cache::kShared) != 0) {
+      *word |= dirty;
+      return take_from_others(core, hashed);
+    }
     *word |= dirty;
     return kL1;
   }
   Level level = kL2;
+  std::uint64_t shared = 0;
   const Cache::Place in_l2 = core.l2.place_of(hashed);
   if (std::uint64_t* word = core.l2.touch(in_l2, line); word != nullptr) {
     if ((*word & Cache::kPrefetched) != 0) {
       *word &= ~Cache::kPrefetched;
       flags |= kTimedInFlight;
     }
+    if constexpr (kCoherent) {
+      shared = *word & Cache::kShared;
+      if (write && shared != 0) {
+        level = take_from_others(core, hashed);
+        shared = 0;
+      }
+    }
   } else {
-    level = fetch_into_l2(core, hashed, in_l2, 0, out);
+    level = fetch<kCoherent>(core, hashed, in_l2, write, 0, shared, out);
     const Flushed& flushed = core.recently_flushed[line % core.recently_flushed.size()];
     if (level == kFromMemory && flushed.line == line) {
       flags |=
           flushed.thread == &unfenced && flushed.fences < unfenced.fences ? kTimedAfterFence : kTimedAfterFlush;
     }
   }
-  fill_l1(core, in_l1, line | dirty, out);
+  fill_l1<kCoherent>(core, in_l1, line | dirty | shared, out);
   core.prefetcher.observe(line, [&](std::uint64_t wanted) {
     const HashedLine ahead(wanted);
     const Cache::Place place = core.l2.place_of(ahead);
+    std::uint64_t ignored = 0;
     if (core.l2.touch(place, wanted) == nullptr &&
-        fetch_into_l2(core, ahead, place, Cache::kPrefetched, out) == kFromMemory) {
+        fetch<kCoherent>(core, ahead, place, false, Cache::kPrefetched, ignored, out) == kFromMemory) {
       ++counters_.prefetches;
       prefetches_.push_back(wanted);
     }
@@ -157,6 +135,7 @@ inline void Hierarchy::push_prefetches(std::vector<TimedOp>& out) {
   prefetches_.clear();
 }
 
+template <bool kCoherent>
 Translation Hierarchy::translate_other(Core& core, std::uint64_t page, std::vector<TimedOp>& out) {
   switch (core.tlb.translate(page)) {
     case Tlb::Found::kFirst:
@@ -170,16 +149,21 @@ Translation Hierarchy::translate_other(Core& core, std::uint64_t page, std::vect
   ++counters_.tlb_walks;
   const Level upper = core.tlb.knows_table(page_table_of(page))
                           ? kL1
-                          : read_page_table(core, HashedLine(upper_table_line(page)), out);
-  return walk(upper, read_page_table(core, HashedLine(page_table_line(page)), out));
+                          : read_page_table<kCoherent>(core, HashedLine(upper_table_line(page)), out);
+  return walk(upper, read_page_table<kCoherent>(core, HashedLine(page_table_line(page)), out));
 }
 
 /// The walker reads through L2.
+template <bool kCoherent>
 Level Hierarchy::read_page_table(Core& core, HashedLine line, std::vector<TimedOp>& out) {
   const Cache::Place in_l2 = core.l2.place_of(line);
-  return core.l2.touch(in_l2, line.line()) != nullptr ? kL2 : fetch_into_l2(core, line, in_l2, 0, out);
+  if (core.l2.touch(in_l2, line.line()) != nullptr)
+    return kL2;
+  std::uint64_t shared = 0;
+  return fetch<kCoherent>(core, line, in_l2, false, 0, shared, out);
 }
 
+template <bool kCoherent>
 Hierarchy::Copies Hierarchy::flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep) {
   Copies copies;
   const HashedLine hashed(line);
@@ -200,7 +184,39 @@ Hierarchy::Copies Hierarchy::flush(Core& core, const Unfenced& unfenced, std::ui
     }
     core.recently_flushed[line % core.recently_flushed.size()] = {line, &unfenced, unfenced.fences};
   }
+  if constexpr (kCoherent) {
+    flush_in_others(core, hashed, keep, copies);
+  }
   return copies;
+}
+
+template <bool kCoherent>
+[[gnu::noinline]] void Hierarchy::synchronise(Core& core, const Unfenced& unfenced, const memory::MicroOp& op,
+                                              std::vector<TimedOp>& out) {
+  const std::uint64_t line = op.address / memory::kLineBytes;
+  const bool atomic = op.kind == OpKind::kAtomic;
+  const bool acquires = op.kind == OpKind::kAcquire;
+  const LatchMode mode = atomic ? LatchMode::kShared : static_cast<LatchMode>(op.flags);
+  OpKind kind = OpKind::kAtomic;
+  if (mode == LatchMode::kOptimistic) {
+    kind = OpKind::kLoad;
+  } else if (mode == LatchMode::kExclusive && !acquires) {
+    kind = OpKind::kStore;
+  }
+  ++(kind == OpKind::kLoad ? counters_.loads : kind == OpKind::kStore ? counters_.stores : counters_.atomics);
+  std::uint8_t flags = 0;
+  const Translation translation = translate<kCoherent>(core, op.address, out);
+  const Level level = access<kCoherent>(core, unfenced, line, kind != OpKind::kLoad, flags, out);
+  ++(counters_.*kHits[level]);
+  push(out, kind, line, 1, level, translation, flags);
+  push_prefetches(out);
+  if (atomic)
+    return;
+  counters_.latches += acquires ? 1 : 0;
+  const std::uint8_t latch = acquires                         ? kLatchAcquire
+                             : mode == LatchMode::kOptimistic ? kLatchValidate
+                                                              : kLatchRelease;
+  out.push_back(TimedOp{line, 0, latch, static_cast<std::uint8_t>(mode), kTlbFirst, 0});
 }
 
 /// The tags of a big last-level cache do not fit into the host's own caches. A look ahead over a few dozen
@@ -258,6 +274,7 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
   }
 }
 
+template <bool kCoherent>
 [[gnu::always_inline]] inline void Hierarchy::classify(Core& core, Unfenced& unfenced, LatestHit& latest,
                                                        const memory::MicroOp& op, std::vector<TimedOp>& out) {
   const std::uint64_t line = op.address / memory::kLineBytes;
@@ -272,8 +289,8 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
     case OpKind::kLoad:
     case OpKind::kPrefetch: {
       const bool prefetch = op.kind == OpKind::kPrefetch;
-      const Translation translation = translate(core, op.address, out);
-      const Level level = access(core, unfenced, line, false, flags, out);
+      const Translation translation = translate<kCoherent>(core, op.address, out);
+      const Level level = access<kCoherent>(core, unfenced, line, false, flags, out);
       if (!prefetch) {
         ++counters_.loads;
         ++(counters_.*kHits[level]);
@@ -295,8 +312,8 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
     }
     case OpKind::kStore: {
       ++counters_.stores;
-      const Translation translation = translate(core, op.address, out);
-      const Level level = access(core, unfenced, line, true, flags, out);
+      const Translation translation = translate<kCoherent>(core, op.address, out);
+      const Level level = access<kCoherent>(core, unfenced, line, true, flags, out);
       ++(counters_.*kHits[level]);
       push(out, op.kind, line, 1, level, translation, flags);
       push_prefetches(out);
@@ -305,9 +322,9 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
     case OpKind::kStreamStore: {
       ++counters_.stream_stores;
       persist(unfenced, line);
-      const Translation translation = translate(core, op.address, out);
+      const Translation translation = translate<kCoherent>(core, op.address, out);
       // A cached copy is dropped; where only part of the line is written, what was dirty goes to memory first.
-      const Copies copies = flush(core, unfenced, line, false);
+      const Copies copies = flush<kCoherent>(core, unfenced, line, false);
       if (copies.dirty && op.bytes < memory::kLineBytes) {
         ++counters_.writebacks;
         out.push_back(TimedOp{line, 0, kWriteback, kL1, kTlbFirst, 0});
@@ -327,7 +344,7 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
         break;
       }
       const bool keep = op.kind == OpKind::kClwb && params_.core.flush_keeps_line != 0;
-      if (flush(core, unfenced, line, keep).dirty) {
+      if (flush<kCoherent>(core, unfenced, line, keep).dirty) {
         flags |= kTimedDirty;
       }
       push(out, op.kind, line, 1, kL1, kTlbFirst, flags);
@@ -349,6 +366,11 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
       }
       push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, flags | (op.flags & kTimedSerialising));
       break;
+    case OpKind::kAtomic:
+    case OpKind::kAcquire:
+    case OpKind::kRelease:
+      synchronise<kCoherent>(core, unfenced, op, out);
+      break;
     case OpKind::kBlockRead:
     case OpKind::kBlockWrite:
     case OpKind::kBlockFlush:
@@ -367,6 +389,12 @@ void Hierarchy::prefetch_tags(const Core& core, const memory::MicroOp* first,
 
 void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out,
                          const std::function<void()>& poll) {
+  coherent_ ? classify_all<true>(thread, stream, out, poll) : classify_all<false>(thread, stream, out, poll);
+}
+
+template <bool kCoherent>
+void Hierarchy::classify_all(std::uint32_t thread, const memory::Stream& stream, std::vector<TimedOp>& out,
+                             const std::function<void()>& poll) {
   Core& core = cores_[thread % cores_used_];
   LatestHit& latest = latest_[thread];
   const memory::MicroOp* const end = stream.data() + stream.size();
@@ -384,7 +412,7 @@ void Hierarchy::classify(std::uint32_t thread, const memory::Stream& stream, std
     const std::int64_t before = beyond_l1();
     const std::int64_t hits_before = counters_.l1_hits;
     for (; first != last; ++first) {
-      classify(core, unfenced_[thread], latest, *first, out);
+      classify<kCoherent>(core, unfenced_[thread], latest, *first, out);
     }
     core.looks_ahead = beyond_l1() != before;
     core.hits_l1 = counters_.l1_hits != hits_before;

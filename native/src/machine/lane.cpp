@@ -27,6 +27,7 @@ Lane::Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std:
       counters_(std::make_unique<Counters>()),
       progress_(std::make_unique<Progress>()),
       times_(std::make_unique<CoreTimes>(params)),
+      traffic_(std::make_unique<CoreTraffic>(params, threads)),
       memory_(params, *counters_, seed, pmem_footprint),
       core_count_(std::min(threads, static_cast<std::uint32_t>(params.core.cores))),
       thread_count_(threads),
@@ -39,8 +40,8 @@ Lane::Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std:
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
     const std::uint32_t core = thread % core_count_;
     const std::int64_t sharing = (threads - core + core_count_ - 1) / core_count_;
-    threads_.emplace_back(thread, params, sharing, *times_, cores_[core], memory_, *counters_, *progress_, feed,
-                          mix64(seed ^ kThreadStreams) + thread);
+    threads_.emplace_back(thread, params, sharing, *times_, cores_[core], memory_, *traffic_, *counters_,
+                          *progress_, feed, mix64(seed ^ kThreadStreams) + thread);
     agents_.set(thread, threads_.back().next_action());
   }
 }
@@ -59,6 +60,14 @@ void Lane::settle_modules() {
   }
 }
 
+void Lane::settle_latches() {
+  traffic_->latches.take_grants(latched_);
+  for (const LatchTable::Grant& grant : latched_) {
+    threads_[grant.thread].latched(grant);
+    settle_thread(grant.thread);
+  }
+}
+
 void Lane::step(Picoseconds at, Picoseconds until) {
   const std::size_t agent = agents_.earliest();
   now_ = std::max(now_, at);
@@ -73,6 +82,9 @@ void Lane::step_thread(std::size_t thread, Picoseconds until) {
   agents_.set_after_horizon(thread, threads_[thread].advance(std::min(until, agents_.horizon(thread))));
   if (memory_.has_changed()) {
     settle_modules();
+  }
+  if (traffic_->latches.has_grants()) [[unlikely]] {
+    settle_latches();
   }
   if (core_count_ < thread_count_) {
     settle_siblings_of(thread);

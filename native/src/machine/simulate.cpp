@@ -143,7 +143,7 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
     }
   }
   require_same_hierarchy(platforms);
-  Hierarchy hierarchy(platforms.front(), threads);
+  Hierarchy hierarchy(platforms.front(), threads, source.shares_lines());
   std::vector<Measurement> lanes(platforms.size());
   const auto poll = [&] {
     if (options.watch)

@@ -10,6 +10,11 @@ using memory::OpKind;
 
 namespace {
 
+/// Whether it completes when everything before has, and the front end waits for that.
+bool blocks_front_end(std::uint8_t kind) noexcept {
+  return kind == code(OpKind::kMfence) || kind == code(OpKind::kAtomic);
+}
+
 bool is_flush(std::uint8_t kind) noexcept {
   return kind == code(OpKind::kClwb) || kind == code(OpKind::kClflushOpt) || kind == code(OpKind::kClflush);
 }
@@ -17,7 +22,7 @@ bool is_flush(std::uint8_t kind) noexcept {
 }  // namespace
 
 void VirtualThread::enqueue_store(const TimedOp& op) {
-  const bool fence = op.kind == code(OpKind::kSfence) || op.kind == code(OpKind::kMfence);
+  const bool fence = op.kind == code(OpKind::kSfence) || blocks_front_end(op.kind);
   const bool first = queued() == 0;
   QueuedStore& entry = queue_at(queue_tail_++);
   entry = QueuedStore{.line = op.line,
@@ -57,8 +62,8 @@ void VirtualThread::enqueue_store(const TimedOp& op) {
   if (!waits_behind || store_key_changes_ != core_->fill_buffers.changes()) {
     update_store_key();
   }
-  if (op.kind == code(OpKind::kMfence)) {
-    mfence_blocks_ = true;
+  if (blocks_front_end(op.kind)) {
+    blocked_ = true;
     front_key_ = kNever;
   }
 }
@@ -183,11 +188,21 @@ void VirtualThread::close_write_combining(Picoseconds at) {
     case code(OpKind::kClflushOpt):
     case code(OpKind::kClflush):
       return std::max({at, miss_free_, (head.flags & kTimedDirty) != 0 ? core_->fill_buffers.earliest() : 0});
-    default:  // fences
+    case kLatchRelease:
+      return at;
+    default:  // fences, locked read-modify-writes
       if (combining_bytes_ > 0) {
         return at;
       }
-      return outstanding_writes_ > 0 ? kNever : std::max(at, writes_done_);
+      if (outstanding_writes_ > 0) {
+        return kNever;
+      }
+      at = std::max(at, writes_done_);
+      if (head.kind != code(OpKind::kAtomic)) {
+        return at;
+      }
+      return head.owned != kNever ? std::max(at, head.owned)
+                                  : std::max({at, head.dispatched, core_->fill_buffers.earliest(), miss_free_});
   }
 }
 
@@ -273,27 +288,37 @@ void VirtualThread::process_store_queue(Picoseconds at) {
         miss_free_ = at + times_->flush_interval;
         last_commit_ = at;
         break;
-      default: {  // fences
+      case kLatchRelease:
+        traffic_->latches.release(head.line, static_cast<LatchMode>(head.level), at);
+        interrupted_ = interrupted_ || traffic_->latches.has_grants();
+        break;
+      default: {  // fences, locked read-modify-writes
         if (combining_bytes_ > 0) {
           close_write_combining(at);
           leaves = false;
           break;
         }
+        const bool atomic = head.kind == code(OpKind::kAtomic);
+        if (atomic && head.owned == kNever) {
+          ask_ownership(head, at);
+          leaves = false;
+          break;
+        }
         const Picoseconds reached = std::max(head.senior, last_commit_);
-        Picoseconds complete = at + times_->fence;
-        if (head.kind == code(OpKind::kMfence)) {
+        Picoseconds complete = at + (atomic ? times_->atomic : times_->fence);
+        if (blocks_front_end(head.kind)) {
           complete = std::max(complete, loads_done_);
         }
-        counters_->fence_wait_ps += complete - reached;
+        counters_->fence_wait_ps += atomic ? 0 : complete - reached;
         streams_again_ = combining_free_;
         last_commit_ = complete;
         fence_done_ = complete;
         ordered_flush_ = false;
         fence_times_[++fences_completed_ & window_mask_] = complete;
         end_awaiting();
-        if (head.kind == code(OpKind::kMfence)) {
+        if (blocks_front_end(head.kind)) {
           slot_at(head.slot).done = complete;
-          mfence_blocks_ = false;
+          blocked_ = false;
           now_ = std::max(now_, complete);
         }
         break;

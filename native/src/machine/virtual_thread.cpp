@@ -14,8 +14,9 @@ namespace pmsim::machine {
 using memory::OpKind;
 
 VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core,
-                             const CoreTimes& times, CoreTiming& core, MemorySystem& memory, Counters& counters,
-                             Progress& progress, Feed& feed, std::uint64_t seed)
+                             const CoreTimes& times, CoreTiming& core, MemorySystem& memory,
+                             CoreTraffic& traffic, Counters& counters, Progress& progress, Feed& feed,
+                             std::uint64_t seed)
     : id_(id),
       times_(&times),
       core_(&core),
@@ -35,7 +36,8 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
       queue_(std::bit_ceil(static_cast<std::uint64_t>(params.core.store_buffer))),
       queue_mask_(queue_.size() - 1),
       queue_capacity_(
-          static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.store_buffer / threads_on_core))) {}
+          static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.store_buffer / threads_on_core))),
+      traffic_(&traffic) {}
 
 Picoseconds VirtualThread::next_action() const noexcept {
   return std::min(std::min(front_key_, store_key_), pending_key_);
@@ -131,6 +133,8 @@ Picoseconds VirtualThread::page_table_entry(std::uint64_t line, Level level, Pic
       return begins + times_->l2;
     case kLlc:
       return begins + times_->llc;
+    case kFromCore:
+      return traffic_->transfers.move(line, begins);
     default:
       return memory_->read(line, begins + times_->half_read, at) + times_->half_read;
   }
@@ -144,6 +148,8 @@ Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picosec
       return std::max(at + times_->l2, core_->arrival_if_coming(line));
     case kLlc:
       return at + times_->llc;
+    case kFromCore:
+      return traffic_->transfers.move(line, at);
     default: {
       const Picoseconds arrives = memory_->read(line, at + times_->half_read, at) + times_->half_read;
       core_->note_fill(line, arrives);
@@ -201,6 +207,18 @@ void VirtualThread::buffers_changed() {
     front_waits_for_buffer_ = false;
     wake_front();
   }
+}
+
+void VirtualThread::latched(const LatchTable::Grant& grant) {
+  // It has been looking at the word in its own cache, and fetches it again to see that the latch is free.
+  const Picoseconds seen = traffic_->transfers.move(grant.line, grant.at);
+  counters_->latch_wait_ps += seen - latch_asked_;
+  now_ = std::max(now_, seen);
+  // An optimistic reader begins when the writer has gone.
+  Reading& reading = reading_[grant.line % reading_.size()];
+  reading.began = reading.line == grant.line ? now_ : reading.began;
+  blocked_ = false;
+  front_key_ = now_;
 }
 
 void VirtualThread::slots_changed() {

@@ -77,6 +77,7 @@ void clflushopt(const std::byte* line) noexcept {
 void clflush(const std::byte* line) noexcept { asm volatile("clflush %0" ::"m"(*line) : "memory"); }
 void sfence() noexcept { asm volatile("sfence" ::: "memory"); }
 void mfence() noexcept { asm volatile("mfence" ::: "memory"); }
+void pause() noexcept { asm volatile("pause" ::: "memory"); }
 
 void stream_lines_sse2(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
   for (std::size_t part = 0; part < lines * 4; ++part) {
@@ -122,6 +123,7 @@ void clflushopt(const std::byte*) noexcept {}
 void clflush(const std::byte*) noexcept {}
 void sfence() noexcept {}
 void mfence() noexcept {}
+void pause() noexcept {}
 void stream_lines_sse2(std::byte*, const std::byte*, std::size_t) noexcept {}
 void stream_lines_avx(std::byte*, const std::byte*, std::size_t) noexcept {}
 void stream_lines_avx512(std::byte*, const std::byte*, std::size_t) noexcept {}

@@ -115,6 +115,14 @@ void SimMemory::put_tracked(Region& region, OpKind kind, Address address, std::s
   }
 }
 
+void SimMemory::change_tracked(Region& region, Address address, std::span<const std::byte> word, bool locked) {
+  Stream* const attached = std::exchange(stream_, nullptr);  // it has its micro-operation
+  if (locked)
+    mfence();
+  put_tracked(region, OpKind::kStore, address, word);
+  stream_ = attached;
+}
+
 void SimMemory::track_flush(Address line, FlushKind kind) {
   Region& region = region_of(line, 1);
   if (region.wear)

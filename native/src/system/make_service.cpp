@@ -88,6 +88,10 @@ class PartsService final : public Service {
     return std::ranges::any_of(parts_, [](const auto& part) { return part->shared(); });
   }
 
+  [[nodiscard]] bool shares_lines() const override {
+    return std::ranges::any_of(parts_, [](const auto& part) { return part->shares_lines(); });
+  }
+
   [[nodiscard]] memory::SimMemory* tracked_memory() override { return crash_ ? &memory_ : nullptr; }
 
   void restart(memory::SimMemory after, memory::Stream& stream) override {
@@ -157,6 +161,7 @@ class WorkloadService final : public Service {
   }
 
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return workload_->pmem_footprint(); }
+  [[nodiscard]] bool shares_lines() const override { return workload_->shares_lines(); }
   [[nodiscard]] std::map<std::string, double> facts() const override { return workload_->facts(); }
 
  private:

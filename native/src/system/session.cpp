@@ -104,7 +104,7 @@ Session::Session(std::unique_ptr<Service> service, const machine::PlatformParams
 Session::~Session() = default;
 
 void Session::power_on() {
-  hierarchy_ = std::make_unique<machine::Hierarchy>(platform_, workers());
+  hierarchy_ = std::make_unique<machine::Hierarchy>(platform_, workers(), service_->shares_lines());
   feed_ = std::make_unique<WorkFeed>(*this);
   lane_ = std::make_unique<machine::Lane>(platform_, workers(), *feed_, seed_ + crashes_,
                                           service_->pmem_footprint());

@@ -12,6 +12,12 @@
 
 namespace pmsim::trace {
 
+namespace {
+
+constexpr std::uint32_t kLeastKinds = 15;  ///< of the first traces; some have been appended since
+
+}  // namespace
+
 TraceReader::TraceReader(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code error;
   const auto status = std::filesystem::status(path_, error);
@@ -120,10 +126,11 @@ void TraceReader::read_footer() {
   ByteReader reader(checked);
   if (reader.fixed<std::uint32_t>() != kFooterMark)
     throw Malformed{"the footer is not where it should be"};
-  if (reader.fixed<std::uint32_t>() != memory::kOpKinds)
+  const auto kinds = reader.fixed<std::uint32_t>();
+  if (kinds < kLeastKinds || kinds > memory::kOpKinds)
     throw Malformed{"the number of kinds differs"};
   std::uint64_t by_kind = 0;
-  for (std::uint64_t& count : info_.operations_by_kind)
+  for (std::uint64_t& count : std::span(info_.operations_by_kind).first(kinds))
     by_kind += count = reader.fixed<std::uint64_t>();
   for (std::uint64_t& count : info_.operations_by_thread)
     count = reader.fixed<std::uint64_t>();

@@ -1,5 +1,8 @@
 #include "pmsim/trace/sources.hpp"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "pmsim/core/error.hpp"
 
 namespace pmsim::trace {
@@ -29,6 +32,12 @@ void ReplaySource::refill(std::uint32_t thread, memory::Stream& stream) {
     ++served_by_kind_[static_cast<std::size_t>(op.kind)];
     ++state.served;
   }
+}
+
+bool ReplaySource::shares_lines() const noexcept {
+  const auto& counts = info().operations_by_kind;
+  return std::any_of(counts.begin() + static_cast<std::ptrdiff_t>(memory::OpKind::kAtomic), counts.end(),
+                     [](std::uint64_t count) { return count != 0; });
 }
 
 void ReplaySource::drain() {

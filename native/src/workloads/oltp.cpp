@@ -20,7 +20,8 @@ class Oltp final : public Workload {
         batches_(static_cast<std::uint32_t>(parameters.number("batches", 1, 1 << 20))),
         warmup_limit_(static_cast<std::uint64_t>(parameters.number("warmup", 0, std::int64_t{1} << 40))),
         check_(parameters.number("check", 0, 1) != 0),
-        session_(parameters, platform, seed) {
+        session_(parameters, platform, seed),
+        shares_lines_(session_.shares_lines()) {
     if (parameters.number("breakdown", 0, 1) != 0)
       session_.memory().mark_sections();
     // Small ones need as many transactions as fill the shared cache; no benchmark needs more than this.
@@ -39,6 +40,7 @@ class Oltp final : public Workload {
   [[nodiscard]] std::uint32_t threads() const override { return session_.threads(); }
   [[nodiscard]] machine::RunLength length() const override { return {timed_warmup_, operations_}; }
   [[nodiscard]] std::uint32_t batches() const override { return batches_; }
+  [[nodiscard]] bool shares_lines() const noexcept override { return shares_lines_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return session_.pmem_bytes(); }
 
   [[nodiscard]] std::map<std::string, double> facts() const override { return facts_; }
@@ -95,6 +97,7 @@ class Oltp final : public Workload {
   std::uint64_t warmup_limit_;
   bool check_;
   oltp::Session session_;
+  bool shares_lines_;
   oltp::Session::WarmUp warm_up_;
   std::int64_t timed_warmup_ = 0;
   std::int64_t executed_ = 0;

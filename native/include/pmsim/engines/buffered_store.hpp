@@ -131,6 +131,7 @@ class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
   }
 
   // Of LoggedStore.
+  void pages_work_as(std::uint32_t thread) noexcept { manager_.work_as(thread); }
   wal::Lsn write_back_before(M& memory, wal::Lsn lsn) { return manager_.write_back_before(memory, lsn); }
   void write_back_all(M& memory) { manager_.write_back_all(memory); }
   void persist_allocation(M& memory) { manager_.persist_allocation(memory); }

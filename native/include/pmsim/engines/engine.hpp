@@ -36,8 +36,9 @@ enum class ScanMode : std::uint8_t { kGrained, kFullPages, kPrefetchNext };
 /// inside is templates. Keys are unsigned; those of a 4-byte table are below 2^32. Every operation emits its
 /// micro-operations to the stream attached to the memory; operation_begin and operation_end are the caller's.
 ///
-/// All operations but load, and check, belong to a transaction: begin ... commit or abort. Not thread-safe;
-/// virtual threads take turns between transactions.
+/// All operations but load, and check, belong to a transaction: begin ... commit or abort. Virtual threads take
+/// turns between transactions, each of which is executed at once; what several of them wait for each other is
+/// in the latches (latches.hpp) that the engine acquires in their names.
 template <memory::Memory M>
 class Engine {
  public:
@@ -50,6 +51,8 @@ class Engine {
   /// detached.
   virtual TableId load(M& memory, const TableSpec& spec, RowSource& rows, double fill) = 0;
 
+  /// The thread, of EngineOptions::threads, whose transactions run from now on. Between transactions only.
+  virtual void work_as(std::uint32_t thread) { static_cast<void>(thread); }
   virtual void begin(M& memory) = 0;
   /// DURABLE on return.
   virtual void commit(M& memory) = 0;

@@ -13,6 +13,7 @@
 #include "pmsim/blocks/site.hpp"
 #include "pmsim/core/crc32c.hpp"
 #include "pmsim/core/error.hpp"
+#include "pmsim/engines/latches.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/page_store.hpp"
 #include "pmsim/engines/pmem_pages.hpp"
@@ -30,6 +31,7 @@ namespace pmsim::engines {
 ///
 ///     meta: {transaction that ended last} | {number of pages, first free page + 1}     a line each
 ///     log:  entry entry ...        each from a line on; empty at the beginning of every transaction
+///     Of several threads each has a log, and a line for its transaction that ended last.
 ///     entry = {transaction, address, bytes of both images, previous entry, crc32c} before image, after image
 ///
 /// Barriers: two per change, one per transaction (2 k + 1 for k changes; a field or a row is one change).
@@ -83,22 +85,26 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
   /// Zeroed memory is an empty store: nothing has to be made durable.
   NvmDirectStore(M& memory, const EngineOptions& options) : NvmDirectStore(options) {
     this->allocate_pages(memory);
-    place_.meta = memory.allocate(memory::Medium::kPmem, 2 * memory::kLineBytes, {.name = "page allocation"});
-    this->place_allocation(place_.meta + memory::kLineBytes);
-    place_.log = memory.allocate(memory::Medium::kPmem, log_bytes_, {.name = "undo log"});
+    place_.meta = memory.allocate(memory::Medium::kPmem, (1 + ended_.size()) * memory::kLineBytes,
+                                  {.name = "page allocation"});
+    this->place_allocation(place_.meta + ended_.size() * memory::kLineBytes);
+    place_.log = memory.allocate(memory::Medium::kPmem, ended_.size() * log_bytes_, {.name = "undo log"});
   }
   /// Undoes what a crash has left of a transaction; durable on return.
   NvmDirectStore(M& memory, const EngineOptions& options, const EnginePlace& place) : NvmDirectStore(options) {
     place_ = place;
-    this->place_allocation(place_.meta + memory::kLineBytes);
-    ended_ = memory.template load<std::uint64_t>(ended_at());
-    tail_ = 0;
-    last_ = kNoEntry;
-    while (const std::optional<Entry> entry = read_entry(memory, tail_)) {
-      last_ = static_cast<std::uint32_t>(tail_ / memory::kLineBytes);
-      tail_ += footprint(*entry);
+    this->place_allocation(place_.meta + ended_.size() * memory::kLineBytes);
+    for (thread_ = 0; thread_ < ended_.size(); ++thread_) {
+      ended_[thread_] = memory.template load<std::uint64_t>(ended_at());
+      tail_ = 0;
+      last_ = kNoEntry;
+      while (const std::optional<Entry> entry = read_entry(memory, tail_)) {
+        last_ = static_cast<std::uint32_t>(tail_ / memory::kLineBytes);
+        tail_ += footprint(*entry);
+      }
+      undo(memory);
     }
-    undo(memory);
+    thread_ = 0;
     this->read_number_of_pages(memory);
   }
 
@@ -162,6 +168,7 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
     stepping_ = false;
   }
 
+  void work_as(std::uint32_t thread) noexcept { thread_ = thread % ended_.size(); }
   void begin(M&) const noexcept {}
   void note_undo(M&, const UndoRecord&) const noexcept {}
   void commit(M& memory) {
@@ -205,7 +212,9 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
   static constexpr std::uint32_t kInstructionsPerEntry = 20;
 
   explicit NvmDirectStore(const EngineOptions& options)
-      : Base(options), log_bytes_(options.log_bytes / memory::kLineBytes * memory::kLineBytes) {
+      : Base(options),
+        log_bytes_(options.log_bytes / memory::kLineBytes * memory::kLineBytes),
+        ended_(Latches::are_needed(options) ? options.threads : 1) {
     if (log_bytes_ < 4 * std::uint64_t{page_bytes_})
       throw ConfigError("engine nvm-direct: log_bytes = " + std::to_string(options.log_bytes) +
                         ": too small; choose at least " + std::to_string(4 * std::uint64_t{page_bytes_}) +
@@ -213,7 +222,8 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
     before_.resize(page_bytes_);
   }
 
-  [[nodiscard]] Address ended_at() const noexcept { return place_.meta; }
+  [[nodiscard]] Address ended_at() const noexcept { return place_.meta + thread_ * memory::kLineBytes; }
+  [[nodiscard]] Address log_at() const noexcept { return place_.log + thread_ * log_bytes_; }
   /// From the beginning of an entry: its after image, and what comes behind that.
   [[nodiscard]] static std::uint64_t after_at(const Entry& entry) noexcept {
     return sizeof(Entry) + (std::uint64_t{entry.before} + 7) / 8 * 8;
@@ -245,7 +255,7 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
   void log(M& memory, std::span<const Range> ranges, std::span<const std::byte> after) {
     const memory::InSection section(memory, memory::Section::kLog);
     for (const Range& range : ranges) {
-      Entry entry{.transaction = ended_ + 1,
+      Entry entry{.transaction = ended_[thread_] + 1,
                   .address = range.address,
                   .before = range.bytes,
                   .after = static_cast<std::uint32_t>(after.size()),
@@ -260,7 +270,7 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
       memory.compute(0, kInstructionsPerEntry);
       for (std::uint64_t done = 0; done < size; done += memory::kLineBytes)
         memory.compute(0, kInstructionsPerWord * 8);
-      const Address at = place_.log + tail_;
+      const Address at = log_at() + tail_;
       memory.write(at, std::as_bytes(std::span(&entry, 1)));
       memory.write(at + sizeof entry, before);
       if (!after.empty())
@@ -290,15 +300,15 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
     if (at + sizeof(Entry) > log_bytes_)
       return std::nullopt;
     Entry entry;
-    memory.read(place_.log + at, std::as_writable_bytes(std::span(&entry, 1)));
-    if (entry.transaction != ended_ + 1 || entry.previous != last_ || entry.before > page_bytes_ ||
+    memory.read(log_at() + at, std::as_writable_bytes(std::span(&entry, 1)));
+    if (entry.transaction != ended_[thread_] + 1 || entry.previous != last_ || entry.before > page_bytes_ ||
         (entry.after != 0 && entry.after != entry.before) || footprint(entry) > log_bytes_ - at)
       return std::nullopt;
     const auto before = std::span(before_).first(entry.before);
     const auto after = std::span(moved_).first(entry.after);
-    memory.read(place_.log + at + sizeof entry, before);
+    memory.read(log_at() + at + sizeof entry, before);
     if (!after.empty())
-      memory.read(place_.log + at + after_at(entry), after);
+      memory.read(log_at() + at + after_at(entry), after);
     return checksum(entry, before, after) == entry.check ? std::optional(entry) : std::nullopt;
   }
 
@@ -306,7 +316,7 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
   void undo(M& memory) {
     const bool anything = last_ != kNoEntry;
     while (last_ != kNoEntry) {
-      const Address at = place_.log + std::uint64_t{last_} * memory::kLineBytes;
+      const Address at = log_at() + std::uint64_t{last_} * memory::kLineBytes;
       Entry entry;
       memory.read(at, std::as_writable_bytes(std::span(&entry, 1)));
       const auto before = std::span(before_).first(entry.before);
@@ -323,7 +333,7 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
   void end(M& memory) {
     if (tail_ != 0) {
       const memory::InSection section(memory, memory::Section::kLog);
-      memory.template store<std::uint64_t>(ended_at(), ++ended_);
+      memory.template store<std::uint64_t>(ended_at(), ++ended_[thread_]);
       memory.flush(ended_at(), sizeof(std::uint64_t), memory::FlushKind::kClwb, kEndFlush);
       fence(memory, kEndFence);
     }
@@ -335,9 +345,10 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
   }
 
   std::uint64_t log_bytes_;
-  std::uint64_t ended_ = 0;        ///< shadow of the word on PMem
-  std::uint64_t tail_ = 0;         ///< of the log
-  std::uint32_t last_ = kNoEntry;  ///< entry: its line in the log
+  std::vector<std::uint64_t> ended_;  ///< of each thread that has a log: shadow of its word on PMem
+  std::uint64_t thread_ = 0;          ///< that works
+  std::uint64_t tail_ = 0;            ///< of the log
+  std::uint32_t last_ = kNoEntry;     ///< entry: its line in the log
   bool unfenced_ = false;
   bool stepping_ = false;          ///< between announce() and settle() of a page that is not fresh
   std::vector<Range> step_;        ///< what was announced

@@ -53,6 +53,12 @@ struct EngineOptions {
   /// instructions simulated; a calibration, the same for all engines.
   std::uint32_t cpu_cycles = 0;
   std::uint32_t transaction_cycles = 0;
+
+  /// Threads whose transactions run on the engine (Engine::work_as), and how readers of pages hold the latches
+  /// that they then need: "shared", "optimistic" (memory.hpp), or "none", as if threads had nothing to agree
+  /// on.
+  std::uint32_t threads = 1;
+  std::string latches = "optimistic";
   std::uint64_t seed = 1;
 };
 
@@ -72,6 +78,7 @@ struct EnginePlace {
   memory::Address log = 0;
   memory::Address log_buffer = 0;  ///< DRAM
   memory::Address meta = 0;        ///< anything else, all in one region per engine
+  memory::Address latches = 0;     ///< DRAM; of pages, where threads need them
 };
 
 }  // namespace pmsim::engines

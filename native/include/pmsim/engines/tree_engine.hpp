@@ -21,6 +21,7 @@
 #include "pmsim/engines/buffer/counters.hpp"
 #include "pmsim/engines/cpu_work.hpp"
 #include "pmsim/engines/engine.hpp"
+#include "pmsim/engines/latches.hpp"
 #include "pmsim/engines/page_store.hpp"
 
 namespace pmsim::engines {
@@ -52,7 +53,10 @@ class TreeEngine final : public Engine<M> {
       : leaf_kind_(check_tree_options(options)),
         cpu_cycles_(options.cpu_cycles),
         transaction_cycles_(options.transaction_cycles),
-        store_(memory, options) {
+        latches_(memory, options, 0),
+        store_(memory, options),
+        place_(store_.place()) {
+    place_.latches = latches_.base;
     const std::vector<std::byte> empty(store_.page_bytes());
     ensure(store_.load(memory, empty) == kCatalog, "the first page of a store is not page 0");
     store_.sync(memory);
@@ -61,7 +65,9 @@ class TreeEngine final : public Engine<M> {
       : leaf_kind_(check_tree_options(options)),
         cpu_cycles_(options.cpu_cycles),
         transaction_cycles_(options.transaction_cycles),
-        store_(memory, options, place) {
+        latches_(memory, options, place.latches),
+        store_(memory, options, place),
+        place_(place) {
     open_tables(memory);
     store_.finish_restart(memory, [&](const UndoRecord& record) { undo(memory, record); });
     if constexpr (kUndoesPhysically)
@@ -96,6 +102,11 @@ class TreeEngine final : public Engine<M> {
     return table;
   }
 
+  void work_as(std::uint32_t thread) override {
+    ensure(!in_transaction_, "work_as() inside of a transaction");
+    if constexpr (requires(Store& store) { store.work_as(thread); })
+      store_.work_as(thread);
+  }
   void begin(M& memory) override {
     ensure(!in_transaction_, "begin() inside of a transaction");
     in_transaction_ = true;
@@ -200,7 +211,7 @@ class TreeEngine final : public Engine<M> {
       return "page " + std::to_string(*twice) + " has two owners";
     return store_.check(memory, owned);
   }
-  [[nodiscard]] const EnginePlace& place() const override { return store_.place(); }
+  [[nodiscard]] const EnginePlace& place() const override { return place_; }
 
   [[nodiscard]] Store& store() noexcept { return store_; }
 
@@ -221,6 +232,21 @@ class TreeEngine final : public Engine<M> {
     std::string name;
     std::unique_ptr<Tree<std::uint32_t>> narrow;
     std::unique_ptr<Tree<std::uint64_t>> wide;
+  };
+  /// Before the store: a memory finds the regions fastest that are made last.
+  struct TreeLatches {
+    TreeLatches(M& memory, const EngineOptions& options, Address place) : base(place) {
+      if (!Latches::are_needed(options))
+        return;
+      const std::uint64_t pages =
+          std::max({options.dram_bytes, options.pmem_bytes, options.ssd_bytes}) / options.page_bytes + 1;
+      if (base == 0)
+        base = memory.allocate(memory::Medium::kDram, Latches::bytes_for(pages), {.name = "page latches"});
+      of_pages = {{base, pages}, options.latches == "shared" ? LatchMode::kShared : LatchMode::kOptimistic};
+    }
+    [[nodiscard]] const PageLatches* get() const noexcept { return base == 0 ? nullptr : &of_pages; }
+    Address base;
+    PageLatches of_pages;
   };
   static constexpr PageId kCatalog = 0;
   static constexpr bool kUndoesPhysically = [] {
@@ -259,9 +285,9 @@ class TreeEngine final : public Engine<M> {
     const auto layout = btree::Layout::of(spec, store_.page_bytes(), row.leaf_kind);
     Table table{spec.name, nullptr, nullptr};
     if (row.key_bytes == 4) {
-      table.narrow = std::make_unique<Tree<std::uint32_t>>(memory, store_, layout, row.root);
+      table.narrow = std::make_unique<Tree<std::uint32_t>>(memory, store_, layout, row.root, latches_.get());
     } else {
-      table.wide = std::make_unique<Tree<std::uint64_t>>(memory, store_, layout, row.root);
+      table.wide = std::make_unique<Tree<std::uint64_t>>(memory, store_, layout, row.root, latches_.get());
     }
     tables_.push_back(std::move(table));
   }
@@ -320,7 +346,9 @@ class TreeEngine final : public Engine<M> {
   btree::NodeKind leaf_kind_;
   std::uint32_t cpu_cycles_;
   std::uint32_t transaction_cycles_;
+  TreeLatches latches_;
   Store store_;
+  EnginePlace place_;
   RootRef catalog_{.id = kCatalog};
   std::vector<Table> tables_;
   bool in_transaction_ = false;

@@ -11,6 +11,7 @@
 
 #include "pmsim/blocks/undo/undo_log.hpp"
 #include "pmsim/core/error.hpp"
+#include "pmsim/engines/latches.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/page_store.hpp"
 #include "pmsim/engines/pmem_pages.hpp"
@@ -57,20 +58,30 @@ class UndoStore : public PmemPages<M, UndoStore<M>> {
     this->allocate_pages(memory);
     place_.meta = memory.allocate(memory::Medium::kPmem, memory::kLineBytes, {.name = "page allocation"});
     this->place_allocation(place_.meta);
-    place_.log = memory.allocate(memory::Medium::kPmem, log_bytes_, {.name = "undo log"});
-    log_ = Log::create(memory, log_place(), log_options_);
+    place_.log = memory.allocate(memory::Medium::kPmem, threads_ * log_bytes_, {.name = "undo log"});
+    for (std::uint64_t thread = 0; thread < threads_; ++thread)
+      logs_.push_back(Log::create(memory, log_place(thread), log_options_));
+    log_ = logs_.data();
   }
   /// Rolls back what a crash has left of a transaction; durable on return.
   UndoStore(M& memory, const EngineOptions& options, const EnginePlace& place) : UndoStore(options) {
     place_ = place;
     this->place_allocation(place_.meta);
-    log_ = Log::open(memory, log_place(), log_options_);
-    if (!log_)
-      throw ConfigError("engine " + engine_ + ": there is no log: its creation had not finished");
-    log_->recover(memory);
+    for (std::uint64_t thread = 0; thread < threads_; ++thread) {
+      std::optional<Log> log = Log::open(memory, log_place(thread), log_options_);
+      if (!log)
+        throw ConfigError("engine " + engine_ + ": there is no log: its creation had not finished");
+      log->recover(memory);
+      logs_.push_back(*std::move(log));
+    }
+    log_ = logs_.data();
     this->read_number_of_pages(memory);
   }
 
+  UndoStore(const UndoStore&) = delete;
+  UndoStore& operator=(const UndoStore&) = delete;
+
+  void work_as(std::uint32_t thread) noexcept { log_ = &logs_[thread % threads_]; }
   Page allocate(M& memory) {
     Page fresh;
     std::uint32_t kept = 0;
@@ -151,6 +162,7 @@ class UndoStore : public PmemPages<M, UndoStore<M>> {
   explicit UndoStore(const EngineOptions& options)
       : Base(options),
         log_bytes_(options.log_bytes / memory::kLineBytes * memory::kLineBytes),
+        threads_(Latches::are_needed(options) ? options.threads : 1),
         log_options_{.library_cycles = options.library_cycles} {
     // A split moves rows of one page, and the nodes above it change by as much at most.
     const std::uint64_t least = Log::place_bytes(4 * std::uint64_t{page_bytes_});
@@ -160,7 +172,9 @@ class UndoStore : public PmemPages<M, UndoStore<M>> {
                         ", for snapshots of four pages");
   }
 
-  [[nodiscard]] blocks::undo::Place log_place() const noexcept { return {place_.log, log_bytes_}; }
+  [[nodiscard]] blocks::undo::Place log_place(std::uint64_t thread) const noexcept {
+    return {place_.log + thread * log_bytes_, log_bytes_};
+  }
   /// Before the range changes: DURABLE on return.
   void snapshot(M& memory, Address address, std::uint64_t bytes) {
     const memory::InSection section(memory, memory::Section::kLog);
@@ -186,7 +200,9 @@ class UndoStore : public PmemPages<M, UndoStore<M>> {
 
   std::uint64_t log_bytes_;
   blocks::undo::Options log_options_;
-  std::optional<Log> log_;
+  std::uint64_t threads_;  ///< that have a log each ("lanes")
+  std::vector<Log> logs_;
+  Log* log_ = nullptr;     ///< of the thread that works
   bool stepping_ = false;  ///< between announce() and settle() of a page that is not fresh
   std::uint64_t snapshots_ = 0;
   std::uint64_t snapshot_bytes_ = 0;

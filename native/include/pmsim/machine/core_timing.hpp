@@ -31,6 +31,7 @@ struct CoreTimes {
         line_interval(params.core.line_interval),
         flush_interval(params.core.flush_interval),
         fence(params.core.fence_latency),
+        atomic(params.core.atomic_latency),
         pages(params.tlb) {}
 
   Picoseconds cycle;
@@ -49,6 +50,7 @@ struct CoreTimes {
   Picoseconds line_interval;
   Picoseconds flush_interval;
   Picoseconds fence;
+  Picoseconds atomic;
   PageNumbers pages;
 };
 

@@ -14,11 +14,14 @@ namespace pmsim::machine {
   X(stream_stores, "non-temporal store micro-operations")                                                   \
   X(flushes, "clwb, clflushopt and clflush micro-operations")                                               \
   X(fences, "sfence and mfence micro-operations")                                                           \
+  X(atomics, "locked read-modify-writes, those of latches among them")                                      \
+  X(latches, "latches acquired")                                                                            \
   X(persist_barriers, "fences that had flushes or streaming stores of their thread to wait for")            \
   X(lines_persisted, "lines flushed or streamed to; what one thread does to one line in a row counts once") \
-  X(l1_hits, "loads and stores served by L1")                                                               \
+  X(l1_hits, "loads, stores and locked accesses served by L1")                                              \
   X(l2_hits, "served by L2")                                                                                \
   X(llc_hits, "served by the last-level cache")                                                             \
+  X(core_transfers, "served by a cache of another core, or not before it had given up its copy")            \
   X(memory_reads, "lines that the core fetched from memory")                                                \
   X(writebacks, "dirty lines evicted from the last-level cache")                                            \
   X(tlb_second_hits, "translations found in the second-level TLB only")                                     \
@@ -42,6 +45,9 @@ namespace pmsim::machine {
   X(pages_ps, "time in which pages and lines of them moved between tiers")                                  \
   X(log_ps, "time in which transactions became durable")                                                    \
   X(fence_wait_ps, "time that fences waited for flushes and streaming stores")                              \
+  X(latch_waits, "latches that another thread held")                                                        \
+  X(latch_restarts, "optimistic reads that a writer has made worthless, each read again")                   \
+  X(latch_wait_ps, "time that threads waited for them")                                                     \
   X(write_queue_wait_ps, "time that lines waited to enter a PMem write pending queue")                      \
   X(read_queue_wait_ps, "time that PMem reads waited to enter a read pending queue, and for the medium")    \
   X(block_reads, "block-device read commands")                                                              \

@@ -70,6 +70,8 @@ class Lane {
   void step_module(std::size_t module, Picoseconds at, Picoseconds until);
   void settle_thread(std::size_t thread);
   void settle_modules();
+  /// Threads that have got the latch they waited for go on.
+  void settle_latches();
   /// Threads of the same core may go on, because a buffer of it has changed. A thread that has its core for
   /// itself is settled by `settle_alone`.
   template <typename Settle>
@@ -80,6 +82,7 @@ class Lane {
   std::unique_ptr<Counters> counters_;  ///< stable address: devices hold it
   std::unique_ptr<Progress> progress_;  ///< stable address: threads hold it
   std::unique_ptr<CoreTimes> times_;    ///< stable address, too
+  std::unique_ptr<CoreTraffic> traffic_;
   MemorySystem memory_;
   std::vector<CoreTiming> cores_;
   std::uint32_t core_count_;
@@ -87,6 +90,7 @@ class Lane {
   std::uint32_t thread_count_;
   Tournament agents_;
   std::vector<Grant> grants_;
+  std::vector<LatchTable::Grant> latched_;
   Picoseconds now_ = 0;
   std::int64_t served_actions_ = 0;
 };

@@ -35,6 +35,7 @@ struct CoreParams {
   int64_t line_interval = 0;
   int64_t flush_interval = 0;
   int64_t fence_latency = 0;
+  int64_t atomic_latency = 0;
   int64_t flush_keeps_line = 0;
   int64_t shared_read_latency = 0;
   int64_t shared_write_latency = 0;
@@ -63,6 +64,7 @@ struct LastLevelParams {
   int64_t ways = 8;
   int64_t latency = 0;
   int64_t slices = 8;
+  int64_t transfer_latency = 0;
 };
 
 struct PrefetcherParams {

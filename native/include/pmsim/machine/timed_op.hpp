@@ -7,21 +7,29 @@
 namespace pmsim::machine {
 
 /// Where the hierarchy found a line.
-enum Level : std::uint8_t { kL1 = 0, kL2 = 1, kLlc = 2, kFromMemory = 3 };
+enum Level : std::uint8_t {
+  kL1 = 0,
+  kL2 = 1,
+  kLlc = 2,
+  kFromMemory = 3,
+  kFromCore = 4,  ///< in a cache of another core, or that core had to give up its copy
+};
 
 /// How an address was translated: by the first TLB level, by the second, or by a page walk. A walk also names
-/// the cache level (kL2 to kFromMemory) where it found its last entry, in the two lowest bits, and above kWalk
+/// the cache level (kL2 and beyond) where it found its last entry, in the three lowest bits, and above them
 /// that of the entry before it; kL1 there: none was read.
 using Translation = std::uint8_t;
 inline constexpr Translation kTlbFirst = 0;
 inline constexpr Translation kTlbSecond = 1;
-inline constexpr Translation kWalk = 4;
+inline constexpr Translation kWalk = 64;
 
 [[nodiscard]] constexpr Translation walk(Level upper, Level last) noexcept {
   return static_cast<Translation>(kWalk | last | upper << 3);
 }
-[[nodiscard]] constexpr Level upper_level(Translation walk) noexcept { return static_cast<Level>(walk >> 3); }
-[[nodiscard]] constexpr Level last_level(Translation walk) noexcept { return static_cast<Level>(walk % kWalk); }
+[[nodiscard]] constexpr Level upper_level(Translation walk) noexcept {
+  return static_cast<Level>(walk >> 3 & 7);
+}
+[[nodiscard]] constexpr Level last_level(Translation walk) noexcept { return static_cast<Level>(walk & 7); }
 
 /// Bits of TimedOp::flags; the first equals memory::kDependent.
 enum TimedFlag : std::uint8_t {
@@ -39,6 +47,11 @@ enum TimedFlag : std::uint8_t {
 inline constexpr std::uint8_t kWriteback = 32;    ///< a dirty line leaves the last-level cache
 inline constexpr std::uint8_t kHwPrefetch = 33;   ///< the prefetcher fetches a line from memory into L2
 inline constexpr std::uint8_t kSectionMark = 34;  ///< a section begins
+/// Behind the access to its word: the thread has the latch from here on, or waits until it has. `level` is a
+/// memory::LatchMode.
+inline constexpr std::uint8_t kLatchAcquire = 35;
+inline constexpr std::uint8_t kLatchRelease = 36;   ///< behind the access to its word: others may have it
+inline constexpr std::uint8_t kLatchValidate = 37;  ///< the same, of one that was not held
 
 /// A kind of micro-operation as TimedOp::kind has it.
 [[nodiscard]] constexpr std::uint8_t code(memory::OpKind kind) noexcept {

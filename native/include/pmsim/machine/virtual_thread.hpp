@@ -11,6 +11,8 @@
 #include "pmsim/machine/core_timing.hpp"
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/histogram.hpp"
+#include "pmsim/machine/latch_table.hpp"
+#include "pmsim/machine/line_transfers.hpp"
 #include "pmsim/machine/memory_system.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/timed_loads.hpp"
@@ -36,6 +38,14 @@ struct Retired {
   std::uint32_t thread;
   Picoseconds begin;
   Picoseconds end;  ///< never before the time of the action that made it known
+};
+
+/// What the cores of a lane share besides memory.
+struct CoreTraffic {
+  CoreTraffic(const PlatformParams& params, std::uint32_t threads)
+      : transfers(params.llc.transfer_latency), latches(threads) {}
+  LineTransfers transfers;
+  LatchTable latches;
 };
 
 /// How far the threads of a lane have come together, and where they stop to be looked at.
@@ -65,14 +75,17 @@ struct Progress {
 /// older fence for its writes, and freely while its own flushes are on their way. A store behind three fences
 /// that have not completed does not ask for its line, and behind two of them does not walk for its page.
 /// Streaming stores behind a fence find no buffer until those it has drained are free. An mfence also stops the
-/// front end. Every action happens in global time order, so shared queues see requests in order.
+/// front end, and so does a locked read-modify-write, which also needs its line. Behind that of a latch the
+/// front end stops until nobody holds the latch who excludes the thread; it is given up when the store before
+/// has committed. What is read under a latch that is not held is read again where a writer has been there
+/// meanwhile. Every action happens in global time order, so shared queues see requests in order.
 ///
 /// An operation ends when everything in it has retired and its fences have completed.
 class VirtualThread {
  public:
   VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core,
-                const CoreTimes& times, CoreTiming& core, MemorySystem& memory, Counters& counters,
-                Progress& progress, Feed& feed, std::uint64_t seed);
+                const CoreTimes& times, CoreTiming& core, MemorySystem& memory, CoreTraffic& traffic,
+                Counters& counters, Progress& progress, Feed& feed, std::uint64_t seed);
 
   /// Acts up to and including `limit`. Returns when it wants to act next, kNever while it waits for a grant or
   /// has finished. Returns early after writing to PMem, because the module may now act first, and where
@@ -87,6 +100,8 @@ class VirtualThread {
   void buffers_changed();
   /// A write of the core has been accepted, perhaps one that held a writeback slot.
   void slots_changed();
+  /// The thread has the latch that it waited for.
+  void latched(const LatchTable::Grant& grant);
 
   /// Ends the sleep of a thread whose feed had nothing: it asks again at `at`, or as soon as its front end is
   /// free. What the thread does then is what it would have done had it never slept.
@@ -282,6 +297,8 @@ class VirtualThread {
   }
   void issue_waiting_prefetches_of(int load, Picoseconds at);
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
+  void dispatch_latch_acquire(const TimedOp& op);
+  void dispatch_latch_validate(const TimedOp& op);
 
   void issue_pending(Picoseconds at);
   /// Of a pending load whose time has come: all that it waits for is a fill buffer.
@@ -330,7 +347,7 @@ class VirtualThread {
   bool finished_ = false;
   bool sleeping_ = false;
   bool interrupted_ = false;
-  bool mfence_blocks_ = false;
+  bool blocked_ = false;  ///< the front end: by an mfence, a locked read-modify-write or a latch
   bool waits_for_buffer_ = false;
   bool front_waits_for_pending_ = false;  ///< for a place among the pending loads
   // Which of the two matters: a front end that is woken for what it may not have acts for nothing.
@@ -406,6 +423,13 @@ class VirtualThread {
   std::int64_t operations_ = 0;
   std::int64_t user_bytes_ = 0;
   Histogram latency_;
+  CoreTraffic* traffic_;
+  Picoseconds latch_asked_ = 0;
+  struct Reading {
+    std::uint64_t line = ~std::uint64_t{0};
+    Picoseconds began = 0;
+  };
+  std::array<Reading, 64> reading_{};  ///< latches read under optimistically, direct-mapped by line
 };
 
 template <typename Stop>

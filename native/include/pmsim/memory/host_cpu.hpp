@@ -42,6 +42,8 @@ void clflushopt(const std::byte* line) noexcept;
 void clflush(const std::byte* line) noexcept;
 void sfence() noexcept;
 void mfence() noexcept;
+/// Between two looks of a loop that waits for another thread.
+void pause() noexcept;
 /// Streams `lines` whole lines to a 64-byte aligned destination.
 void stream_lines_sse2(std::byte* to, const std::byte* from, std::size_t lines) noexcept;
 void stream_lines_avx(std::byte* to, const std::byte* from, std::size_t lines) noexcept;

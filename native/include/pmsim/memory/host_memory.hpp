@@ -100,6 +100,37 @@ class HostMemory {
   /// Stores are volatile where they are words, but payloads are not: nothing moves across this.
   void order(Site = kNoSite) noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
   void prefetch(Address address) { __builtin_prefetch(at(address, 1), 0, 3); }
+  std::uint64_t fetch_add(Address address, std::uint64_t delta) {
+    return word_at(address).fetch_add(delta, std::memory_order_seq_cst);
+  }
+  /// Spins on the thread's own copy of the line.
+  std::uint64_t acquire(Address latch, LatchMode mode) {
+    const std::atomic_ref<std::uint64_t> word = word_at(latch);
+    for (;; instruction::pause()) {
+      std::uint64_t before = word.load(std::memory_order_acquire);
+      if (LatchWord::admits(before, mode) &&
+          (mode == LatchMode::kOptimistic ||
+           word.compare_exchange_weak(before, LatchWord::held(before, mode), std::memory_order_acquire,
+                                      std::memory_order_relaxed)))
+        return LatchWord::version(before);
+    }
+  }
+  bool release(Address latch, LatchMode mode, std::uint64_t version) {
+    const std::atomic_ref<std::uint64_t> word = word_at(latch);
+    switch (mode) {
+      case LatchMode::kShared:
+        word.fetch_sub(LatchWord::kReader, std::memory_order_release);
+        return true;
+      case LatchMode::kExclusive:  // nobody else writes it
+        word.store(LatchWord::released(word.load(std::memory_order_relaxed), mode), std::memory_order_release);
+        return true;
+      case LatchMode::kOptimistic:
+        break;
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const std::uint64_t now = word.load(std::memory_order_relaxed);
+    return LatchWord::admits(now, mode) && LatchWord::version(now) == version;
+  }
   void compute(std::uint64_t, std::uint32_t) noexcept {}  // the real computation is the algorithm's own code
   void mispredict(BranchOn = BranchOn::kLastLoad) noexcept {}
   void block_read(Address device, Address destination, std::size_t bytes);
@@ -128,6 +159,11 @@ class HostMemory {
         return mapping.data() + offset;
     }
     table_.refuse(address, bytes);
+  }
+  [[nodiscard]] std::atomic_ref<std::uint64_t> word_at(Address address) const {
+    ensure((address & (sizeof(std::uint64_t) - 1)) == 0, "a locked access is not aligned");
+    return std::atomic_ref<std::uint64_t>(
+        *reinterpret_cast<std::uint64_t*>(at(address, sizeof(std::uint64_t))));
   }
   /// One store instruction; volatile, so that the compiler neither splits nor merges nor reorders it.
   template <std::size_t kBytes>

@@ -42,6 +42,30 @@ inline constexpr std::size_t kAtomicBytes = 8;
 /// Unit and alignment of block transfers, and what a block device writes atomically.
 inline constexpr std::size_t kSectorBytes = 512;
 
+/// What is in the word of a latch.
+struct LatchWord {
+  static constexpr std::uint64_t kReader = 1;                       ///< how many hold it, in the lowest 16 bits
+  static constexpr std::uint64_t kWriter = std::uint64_t{1} << 16;  ///< one holds it
+  static constexpr std::uint64_t kVersion = kWriter << 1;           ///< how many writers have held it
+
+  [[nodiscard]] static constexpr std::uint64_t version(std::uint64_t word) noexcept { return word / kVersion; }
+  [[nodiscard]] static constexpr bool admits(std::uint64_t word, LatchMode mode) noexcept {
+    return (word & (mode == LatchMode::kExclusive ? kVersion - 1 : kWriter)) == 0;
+  }
+  /// Of one that admits the mode, when it has been acquired.
+  [[nodiscard]] static constexpr std::uint64_t held(std::uint64_t word, LatchMode mode) noexcept {
+    return word + (mode == LatchMode::kExclusive ? kWriter : mode == LatchMode::kShared ? kReader : 0);
+  }
+  [[nodiscard]] static constexpr bool is_held(std::uint64_t word, LatchMode mode) noexcept {
+    return mode == LatchMode::kOptimistic ||
+           (word & (mode == LatchMode::kExclusive ? kWriter : kWriter - 1)) != 0;
+  }
+  /// Of one that is held in the mode, when it has been released: a writer's bit carries over to the version.
+  [[nodiscard]] static constexpr std::uint64_t released(std::uint64_t word, LatchMode mode) noexcept {
+    return mode == LatchMode::kExclusive ? word + kWriter : word - (mode == LatchMode::kShared ? kReader : 0);
+  }
+};
+
 /// Waist 1: what every algorithm is written against. SimMemory simulates it, HostMemory executes it.
 ///
 /// Accesses
@@ -65,6 +89,15 @@ inline constexpr std::size_t kSectorBytes = 512;
 ///  - order is an ordering point between two stores to the same line. It costs no instruction: the CPU keeps
 ///  the
 ///    order anyway, and the compiler must be told to. It says nothing about different lines.
+/// Threads
+///  - fetch_add: adds to an aligned 64-bit word by a locked read-modify-write, and returns what was there. What
+///    the thread has flushed and streamed before is durable then, as after a fence (Intel SDM, volume 2, CLWB).
+///  - acquire, release: a latch, which is a LatchWord in dram that begins as 0, one in a line at most. To hold
+///    it costs a locked read-modify-write, and a wait while it is held otherwise; optimistically, a load.
+///    acquire returns the latch's version, which release takes; an optimistic release says whether it is still
+///    the same, so that what has been read may be believed (all others say yes). On SimMemory operations run
+///    one after the other: the word is always free and no version changes, and to acquire what is held is an
+///    error. There it is the machine that waits, and that spends the time of reading again.
 /// Block device
 ///  - block_read and block_write move whole sectors between a kBlock address and a dram or pmem address, and
 ///  wait.
@@ -97,6 +130,9 @@ concept Memory =
       { memory.mfence(site) } -> std::same_as<void>;
       { memory.order(site) } -> std::same_as<void>;
       { memory.prefetch(address) } -> std::same_as<void>;
+      { memory.fetch_add(address, word) } -> std::same_as<std::uint64_t>;
+      { memory.acquire(address, LatchMode::kShared) } -> std::same_as<std::uint64_t>;
+      { memory.release(address, LatchMode::kShared, word) } -> std::same_as<bool>;
       { memory.compute(word, instructions) } -> std::same_as<void>;
       { memory.mispredict() } -> std::same_as<void>;
       { memory.mispredict(BranchOn::kAtHand) } -> std::same_as<void>;

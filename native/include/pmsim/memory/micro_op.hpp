@@ -23,8 +23,13 @@ enum class OpKind : std::uint8_t {
   kOperationBegin = 13,  ///< an operation of the workload begins: its latency counts from here
   kOperationEnd = 14,    ///< it ends when everything before this has retired and, unless it is kDependent, all
                          ///< fences before have completed; `bytes` user bytes are credited
+  kAtomic = 15,          ///< locked read-modify-write of one word: everything before has committed, flushes and
+                         ///< streaming stores included; nothing after runs before
+  kAcquire = 16,  ///< the latch of the line at `address`, in LatchMode `flags`: a kAtomic (optimistic: a load),
+                  ///< and a wait while others hold it
+  kRelease = 17,  ///< gives it up: a kAtomic (exclusive: a store; optimistic: a load)
 };
-inline constexpr int kOpKinds = 15;
+inline constexpr int kOpKinds = 18;
 
 /// Bits of MicroOp::flags.
 enum OpFlag : std::uint8_t {
@@ -45,6 +50,11 @@ struct MicroOp {
   std::uint16_t site;  ///< identifies the persistence point in the source (0: none), for the crash checker
 };
 static_assert(sizeof(MicroOp) == 16 && std::is_trivially_copyable_v<MicroOp>);
+
+/// How a latch is held: by any number of readers, or by one writer. Optimistically it is not held at all:
+/// whoever reads waits for a writer, and looks afterwards whether there has been one meanwhile (Leis et al.,
+/// The ART of Practical Synchronization, DaMoN 2016).
+enum class LatchMode : std::uint8_t { kShared = 0, kExclusive = 1, kOptimistic = 2 };
 
 inline constexpr std::uint32_t kLineBytes = 64;
 

@@ -117,6 +117,24 @@ class SimMemory {
       track_order(site);
   }
   void prefetch(Address address) { emit(OpKind::kPrefetch, address & ~kLineMask, kLineBytes); }
+  std::uint64_t fetch_add(Address address, std::uint64_t delta) {
+    const std::uint64_t before = word_at(address);
+    change_word(OpKind::kAtomic, address, before + delta);
+    return before;
+  }
+  std::uint64_t acquire(Address latch, LatchMode mode) {
+    const std::uint64_t before = word_at(latch);
+    ensure(LatchWord::admits(before, mode), "a latch is acquired that is held already");
+    change_word(OpKind::kAcquire, latch, LatchWord::held(before, mode), mode);
+    return LatchWord::version(before);
+  }
+  bool release(Address latch, LatchMode mode, std::uint64_t version) {
+    const std::uint64_t before = word_at(latch);
+    ensure(LatchWord::is_held(before, mode) && LatchWord::version(before) == version,
+           "a latch is released that is not held like that");
+    change_word(OpKind::kRelease, latch, LatchWord::released(before, mode), mode);
+    return true;
+  }
   void compute(std::uint64_t cycles, std::uint32_t instructions) {
     emit(OpKind::kCompute, cycles, instructions);
   }
@@ -305,6 +323,22 @@ class SimMemory {
     emit_lines(kKind, address, from.size(), 0);
     copy_in(region, address, from);
   }
+  [[nodiscard]] std::uint64_t word_at(Address address) {
+    ensure((address & (sizeof(std::uint64_t) - 1)) == 0, "a locked access is not aligned");
+    std::uint64_t word;
+    copy_out(region_of(address, sizeof word), address, std::as_writable_bytes(std::span(&word, 1)));
+    return word;
+  }
+  void change_word(OpKind kind, Address address, std::uint64_t word, LatchMode mode = LatchMode::kShared) {
+    const auto bytes = std::as_bytes(std::span(&word, 1));
+    Region& region = region_of(address, bytes.size());
+    emit(kind, address, sizeof word, static_cast<std::uint8_t>(mode));
+    if (mode == LatchMode::kOptimistic)
+      return;
+    if (tracking_) [[unlikely]]
+      return change_tracked(region, address, bytes, kind != OpKind::kRelease || mode != LatchMode::kExclusive);
+    copy_in(region, address, bytes);
+  }
   void fence(OpKind kind, Site site) {
     if (tracking_) [[unlikely]]
       note(kind, site, 0, 0);
@@ -325,6 +359,8 @@ class SimMemory {
       stream_->poll();
   }
 
+  /// `locked`: by an instruction that waits for what was flushed.
+  void change_tracked(Region& region, Address address, std::span<const std::byte> word, bool locked);
   void put_tracked(Region& region, OpKind kind, Address address, std::span<const std::byte> from);
   void track_flush(Address line, FlushKind kind);
   void track_fence();

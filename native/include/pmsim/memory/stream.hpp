@@ -70,6 +70,10 @@ class Source {
   /// Executes the next piece of work of `thread` functionally and appends its micro-operations to `stream`
   /// (which is empty). Appending nothing means that the thread has finished.
   virtual void refill(std::uint32_t thread, Stream& stream) = 0;
+
+  /// Whether threads access lines that others write, so that caches have to be kept coherent, which takes time
+  /// of the host. Sources that say so, and no others, have locked accesses: replays of traces go by these.
+  [[nodiscard]] virtual bool shares_lines() const noexcept { return false; }
 };
 
 }  // namespace pmsim::memory

@@ -39,6 +39,8 @@ class Part {
   [[nodiscard]] virtual std::map<std::string, double> facts() const { return {}; }
   /// See Service::shared().
   [[nodiscard]] virtual bool shared() const { return false; }
+  /// See Service::shares_lines().
+  [[nodiscard]] virtual bool shares_lines() const { return false; }
   /// See Service::present(); nothing where the part has no ledger.
   [[nodiscard]] virtual std::optional<std::vector<std::uint64_t>> present(memory::SimMemory& memory) {
     static_cast<void>(memory);

@@ -48,6 +48,9 @@ class Service {
   /// persistent lines are its own, each has its own order.
   [[nodiscard]] virtual bool shared() const { return false; }
 
+  /// See memory::Source::shares_lines().
+  [[nodiscard]] virtual bool shares_lines() const { return false; }
+
   /// The memory, for services that survive power failures: tracked and logged (SimMemory::keep_log). Null: the
   /// service cannot be crashed.
   [[nodiscard]] virtual memory::SimMemory* tracked_memory() { return nullptr; }

@@ -20,6 +20,7 @@ class RecordingSource final : public memory::Source {
     source_.refill(thread, stream);
     writer_.append(thread, {stream.data(), stream.size()});
   }
+  [[nodiscard]] bool shares_lines() const noexcept override { return source_.shares_lines(); }
 
  private:
   memory::Source& source_;
@@ -33,6 +34,8 @@ class ReplaySource final : public memory::Source {
   explicit ReplaySource(const std::filesystem::path& path);
 
   void refill(std::uint32_t thread, memory::Stream& stream) override;
+  /// Threads that share lines tell each other by locked accesses.
+  [[nodiscard]] bool shares_lines() const noexcept override;
   [[nodiscard]] const TraceInfo& info() const noexcept { return reader_.info(); }
   /// Reads and checks what nobody has asked for: a run may end before its trace does.
   void drain();

@@ -41,7 +41,8 @@ struct FoundRows final : Recovered {
   std::unique_ptr<engines::Engine<memory::SimMemory>> engine;
 };
 
-/// Transactions, checkpoints and clean restarts of a storage engine with tiny capacities.
+/// Transactions, checkpoints and clean restarts of a storage engine with tiny capacities, by one thread or by
+/// several in turn.
 ///
 /// Promise: acknowledged transactions are there whole, the one in flight is there whole or not at all (not at
 /// all before commit() is called, and where it is aborted), and every data structure is sound.
@@ -109,6 +110,7 @@ class EngineSubject final : public Subject {
         break;
     }
     Rows after = committed_;
+    work_as(memory, index % options_.threads);
     engine_->begin(memory);
     for (const Operation& operation : step.operations)
       run(memory, operation, after);
@@ -240,6 +242,16 @@ class EngineSubject final : public Subject {
     plan_.push_back(transaction(rows, size_.most_operations, false));
   }
 
+  /// Threads take turns between transactions, each with its own flushes and fences.
+  void work_as(memory::SimMemory& memory, std::uint32_t thread) {
+    if (options_.threads == 1)
+      return;
+    memory::Stream* const attached = memory.attached();
+    memory.attach(attached != nullptr ? *attached : ignored_, thread);
+    if (attached == nullptr)
+      memory.detach();
+    engine_->work_as(thread);
+  }
   [[nodiscard]] const engines::EngineKind<memory::SimMemory>& kind() const {
     return engines::engine_named<memory::SimMemory>(options_.engine);
   }
@@ -327,6 +339,7 @@ class EngineSubject final : public Subject {
   std::unique_ptr<engines::Engine<memory::SimMemory>> engine_;
   engines::TableId table_ = 0;
   std::optional<engines::EnginePlace> place_;
+  memory::Stream ignored_;
   Rows committed_;
   std::optional<Rows> committing_;  ///< rows after the transaction whose commit() is under way
 };

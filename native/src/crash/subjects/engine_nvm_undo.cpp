@@ -6,14 +6,17 @@ namespace pmsim::crash {
 
 namespace {
 
-std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
+std::unique_ptr<Subject> make_for(std::uint32_t threads, std::uint64_t seed, Scale scale) {
   engines::EngineOptions options;
   options.engine = "nvm-undo";
   options.page_bytes = 4096;
   options.pmem_bytes = 10 * options.page_bytes;
   options.log_bytes = 128 << 10;
+  options.threads = threads;
   return std::make_unique<EngineSubject>(options, EngineSubject::Size{.checkpoints = false}, seed, scale);
 }
+std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) { return make_for(1, seed, scale); }
+std::unique_ptr<Subject> make_for_threads(std::uint64_t seed, Scale scale) { return make_for(3, seed, scale); }
 
 /// Without those of the log's creation: an engine is known only when its tables have been loaded.
 constexpr auto kSites = [] {
@@ -34,5 +37,8 @@ extern const SubjectKind kEngineNvmUndo;
 const SubjectKind kEngineNvmUndo{"engine-nvm-undo",
                                  "storage engine that changes pages on PMem in transactions with an undo log",
                                  kSites, make, false};
+extern const SubjectKind kEngineNvmUndoThreads;
+const SubjectKind kEngineNvmUndoThreads{"engine-nvm-undo-threads", "the same, by three threads with a log each",
+                                        kSites, make_for_threads, false};
 
 }  // namespace pmsim::crash

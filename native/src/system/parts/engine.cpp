@@ -55,11 +55,12 @@ class FreshRows final : public engines::RowSource {
 ///  - scan: up to `count` rows from key `first` on.
 ///  - checkpoint: everything committed goes to its home tier, the log is truncated.
 ///
-/// The engines execute one transaction at a time; their workers take turns (engines/engine.hpp).
+/// The engines execute one transaction at a time; what workers wait for each other is in the engine's latches
+/// (engines/engine.hpp).
 class EnginePart final : public Part {
  public:
   EnginePart(workloads::Parameters& parameters, const PartContext& context)
-      : options_(engine_options(parameters, context.seed)),
+      : options_(engine_options(parameters, context.workers, context.seed)),
         rows_(static_cast<std::uint64_t>(parameters.number("rows", 1, kMaxEngineBytes))),
         row_bytes_(static_cast<std::uint32_t>(parameters.number("row_size", 8, 4096))),
         shared_(context.workers > 1) {
@@ -77,8 +78,9 @@ class EnginePart final : public Part {
     return {"read", "update", "scan", "checkpoint"};
   }
 
-  std::uint64_t execute(SimMemory& memory, std::uint32_t, const Request& request) override {
+  std::uint64_t execute(SimMemory& memory, std::uint32_t worker, const Request& request) override {
     std::uint64_t found = 0;
+    engine_->work_as(worker);
     switch (request.kind) {
       case 0:
         engine_->begin(memory);
@@ -119,6 +121,7 @@ class EnginePart final : public Part {
   [[nodiscard]] std::uint64_t pmem_bytes() const override { return pmem_bytes_; }
   [[nodiscard]] std::map<std::string, double> facts() const override { return engine_->counters(); }
   [[nodiscard]] bool shared() const override { return shared_; }
+  [[nodiscard]] bool shares_lines() const override { return engines::Latches::are_needed(options_); }
 
   /// The number that each row begins with, by key.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> present(SimMemory& memory) override {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "pmsim/engines/engine.hpp"
+#include "pmsim/engines/latches.hpp"
 #include "pmsim/system/part.hpp"
 
 namespace pmsim::system {
@@ -15,7 +16,7 @@ inline constexpr double kLeafFill = 0.7;
 
 /// Reads what the parts with a storage engine have in common.
 [[nodiscard]] inline engines::EngineOptions engine_options(workloads::Parameters& parameters,
-                                                           std::uint64_t seed) {
+                                                           std::uint32_t workers, std::uint64_t seed) {
   const auto bytes = [&](std::string_view name) {
     return static_cast<std::uint64_t>(parameters.number(name, 0, kMaxEngineBytes));
   };
@@ -32,6 +33,8 @@ inline constexpr double kLeafFill = 0.7;
       static_cast<std::uint32_t>(parameters.number("system_call_cycles", 0, 1'000'000));
   options.system_call_copies = static_cast<std::uint32_t>(parameters.number("system_call_copies", 1, 2));
   options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
+  options.threads = workers;
+  options.latches = parameters.choice("latches", {"none", "shared", "optimistic"});
   options.seed = seed;
   return options;
 }

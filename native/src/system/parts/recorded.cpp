@@ -25,7 +25,7 @@ class RecordedPart final : public Part {
       throw ConfigError(
           "recorded: recorded requests keep no ledger of what is durable; let the power fail under another "
           "part");
-    const engines::EngineOptions options = engine_options(parameters, context.seed);
+    const engines::EngineOptions options = engine_options(parameters, context.workers, context.seed);
     workloads::oltp::RequestsOptions recorded;
     recorded.requests = workloads::oltp::unpack_requests(parameters.text("requests"));
     recorded.rows = static_cast<std::uint64_t>(parameters.number("rows", 1, kMaxEngineBytes));
@@ -34,6 +34,7 @@ class RecordedPart final : public Part {
     requests_ = std::make_unique<Requests<SimMemory>>(std::move(recorded));
     engine_ = engines::engine_named<SimMemory>(options.engine).create(context.memory, options);
     requests_->load(context.memory, *engine_, kLeafFill, Poll(context.watch, Phase::kLoad));
+    shares_lines_ = engines::Latches::are_needed(options);
     for (const memory::RegionPlace& region : context.memory.regions().places(memory::Medium::kPmem))
       pmem_bytes_ += region.bytes;
   }
@@ -41,11 +42,12 @@ class RecordedPart final : public Part {
   [[nodiscard]] std::vector<std::string_view> kinds() const override { return {"request"}; }
 
   /// Result: bytes read or written.
-  std::uint64_t execute(SimMemory& memory, std::uint32_t, const Request& request) override {
+  std::uint64_t execute(SimMemory& memory, std::uint32_t worker, const Request& request) override {
     if (request.first >= requests_->length()) {
       throw ConfigError("recorded.request: there is no request " + std::to_string(request.first) +
                         "; there are " + std::to_string(requests_->length()) + ", from 0 on");
     }
+    engine_->work_as(worker);
     return requests_->serve(memory, *engine_, request.first, random_).user_bytes;
   }
 
@@ -54,10 +56,12 @@ class RecordedPart final : public Part {
   [[nodiscard]] std::uint64_t pmem_bytes() const override { return pmem_bytes_; }
   [[nodiscard]] std::map<std::string, double> facts() const override { return engine_->counters(); }
   [[nodiscard]] bool shared() const override { return shared_; }
+  [[nodiscard]] bool shares_lines() const override { return shares_lines_; }
 
  private:
   Random random_;
   bool shared_;
+  bool shares_lines_ = false;
   std::unique_ptr<Requests<SimMemory>> requests_;
   std::unique_ptr<engines::Engine<SimMemory>> engine_;
   std::uint64_t pmem_bytes_ = 0;

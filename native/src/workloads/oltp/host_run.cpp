@@ -25,6 +25,8 @@ double host_cpu_seconds(Parameters& parameters, std::uint64_t warmup, std::uint6
                         std::uint64_t seed) {
   using Memory = memory::HostMemory;
   const engines::EngineOptions engine_options = read_engine_options(parameters, seed);
+  if (engine_options.threads != 1)
+    parameters.refuse("threads", "an engine runs natively with one thread");
   const WorkloadOptions options = read_workload_options(parameters, engine_options.page_bytes, seed);
   parameters.require_all_read();
   // Tiers, tables of pages and logs; address space only until it is used.

@@ -59,6 +59,8 @@ engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t
   options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
   options.transaction_cycles =
       static_cast<std::uint32_t>(parameters.number("transaction_cycles", 0, 1'000'000));
+  options.threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
+  options.latches = parameters.choice("latches", {"none", "shared", "optimistic"});
   options.seed = seed;
   return options;
 }

@@ -39,9 +39,8 @@ Session::Session(Parameters& parameters, const machine::PlatformParams& platform
     : memory_(memory_options(parameters, platform, counts_wear_)),
       engine_options_(read_engine_options(parameters, seed)) {
   const WorkloadOptions options = read_workload_options(parameters, engine_options_.page_bytes, seed);
-  const std::int64_t threads = parameters.number("threads", 1, 1024);
-  for (std::int64_t thread = 0; thread < threads; ++thread)
-    random_.emplace_back(mix64(seed) + static_cast<std::uint64_t>(thread));
+  for (std::uint32_t thread = 0; thread < engine_options_.threads; ++thread)
+    random_.emplace_back(mix64(seed) + thread);
   transactions_ = make_transactions<Memory>(options);
   engine_ = engines::engine_named<Memory>(engine_options_.engine).create(memory_, engine_options_);
   fill_ = options.fill;

@@ -44,12 +44,22 @@ struct TreeCounters {
 ///
 /// `note` of update(before), insert() and erase(payload) is called when the change is certain, before it.
 /// Nothing is allocated per operation: the scratch pages are members.
+///
+/// Latches, where there are any, are coupled from the root down: the child's is acquired before the parent's is
+/// given up. Inner nodes are read, and the leaf is written where it may be changed; a descent that splits or
+/// merges writes all of its way.
 template <typename Store, typename Key, memory::Memory M>
   requires PageStore<Store, M>
 class BTree {
  public:
-  BTree(M& memory, Store& store, const Layout& layout, PageId root)
-      : layout_(layout), root_{.id = root}, scratch_(layout.page_bytes), image_(layout.page_bytes) {
+  /// `latches`: of pages, where several threads use the tree; must outlive it.
+  BTree(M& memory, Store& store, const Layout& layout, PageId root, const PageLatches* latches = nullptr)
+      : layout_(layout),
+        latches_(latches),
+        read_(latches == nullptr ? LatchMode::kShared : latches->read),
+        root_{.id = root},
+        scratch_(layout.page_bytes),
+        image_(layout.page_bytes) {
     reopen(memory, store);
   }
 
@@ -58,12 +68,12 @@ class BTree {
   void reopen(M& memory, Store& store) {
     root_.frame = 0;
     root_level_ = 0;
-    root_level_ = root(memory, store, Access::kFull).header().level;
+    root_level_ = root(memory, store, Access::kFull, LatchMode::kShared).header().level;
   }
 
   /// The part [offset, offset + into.size()) of the payload; false where there is no such key.
   bool lookup(M& memory, Store& store, Key key, std::uint32_t offset, std::span<std::byte> into) {
-    Node leaf = descend(memory, store, key, Access::kGrained);
+    Node leaf = descend(memory, store, key, Access::kGrained, read_);
     const Located at = locate(leaf, key);
     if (at.found)
       leaf.read(layout_.payload(at.slot) + offset, into);
@@ -73,13 +83,13 @@ class BTree {
   /// The highest key <= key, and the beginning of its payload. Sorted leaves only.
   std::optional<Key> floor(M& memory, Store& store, Key key, std::span<std::byte> into) {
     for (;;) {
-      Node node = root(memory, store, root_level_ == 0 ? Access::kGrained : Access::kFull);
+      Node node = root(memory, store, root_level_ == 0 ? Access::kGrained : Access::kFull, read_);
       std::optional<Key> low;  // separator left of the subtree that `node` is the root of
       for (std::uint32_t level = root_level_; level > 0; --level) {
         const std::uint32_t slot = child_slot(node, node.count(), key);
         if (slot > 0)
           low = node.template load<Key>(layout_.key(slot - 1));
-        node = node.child(layout_.child(slot), level == 1 ? Access::kGrained : Access::kFull);
+        node = node.child(layout_.child(slot), level == 1 ? Access::kGrained : Access::kFull, read_);
       }
       const std::uint32_t slot = child_slot(node, node.count(), key);
       if (slot > 0) {
@@ -95,7 +105,7 @@ class BTree {
   template <typename Note>
   bool update(M& memory, Store& store, Key key, std::uint32_t offset, std::span<const std::byte> bytes,
               Note&& note) {
-    Node leaf = descend(memory, store, key, Access::kGrained);
+    Node leaf = descend(memory, store, key, Access::kGrained, LatchMode::kExclusive);
     const Located at = locate(leaf, key);
     if (!at.found)
       return false;
@@ -109,7 +119,7 @@ class BTree {
   template <typename Note>
   bool insert(M& memory, Store& store, Key key, std::span<const std::byte> payload, Note&& note) {
     {
-      Node leaf = descend(memory, store, key, Access::kGrained);
+      Node leaf = descend(memory, store, key, Access::kGrained, LatchMode::kExclusive);
       const Located at = locate(leaf, key);
       if (at.found)
         return false;
@@ -130,7 +140,7 @@ class BTree {
   bool erase(M& memory, Store& store, Key key, Note&& note) {
     std::uint32_t left = 0;
     {
-      Node leaf = descend(memory, store, key, Access::kGrained);
+      Node leaf = descend(memory, store, key, Access::kGrained, LatchMode::kExclusive);
       const Located at = locate(leaf, key);
       if (!at.found)
         return false;
@@ -152,7 +162,7 @@ class BTree {
       return 0;
     const Access access = mode == ScanMode::kGrained ? Access::kGrained : Access::kFull;
     const bool prefetches = mode == ScanMode::kPrefetchNext;
-    Node leaf = descend(memory, store, from, access);
+    Node leaf = descend(memory, store, from, access, read_);
     std::uint64_t visited = 0;
     for (;;) {
       if (!scan_leaf(leaf, from, limit, offset, bytes, prefetches, visit, visited))
@@ -161,7 +171,7 @@ class BTree {
       if (next == kNoPage)
         return visited;
       leaf.unfix();
-      leaf = Node(memory, store, store.fix_page(memory, next, access), access);
+      leaf = Node(memory, store, store.fix_page(memory, next, access), access, latches_, read_);
     }
   }
 
@@ -171,16 +181,18 @@ class BTree {
   [[nodiscard]] const TreeCounters& counters() const noexcept { return counters_; }
 
   using Node = btree::Node<Store, M>;
-  [[nodiscard]] Node root(M& memory, Store& store, Access access) {
-    return Node(memory, store, store.fix(memory, root_, access), access);
+  [[nodiscard]] Node root(M& memory, Store& store, Access access, LatchMode mode) {
+    return Node(memory, store, store.fix(memory, root_, access), access, latches_, mode);
   }
 
  private:
-  [[nodiscard]] Node descend(M& memory, Store& store, Key key, Access leaf_access) {
-    Node node = root(memory, store, root_level_ == 0 ? leaf_access : Access::kFull);
+  [[nodiscard]] Node descend(M& memory, Store& store, Key key, Access leaf_access, LatchMode leaf_mode) {
+    Node node = root(memory, store, root_level_ == 0 ? leaf_access : Access::kFull,
+                     root_level_ == 0 ? leaf_mode : read_);
     for (std::uint32_t level = root_level_; level > 0; --level) {
       const std::uint32_t slot = child_slot(node, node.count(), key);
-      node = node.child(layout_.child(slot), level == 1 ? leaf_access : Access::kFull);
+      node = level == 1 ? node.child(layout_.child(slot), leaf_access, leaf_mode)
+                        : node.child(layout_.child(slot), Access::kFull, read_);
     }
     return node;
   }
@@ -253,12 +265,12 @@ class BTree {
 
   /// Down to a leaf with room for one more row.
   [[nodiscard]] Node descend_splitting(M& memory, Store& store, Key key) {
-    Node node = root(memory, store, Access::kFull);
+    Node node = root(memory, store, Access::kFull, LatchMode::kExclusive);
     if (node.count() == capacity(root_level_))
       grow(memory, store, node);
     for (std::uint32_t level = root_level_; level > 0; --level) {
       const std::uint32_t slot = child_slot(node, node.count(), key);
-      Node child = node.child(layout_.child(slot), Access::kFull);
+      Node child = node.child(layout_.child(slot), Access::kFull, LatchMode::kExclusive);
       if (child.count() == capacity(level - 1)) {
         Key separator;
         Node right = split(memory, store, node, slot, child, level - 1, separator);
@@ -273,7 +285,7 @@ class BTree {
   /// One level more: what was in the root is now in its only child.
   void grow(M& memory, Store& store, Node& node) {
     ++counters_.splits;
-    Node child(memory, store, store.allocate(memory), Access::kFull);
+    Node child(memory, store, store.allocate(memory), Access::kFull, latches_, LatchMode::kExclusive);
     if (root_level_ > 0)
       node.unswizzle(layout_.child(0), node.count() + 1);
     child.copy(kCountOffset, node, kCountOffset, layout_.page_bytes - kCountOffset, scratch_);
@@ -287,7 +299,7 @@ class BTree {
   [[nodiscard]] Node split(M& memory, Store& store, Node& parent, std::uint32_t slot, Node& left,
                            std::uint32_t level, Key& separator) {
     ++counters_.splits;
-    Node right(memory, store, store.allocate(memory), Access::kFull);
+    Node right(memory, store, store.allocate(memory), Access::kFull, latches_, LatchMode::kExclusive);
     NodeHeader header = left.header();
     const std::uint32_t count = header.count;
     const std::uint32_t keep = count / 2;
@@ -325,18 +337,18 @@ class BTree {
   void descend_merging(M& memory, Store& store, Key key) {
     lift(memory, store);
     {
-      Node node = root(memory, store, Access::kFull);
+      Node node = root(memory, store, Access::kFull, LatchMode::kExclusive);
       for (std::uint32_t level = root_level_; level > 0; --level) {
         const std::uint32_t count = node.count();
         const std::uint32_t slot = child_slot(node, count, key);
-        Node child = node.child(layout_.child(slot), Access::kFull);
+        Node child = node.child(layout_.child(slot), Access::kFull, LatchMode::kExclusive);
         const std::uint32_t in_child = child.count();
         if (in_child == 0 || in_child < capacity(level - 1) / 4) {
           if (slot < count) {
-            Node right = node.child(layout_.child(slot + 1), Access::kFull);
+            Node right = node.child(layout_.child(slot + 1), Access::kFull, LatchMode::kExclusive);
             merge(node, slot, child, right, level - 1);
           } else if (slot > 0) {
-            Node left = node.child(layout_.child(slot - 1), Access::kFull);
+            Node left = node.child(layout_.child(slot - 1), Access::kFull, LatchMode::kExclusive);
             if (merge(node, slot - 1, left, child, level - 1))
               child = std::move(left);
           }
@@ -387,11 +399,11 @@ class BTree {
   /// While the root has one child only: its content moves into the root.
   void lift(M& memory, Store& store) {
     while (root_level_ > 0) {
-      Node node = root(memory, store, Access::kFull);
+      Node node = root(memory, store, Access::kFull, LatchMode::kExclusive);
       if (node.count() > 0)
         return;
       ++counters_.merges;
-      Node child = node.child(layout_.child(0), Access::kFull);
+      Node child = node.child(layout_.child(0), Access::kFull, LatchMode::kExclusive);
       node.unswizzle(layout_.child(0), 1);
       if (root_level_ > 1)
         child.unswizzle(layout_.child(0), child.count() + 1);
@@ -407,6 +419,8 @@ class BTree {
   static constexpr std::uint32_t kScanInstructions = 11;  ///< per row: key (5), its address, call, return, loop
 
   Layout layout_;
+  const PageLatches* latches_;
+  LatchMode read_;  ///< of who only reads
   RootRef root_;
   std::uint32_t root_level_ = 0;
   TreeCounters counters_;

@@ -23,7 +23,7 @@ class TreeCheck {
   /// What is wrong, as one sentence, or nothing.
   [[nodiscard]] std::string run(M& memory, Store& store) {
     {
-      Node root = tree_.root(memory, store, Access::kFull);
+      Node root = tree_.root(memory, store, Access::kFull, LatchMode::kShared);
       if (root.id() != tree_.root_id())
         return "the root is another page than the catalog says";
       walk(root, tree_.root_level(), std::nullopt, std::nullopt);
@@ -59,7 +59,8 @@ class TreeCheck {
       keys.push_back(node.template load<Key>(layout_.key(slot)));
     check_order(node, keys, low, high);
     for (std::uint32_t slot = 0; slot <= header.count && problem_.empty(); ++slot) {
-      Node child = node.child(layout_.child(slot), level == 1 ? Access::kGrained : Access::kFull);
+      Node child =
+          node.child(layout_.child(slot), level == 1 ? Access::kGrained : Access::kFull, LatchMode::kShared);
       walk(child, level - 1, slot == 0 ? low : Bound(keys[slot - 1]),
            slot == header.count ? high : Bound(keys[slot]));
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pmsim/engines/btree/layout.hpp"
+#include "pmsim/engines/latches.hpp"
 #include "pmsim/engines/page_store.hpp"
 
 namespace pmsim::engines::btree {
@@ -16,19 +17,26 @@ namespace pmsim::engines::btree {
 /// A fixed page of a store, and how a tree reads and changes it. Unfixes at the end of its scope.
 ///
 /// `whole` says that the page was fixed with Access::kFull: its address is asked for once and remembered until
-/// the page is changed. Otherwise each range is made resident before it is touched.
+/// the page is changed. Otherwise each range is made resident before it is touched. Where there are latches,
+/// the page's is held as long as it is fixed.
 template <typename Store, memory::Memory M>
 class Node {
  public:
   using Page = typename Store::Page;
 
-  Node(M& memory, Store& store, Page page, Access access)
-      : memory_(&memory), store_(&store), page_(page), whole_(access == Access::kFull) {}
+  Node(M& memory, Store& store, Page page, Access access, const PageLatches* latches = nullptr,
+       LatchMode mode = LatchMode::kShared)
+      : memory_(&memory), store_(&store), page_(page), latches_(latches), whole_(access == Access::kFull) {
+    if (latches_ != nullptr) [[unlikely]]
+      latch_ = HeldLatch<M>(memory, latches_->latches.of(id()), mode);
+  }
   Node(Node&& other) noexcept
       : memory_(other.memory_),
         store_(std::exchange(other.store_, nullptr)),
         page_(other.page_),
         base_(other.base_),
+        latches_(other.latches_),
+        latch_(std::move(other.latch_)),
         whole_(other.whole_) {}
   Node& operator=(Node&& other) noexcept(false) {
     if (this != &other) {
@@ -37,6 +45,8 @@ class Node {
       store_ = std::exchange(other.store_, nullptr);
       page_ = other.page_;
       base_ = other.base_;
+      latches_ = other.latches_;
+      latch_ = std::move(other.latch_);
       whole_ = other.whole_;
     }
     return *this;
@@ -46,10 +56,15 @@ class Node {
   ~Node() noexcept(false) { unfix(); }
 
   void unfix() {
-    if (store_ != nullptr)
-      std::exchange(store_, nullptr)->unfix(*memory_, page_);
+    if (store_ == nullptr)
+      return;
+    latch_.done();
+    std::exchange(store_, nullptr)->unfix(*memory_, page_);
   }
-  void release() { std::exchange(store_, nullptr)->release(*memory_, page_); }
+  void release() {
+    latch_.done();
+    std::exchange(store_, nullptr)->release(*memory_, page_);
+  }
 
   /// The address of a range; valid until this page is touched or changed again.
   [[nodiscard]] Address at(std::uint32_t offset, std::uint32_t bytes) {
@@ -104,8 +119,9 @@ class Node {
       store_->unswizzle_children(*memory_, page_, offset, count);
   }
 
-  [[nodiscard]] Node child(std::uint32_t offset, Access access) {
-    return Node(*memory_, *store_, store_->fix_child(*memory_, page_, offset, access), access);
+  /// Fixed, and then latched, while this one still is: latches are coupled on the way down.
+  [[nodiscard]] Node child(std::uint32_t offset, Access access, LatchMode mode) {
+    return Node(*memory_, *store_, store_->fix_child(*memory_, page_, offset, access), access, latches_, mode);
   }
   [[nodiscard]] PageId id() const { return store_->page_id(page_); }
   [[nodiscard]] M& memory() noexcept { return *memory_; }
@@ -115,6 +131,8 @@ class Node {
   Store* store_;
   Page page_;
   Address base_ = 0;
+  const PageLatches* latches_;
+  HeldLatch<M> latch_;
   bool whole_;
 };
 

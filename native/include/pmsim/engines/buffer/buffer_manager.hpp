@@ -54,6 +54,10 @@ class BufferManager {
   [[nodiscard]] const EnginePlace& place() const noexcept { return place_; }  ///< log: the caller's
   [[nodiscard]] const BufferConfig& config() const noexcept { return config_; }
   [[nodiscard]] std::uint32_t page_bytes() const noexcept { return config_.page_bytes; }
+  /// The thread in whose name pages are used from now on.
+  void work_as(std::uint32_t thread) noexcept {
+    staging_ = stagings_ + thread % config_.threads * config_.page_bytes;
+  }
   /// Config's spare_dram_bytes in the DRAM region, aligned to 4 KiB.
   [[nodiscard]] Address spare_dram() const noexcept { return spare_; }
   void before_write_back(BeforeWriteBack hook) { hook_ = std::move(hook); }
@@ -194,6 +198,10 @@ class BufferManager {
     if (hook_)
       hook_(memory, memory.template load<std::uint64_t>(first_line));
   }
+  /// Held for the look at one frame, or for an entry of a list: never while a page moves.
+  [[nodiscard]] HeldLatch<M> replacing(M& memory) const {
+    return HeldLatch<M>(memory, replacement_, LatchMode::kExclusive);
+  }
   [[nodiscard]] bool chance(std::size_t which) {
     return static_cast<double>(random_.next() >> 11) * 0x1p-53 < config_.migration[which];
   }
@@ -243,7 +251,9 @@ class BufferManager {
   wal::DirtyQueue dirty_;
   PmemWriter pmem_writer_;
   SsdWriter ssd_;
-  Address staging_ = 0;  ///< one page of DRAM
+  Address stagings_ = 0;     ///< a page of DRAM for each thread
+  Address staging_ = 0;      ///< that of the thread that works
+  Address replacement_ = 0;  ///< latch of the clocks, the free lists and what else threads share; 0: none
   Address spare_ = 0;
   BeforeWriteBack hook_;
   BufferCounters counters_;

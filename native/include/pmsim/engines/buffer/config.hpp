@@ -7,6 +7,7 @@
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/engines/buffer/write_back.hpp"
+#include "pmsim/engines/latches.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/memory/region.hpp"
 
@@ -46,7 +47,9 @@ struct BufferConfig {
   Write page_write = Write::kStream;  ///< how lines of pages are written to PMem
   std::uint32_t journal_slots = 8;    ///< page images between two flushes of the SSD
   std::uint64_t spare_dram_bytes =
-      0;  ///< for the caller, at BufferManager::spare_dram(); no part of dram_bytes
+      0;                      ///< for the caller, at BufferManager::spare_dram(); no part of dram_bytes
+  std::uint32_t threads = 1;  ///< that use it
+  bool latched = false;       ///< and need latches
 
   [[nodiscard]] std::uint32_t lines() const noexcept { return page_bytes / memory::kLineBytes; }
   [[nodiscard]] std::uint64_t pmem_frames() const noexcept { return pmem_bytes / page_bytes; }
@@ -72,6 +75,8 @@ struct BufferConfig {
     config.pointer_swizzling = options.pointer_swizzling;
     config.migration = options.migration;
     config.seed = options.seed;
+    config.latched = Latches::are_needed(options);
+    config.threads = config.latched ? options.threads : 1;
     config.page_write = page_write_named(options.page_write);
     config.meta_on_ssd = options.log_device == "ssd";
     config.system_call_cycles = options.system_call_cycles;

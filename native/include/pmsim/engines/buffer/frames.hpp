@@ -26,9 +26,13 @@ void BufferManager<M>::write_full_header(M& memory, Address full, FrameState sta
 /// page.
 template <memory::Memory M>
 Address BufferManager<M>::new_full(M& memory) {
-  if (const Address slot = dram_.take_slot(memory))
-    return slot;
+  {
+    const HeldLatch<M> alone = replacing(memory);
+    if (const Address slot = dram_.take_slot(memory))
+      return slot;
+  }
   for (std::uint64_t step = 0; step < 3 * dram_.slots(); ++step) {
+    HeldLatch<M> alone = replacing(memory);
     const Address slot = dram_.slot(hand_);
     hand_ = hand_ + 1 == dram_.slots() ? 0 : hand_ + 1;
     hand_mini_ = 0;
@@ -36,9 +40,11 @@ Address BufferManager<M>::new_full(M& memory) {
     if ((head.state.flags & kSlab) == 0) {
       if (!evictable(memory, slot, head))
         continue;
+      alone.done();
       evict(memory, slot, head);
       return slot;
     }
+    alone.done();
     if (sweep_slab(memory, slot))
       return dram_.take_slot(memory);
   }
@@ -49,17 +55,23 @@ Address BufferManager<M>::new_full(M& memory) {
 /// The place of a new mini page, tagged. Clock takes one mini page, or cuts the slot of a full page into slabs.
 template <memory::Memory M>
 Address BufferManager<M>::new_mini(M& memory) {
-  if (const Address mini = dram_.take_mini(memory))
-    return mini;
-  Address slot = dram_.take_slot(memory);
+  Address slot = 0;
+  {
+    const HeldLatch<M> alone = replacing(memory);
+    if (const Address mini = dram_.take_mini(memory))
+      return mini;
+    slot = dram_.take_slot(memory);
+  }
   for (std::uint64_t step = 0; slot == 0; ++step) {
     if (step >= 3 * dram_.slots() * (dram_.minis_per_slab() + 1))
       refuse_full_dram();
+    HeldLatch<M> alone = replacing(memory);
     const Address under = dram_.slot(hand_);
     const auto head = memory.template load<FrameHead>(under);
     const bool slab = (head.state.flags & kSlab) != 0;
     if (!slab) {
       if (evictable(memory, under, head)) {
+        alone.done();
         evict(memory, under, head);
         slot = under;
       }
@@ -68,6 +80,7 @@ Address BufferManager<M>::new_mini(M& memory) {
       const Address mini = dram_.mini(under, hand_mini_);
       const auto mini_head = memory.template load<FrameHead>(untagged(mini));
       const bool found = evictable(memory, mini, mini_head);
+      alone.done();
       if (found)
         evict(memory, mini, mini_head);
       if (++hand_mini_ == dram_.minis_per_slab())
@@ -219,9 +232,13 @@ void BufferManager<M>::admit_or_deny(M& memory, Address full, const FrameHead& h
 /// A frame of the PMem cache without a page: a free one, or transition 6. 0: all are in use.
 template <memory::Memory M>
 Address BufferManager<M>::take_pmem(M& memory) {
-  if (const Address frame = pmem_.take(memory))
-    return frame;
+  {
+    const HeldLatch<M> alone = replacing(memory);
+    if (const Address frame = pmem_.take(memory))
+      return frame;
+  }
   for (std::uint64_t step = 0; step < 2 * pmem_.count() + 1; ++step) {
+    HeldLatch<M> alone = replacing(memory);
     const Address frame = pmem_.advance();
     Descriptor descriptor = pmem_.load(memory, frame);
     if (frame == guarded_ || descriptor.fixes != 0)
@@ -231,6 +248,7 @@ Address BufferManager<M>::take_pmem(M& memory) {
       pmem_.store(memory, frame, descriptor);
       continue;
     }
+    alone.done();
     const IdTable::Found found = table_.find(memory, descriptor.id);
     if (!on_pmem(found.value))
       continue;  // lines of it are in DRAM, the others only here

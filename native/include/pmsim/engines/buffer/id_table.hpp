@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/engines/latches.hpp"
 #include "pmsim/memory/memory.hpp"
 
 namespace pmsim::engines::buffer {
@@ -42,10 +43,15 @@ class IdTable {
   /// How often an entry has been inserted or erased: while it stays the same, a Found stays good.
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
 
+  /// For threads: one latch for each of its parts, as PostgreSQL has for those of its buffer mapping.
+  void latch_parts(const Latches& latches) noexcept { parts_ = latches; }
+  static constexpr std::uint64_t kParts = 128;
+
   template <memory::Memory M>
   [[nodiscard]] Found find(M& memory, std::uint64_t id) const {
     memory.compute(kHashCycles, kHashInstructions);
     std::uint64_t bucket = home(id);
+    const HeldLatch<M> part(memory, parts_.of(bucket), LatchMode::kShared);
     // The id came out of memory just now: the bucket's address waits for it.
     for (auto entry = memory.template load_dependent<Entry>(at(bucket)); entry.key != 0;
          entry = memory.template load<Entry>(at(bucket))) {
@@ -61,6 +67,7 @@ class IdTable {
     ensure((size_ + 1) * 3 <= buckets_ * 2, "page table: more entries than it was made for");
     memory.compute(kHashCycles, kHashInstructions);
     std::uint64_t bucket = home(id);
+    const HeldLatch<M> part(memory, parts_.of(bucket), LatchMode::kExclusive);
     if (memory.template load_dependent<std::uint64_t>(at(bucket)) != 0) {
       memory.mispredict();  // expected to be empty
       do {
@@ -73,11 +80,13 @@ class IdTable {
   }
   template <memory::Memory M>
   void assign(M& memory, const Found& found, std::uint64_t value) {
+    const HeldLatch<M> part(memory, parts_.of((found.bucket - base_) / sizeof(Entry)), LatchMode::kExclusive);
     memory.template store<std::uint64_t>(found.bucket + 8, value);
   }
   template <memory::Memory M>
   void erase(M& memory, const Found& found) {
     std::uint64_t hole = (found.bucket - base_) / sizeof(Entry);
+    const HeldLatch<M> part(memory, parts_.of(hole), LatchMode::kExclusive);
     for (std::uint64_t bucket = next(hole);; bucket = next(bucket)) {
       const auto entry = memory.template load<Entry>(at(bucket));
       if (entry.key == 0)
@@ -135,6 +144,7 @@ class IdTable {
   int shift_ = 63;
   std::uint64_t size_ = 0;
   std::uint64_t generation_ = 0;
+  Latches parts_;
 };
 
 }  // namespace pmsim::engines::buffer

@@ -49,7 +49,10 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
   const std::uint64_t dirty = dram.add(wal::DirtyQueue::bytes_for(most_dirty), kLine);
   const std::uint64_t map = dram.add(PageAllocator::map_bytes(pages), kLine);
   const std::uint64_t sector = dram.add(memory::kSectorBytes, memory::kSectorBytes);
-  const std::uint64_t staging = dram.add(config_.page_bytes, memory::kPageBytes);
+  const std::uint64_t staging =
+      dram.add(config_.threads * std::uint64_t{config_.page_bytes}, memory::kPageBytes);
+  const std::uint64_t latches = config_.latched ? IdTable::kParts + 1 : 0;
+  const std::uint64_t latch = dram.add(Latches::bytes_for(latches), kLine);
   const std::uint64_t spare = dram.add(config_.spare_dram_bytes, memory::kPageBytes);
 
   // The micro log is on PMem whatever the log's device is; with meta on the SSD it lies behind the pages.
@@ -83,7 +86,11 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
     admission_ = AdmissionSet(place_.dram + admission, config_.admission_entries);
   allocator_ = PageAllocator(place_.dram + map, place_.meta + copies, pages, place_.dram + sector);
   dirty_ = wal::DirtyQueue(place_.dram + dirty, most_dirty);
-  staging_ = place_.dram + staging;
+  stagings_ = staging_ = place_.dram + staging;
+  if (config_.latched) {
+    table_.latch_parts(Latches(place_.dram + latch, IdTable::kParts));
+    replacement_ = place_.dram + latch + Latches::bytes_for(IdTable::kParts);
+  }
   spare_ = place_.dram + spare;
   pmem_writer_ = PmemWriter((config_.meta_on_ssd ? place_.pmem : place_.meta) + micro_log, config_.page_bytes,
                             config_.home == Home::kPmem, config_.page_write);

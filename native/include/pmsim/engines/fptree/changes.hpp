@@ -10,6 +10,7 @@ namespace pmsim::engines::fptree {
 template <memory::Memory M, std::uint32_t kInnerNodeBytes>
 void FpTreeEngine<M, kInnerNodeBytes>::apply(M& memory, const HeldBack& held) {
   const Change& change = held.change;
+  const HeldLatch<M> latch(memory, leaf_latches_.of(space_.number(held.leaf)), LatchMode::kExclusive);
   Table& table = tables_[change.table];
   switch (change.kind) {
     case Change::Kind::kUpdate:

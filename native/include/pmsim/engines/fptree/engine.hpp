@@ -26,6 +26,7 @@
 #include "pmsim/engines/fptree/leaf_ops.hpp"
 #include "pmsim/engines/fptree/leaf_space.hpp"
 #include "pmsim/engines/fptree/undo_log.hpp"
+#include "pmsim/engines/latches.hpp"
 #include "pmsim/engines/memory_store.hpp"
 
 namespace pmsim::engines::fptree {
@@ -41,6 +42,11 @@ namespace pmsim::engines::fptree {
 /// all others write each change's undo entry to PMem first. DURABLE when commit() returns; a restart takes back
 /// what an unfinished transaction has done.
 ///
+/// Several threads latch inner nodes as those of other trees, and leaves by latches of their own: readers while
+/// they search one, a writer while it changes one. (Oukid et al. have a hardware transaction for the former,
+/// which costs what an optimistic latch does, and a byte in the leaf for the latter.) They share the undo log,
+/// which transactions with one change do not need.
+///
 /// Leaves that become empty are unlinked by one 8-byte store and used again; others are never merged.
 template <memory::Memory M, std::uint32_t kInnerNodeBytes = kInnerBytes>
 class FpTreeEngine final : public Engine<M> {
@@ -53,6 +59,9 @@ class FpTreeEngine final : public Engine<M> {
       : place_(place),
         cpu_cycles_(options.cpu_cycles),
         transaction_cycles_(options.transaction_cycles),
+        inner_latches_(latches_at(options, place)),
+        leaf_latches_(place.latches + Latches::bytes_for(inner_nodes(options)),
+                      place.latches == 0 ? 0 : options.pmem_bytes / LeafSpace<M>::kEach),
         store_(place.dram, inner_bytes(options), kInnerNodeBytes),
         space_(place.pmem, options.pmem_bytes, place.dram + inner_bytes(options)),
         log_(place.meta, options.log_bytes) {
@@ -106,7 +115,9 @@ class FpTreeEngine final : public Engine<M> {
   bool read(M& memory, TableId table, std::uint64_t key, std::uint32_t offset,
             std::span<std::byte> into) override {
     Table& tree = operation(memory, table, offset, into.size());
-    const auto found = LeafOps<M>::find(memory, leaf_of(memory, tree, key), key);
+    const Address leaf = leaf_of(memory, tree, key);
+    const HeldLatch<M> latch = reading(memory, leaf);
+    const auto found = LeafOps<M>::find(memory, leaf, key);
     if (found)
       std::memcpy(into.data(), reinterpret_cast<const std::byte*>(&found->value) + offset, into.size());
     return found.has_value();
@@ -115,6 +126,7 @@ class FpTreeEngine final : public Engine<M> {
               std::span<const std::byte> bytes) override {
     Table& tree = operation(memory, table, offset, bytes.size());
     const Address leaf = leaf_of(memory, tree, key);
+    const HeldLatch<M> latch = reading(memory, leaf);
     const auto found = LeafOps<M>::find(memory, leaf, key);
     if (!found)
       return false;
@@ -128,6 +140,7 @@ class FpTreeEngine final : public Engine<M> {
     if (payload.size() != sizeof(std::uint64_t))
       throw ConfigError("insert: the payload has " + std::to_string(payload.size()) + " bytes, the table's 8");
     const Address leaf = leaf_of(memory, tree, key);
+    const HeldLatch<M> latch = reading(memory, leaf);
     if (LeafOps<M>::find(memory, leaf, key))
       return false;
     std::uint64_t value = 0;
@@ -138,6 +151,7 @@ class FpTreeEngine final : public Engine<M> {
   bool erase(M& memory, TableId table, std::uint64_t key) override {
     Table& tree = operation(memory, table, 0, 0);
     const Address leaf = leaf_of(memory, tree, key);
+    const HeldLatch<M> latch = reading(memory, leaf);
     const auto found = LeafOps<M>::find(memory, leaf, key);
     if (!found)
       return false;
@@ -151,6 +165,7 @@ class FpTreeEngine final : public Engine<M> {
     std::uint64_t visited = 0;
     typename LeafOps<M>::Entries entries;
     for (Address leaf = limit == 0 ? 0 : leaf_of(memory, tree, from); leaf != 0; leaf = next_of(memory, leaf)) {
+      const HeldLatch<M> latch = reading(memory, leaf);
       for (const auto& entry : LeafOps<M>::sorted(memory, leaf, from, entries)) {
         const auto value = memory.template load<std::uint64_t>(Leaf::pair(leaf, entry.slot) + 8);
         ++visited;
@@ -214,6 +229,19 @@ class FpTreeEngine final : public Engine<M> {
   [[nodiscard]] static std::uint64_t inner_bytes(const EngineOptions& options) noexcept {
     return DramFrames::bytes_for(options.dram_bytes / kInnerNodeBytes, kInnerNodeBytes);
   }
+  [[nodiscard]] static std::uint64_t inner_nodes(const EngineOptions& options) noexcept {
+    return options.dram_bytes / kInnerNodeBytes;
+  }
+  [[nodiscard]] static PageLatches latches_at(const EngineOptions& options, const EnginePlace& place) noexcept {
+    return {{place.latches, place.latches == 0 ? 0 : inner_nodes(options)},
+            options.latches == "shared" ? LatchMode::kShared : LatchMode::kOptimistic};
+  }
+  [[nodiscard]] const PageLatches* inner_latches() const noexcept {
+    return place_.latches == 0 ? nullptr : &inner_latches_;
+  }
+  [[nodiscard]] HeldLatch<M> reading(M& memory, Address leaf) const {
+    return HeldLatch<M>(memory, leaf_latches_.of(space_.number(leaf)), inner_latches_.read);
+  }
   [[nodiscard]] static EnginePlace allocate(M& memory, const EngineOptions& options) {
     const auto refuse = [](const std::string& what) { throw ConfigError("engine fptree: " + what); };
     if (options.leaf_layout != "sorted")
@@ -229,6 +257,9 @@ class FpTreeEngine final : public Engine<M> {
       refuse("pmem_bytes: more than 2^32 leaves");
     EnginePlace place;
     using memory::Medium;
+    if (Latches::are_needed(options))
+      place.latches = memory.allocate(Medium::kDram, Latches::bytes_for(inner_nodes(options) + leaves),
+                                      {.name = "latches"});
     place.dram = memory.allocate(Medium::kDram, inner_bytes(options) + leaves * sizeof(std::uint32_t),
                                  {.name = "inner nodes"});
     place.meta = memory.allocate(Medium::kPmem, Meta::kUndo + options.log_bytes, {.name = "fptree meta"});
@@ -295,6 +326,8 @@ class FpTreeEngine final : public Engine<M> {
   EnginePlace place_;
   std::uint32_t cpu_cycles_;
   std::uint32_t transaction_cycles_;
+  PageLatches inner_latches_;
+  Latches leaf_latches_;
   Store store_;
   LeafSpace<M> space_;
   UndoLog<M> log_;

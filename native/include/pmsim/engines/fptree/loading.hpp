@@ -75,7 +75,7 @@ auto FpTreeEngine<M, kInnerNodeBytes>::build_inner(M& memory, const std::vector<
   const btree::Layout layout = inner_layout();
   ChildSource source(children);
   const PageId root = btree::BulkLoader<Store, std::uint64_t, M>(memory, store_, layout, fill).load(source);
-  return std::make_unique<Inner>(memory, store_, layout, root);
+  return std::make_unique<Inner>(memory, store_, layout, root, inner_latches());
 }
 
 }  // namespace pmsim::engines::fptree

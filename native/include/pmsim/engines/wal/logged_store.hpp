@@ -32,6 +32,11 @@ namespace pmsim::engines::wal {
 template <memory::Memory M, typename Store>
 class LoggedStore {
  public:
+  void work_as(std::uint32_t thread) {
+    wal_->work_as(thread);
+    if constexpr (requires { self().pages_work_as(thread); })
+      self().pages_work_as(thread);
+  }
   void begin(M& memory) {
     make_room(memory);
     wal_->begin();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pmsim/blocks/log/any.hpp"
+#include "pmsim/engines/latches.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/wal/no_log.hpp"
 #include "pmsim/engines/wal/record.hpp"
@@ -40,6 +41,8 @@ namespace pmsim::engines::wal {
 ///
 /// Without a log (EngineOptions::log_device, NoLog) records go no further than the buffer, and nothing is
 /// durable.
+///
+/// Several threads collect their transactions in buffers of their own, and append under the log's latch.
 ///
 /// Restart: replay() repeats history, also of a transaction without end (analysis needs no pass of its own: the
 /// only loser is the last transaction of the log), and remembers what that must take back; finish() does so.
@@ -73,7 +76,7 @@ class Wal {
       place_.log = memory.allocate(ssd ? memory::Medium::kBlock : memory::Medium::kPmem, options.log_bytes,
                                    {.name = "write-ahead log"});
     place_.buffer =
-        memory.allocate(memory::Medium::kDram, buffer_bytes() + tail_bytes(), {.name = "log buffer"});
+        memory.allocate(memory::Medium::kDram, latch_offset() + latch_bytes(), {.name = "log buffer"});
     if (!is_kept())
       log_ = NoLog();
     else if (ssd)
@@ -134,6 +137,9 @@ class Wal {
   /// Pages whose first change lies before it are to be written back now; then the log can be truncated to it.
   [[nodiscard]] Lsn due_lsn() const { return tail() - std::min(kept(), used()); }
   [[nodiscard]] bool is_open() const noexcept { return open_; }
+
+  /// The thread whose transactions run from now on: it collects them in a buffer of its own.
+  void work_as(std::uint32_t thread) noexcept { buffer_ = thread % buffers(); }
 
   void begin() {
     ensure(!open_, "wal: a transaction inside of another");
@@ -207,6 +213,7 @@ class Wal {
     if (end <= head())
       return;
     const memory::InSection section(memory, memory::Section::kLog);
+    const HeldLatch<M> alone = latch(memory);
     std::visit([&](auto& log) { log.truncate_to(memory, end); }, *log_);
   }
 
@@ -254,7 +261,8 @@ class Wal {
   }
 
  private:
-  explicit Wal(const EngineOptions& options) : options_(options), makes_redo_(options.log_device != "none") {
+  explicit Wal(const EngineOptions& options)
+      : options_(options), makes_redo_(options.log_device != "none"), latched_(Latches::are_needed(options)) {
     if (options.log_device != "pmem" && options.log_device != "ssd" && is_kept())
       throw ConfigError("log_device = \"" + options.log_device + "\": must be pmem, ssd, unwritten or none");
     const auto& known = blocks::log::kAlgorithms;
@@ -292,8 +300,19 @@ class Wal {
                ? blocks::log::round_up(capacity_ + capacity_ / 32 + 1024, memory::kLineBytes)
                : 0;
   }
+  /// One for each thread; on SSD the log reads it from where it was made.
+  [[nodiscard]] std::uint64_t buffers() const noexcept { return latched_ && !on_ssd() ? options_.threads : 1; }
+  /// The log's latch, in the region of the buffers: an entry is appended by one thread at a time.
+  [[nodiscard]] std::uint64_t latch_offset() const {
+    return blocks::log::round_up(buffers() * buffer_bytes() + tail_bytes(), memory::kLineBytes);
+  }
+  [[nodiscard]] std::uint64_t latch_bytes() const noexcept { return latched_ ? memory::kLineBytes : 0; }
+  template <Memory M>
+  [[nodiscard]] HeldLatch<M> latch(M& memory) const {
+    return HeldLatch<M>(memory, latched_ ? place_.buffer + latch_offset() : 0, LatchMode::kExclusive);
+  }
   [[nodiscard]] blocks::log::Place log_place() const {
-    return {place_.log, options_.log_bytes, tail_bytes() == 0 ? 0 : place_.buffer + buffer_bytes(),
+    return {place_.log, options_.log_bytes, tail_bytes() == 0 ? 0 : place_.buffer + buffers() * buffer_bytes(),
             tail_bytes()};
   }
   [[nodiscard]] blocks::log::Options log_options() const {
@@ -321,7 +340,9 @@ class Wal {
     return static_cast<std::uint16_t>(value);
   }
   /// Of the batch, in the buffer: behind the room for the header of an entry on SSD.
-  [[nodiscard]] Address batch() const noexcept { return place_.buffer + SectorLog::kHeadBytes; }
+  [[nodiscard]] Address batch() const noexcept {
+    return place_.buffer + buffer_ * buffer_bytes() + SectorLog::kHeadBytes;
+  }
 
   template <Memory M>
   Lsn put(M& memory, const RecordHead& head, std::span<const std::byte> data) {
@@ -396,12 +417,14 @@ class Wal {
     const std::uint64_t bytes = BatchHead::kBytes + used_;
     const Lsn before = tail();
     if (auto* log = std::get_if<SectorLog>(&*log_)) {
+      const HeldLatch<M> alone = latch(memory);
       log->append(memory, bytes);
     } else if (auto* dropped = std::get_if<NoLog>(&*log_)) {
       dropped->append(bytes);
     } else {
       const auto payload = std::span(scratch_).first(bytes);
       memory.read(batch(), payload);
+      const HeldLatch<M> alone = latch(memory);
       std::get<blocks::log::AnyLog>(*log_).append(memory, payload);
     }
     used_ = 0;
@@ -447,6 +470,8 @@ class Wal {
 
   EngineOptions options_;
   bool makes_redo_;
+  bool latched_;
+  std::uint64_t buffer_ = 0;  ///< of the thread that works
   Place place_;
   std::optional<Log> log_;
   std::uint64_t capacity_ = 0;  ///< of the batch buffer, for records

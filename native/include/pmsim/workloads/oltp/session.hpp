@@ -9,6 +9,7 @@
 #include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/engines/engine.hpp"
+#include "pmsim/engines/latches.hpp"
 #include "pmsim/engines/wal/wal.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/memory/sim_memory.hpp"
@@ -36,8 +37,11 @@ class Session {
   void load(const Watch& watch);
 
   [[nodiscard]] std::uint32_t threads() const noexcept { return static_cast<std::uint32_t>(random_.size()); }
+  /// Whether threads have latches, and so lines, in common.
+  [[nodiscard]] bool shares_lines() const { return engines::Latches::are_needed(engine_options_); }
   /// Runs one transaction of a thread.
   Outcome transaction(std::uint32_t thread) {
+    engine_->work_as(thread);
     return transactions_->transaction(memory_, *engine_, random_[thread]);
   }
   /// Where the data fit into DRAM, first reads all tables as whole pages: what a run comes to in the end that

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/core/time.hpp"
+#include "pmsim/machine/line_map.hpp"
+#include "pmsim/memory/micro_op.hpp"
+
+namespace pmsim::machine {
+
+using memory::LatchMode;
+
+/// Who holds the latches of one lane, and who waits for them, in virtual time. What an algorithm finds in a
+/// latch word says nothing about that: whole operations have been executed one after the other.
+///
+/// First come, first served: a reader that comes behind a waiting writer waits, too, so that nobody starves.
+/// Optimistic readers hold nothing, and wait for the writer that holds the latch alone.
+class LatchTable {
+ public:
+  /// A thread that has waited, and holds the latch of `line` since `at`.
+  struct Grant {
+    std::uint32_t thread;
+    std::uint64_t line;
+    Picoseconds at;
+  };
+
+  explicit LatchTable(std::uint32_t threads) : latches_(kHeldAtFirst), waiting_(threads) {}
+
+  /// False: the thread waits, and will be among the grants. A thread waits for one latch at a time.
+  bool acquire(std::uint64_t line, LatchMode mode, std::uint32_t thread) {
+    if (mode == LatchMode::kOptimistic) {
+      Latch* const held = latches_.find(line);
+      if (held == nullptr || held->holders != kWriter)
+        return true;
+      waiting_[thread] = Waiting{mode, held->looking};
+      held->looking = thread;
+      return false;
+    }
+    Latch& latch = latches_[line];
+    if (latch.first == kNobody && latch.admits(mode)) {
+      latch.hold(mode);
+      return true;
+    }
+    waiting_[thread] = Waiting{mode, kNobody};
+    (latch.first == kNobody ? latch.first : waiting_[latch.last].next) = thread;
+    latch.last = thread;
+    return false;
+  }
+
+  void release(std::uint64_t line, LatchMode mode, Picoseconds at) {
+    Latch* const latch = latches_.find(line);
+    const bool writer = mode == LatchMode::kExclusive;
+    ensure(latch != nullptr && (writer ? latch->holders == kWriter : latch->holders > 0),
+           "a latch is released that is not held like that");
+    latch->holders = writer ? 0 : latch->holders - 1;
+    if (writer) {
+      written_[line % written_.size()] = Written{line, at};
+      for (; latch->looking != kNobody; latch->looking = waiting_[latch->looking].next)
+        grants_.push_back({latch->looking, line, at});
+    }
+    while (latch->first != kNobody && latch->admits(waiting_[latch->first].mode)) {
+      const Waiting& next = waiting_[latch->first];
+      latch->hold(next.mode);
+      grants_.push_back({latch->first, line, at});
+      latch->first = next.next;
+    }
+    if (latch->holders == 0)
+      latches_.erase(line);
+  }
+
+  /// Whether what has been read under the latch since `since` is worthless now.
+  [[nodiscard]] bool is_written(std::uint64_t line, Picoseconds since) {
+    const Latch* const held = latches_.find(line);
+    const Written& written = written_[line % written_.size()];
+    return (held != nullptr && held->holders == kWriter) || (written.line == line && written.at > since);
+  }
+
+  [[nodiscard]] bool has_grants() const noexcept { return !grants_.empty(); }
+  /// Those since the last call, in `into`.
+  void take_grants(std::vector<Grant>& into) {
+    into.clear();
+    into.swap(grants_);
+  }
+
+ private:
+  static constexpr std::size_t kHeldAtFirst = 512;
+  static constexpr std::int32_t kWriter = -1;
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+  struct Latch {
+    std::int32_t holders = 0;                       ///< readers, or kWriter
+    std::uint32_t first = kNobody, last = kNobody;  ///< of those who wait to hold it
+    std::uint32_t looking = kNobody;                ///< of optimistic readers
+
+    [[nodiscard]] bool admits(LatchMode mode) const noexcept {
+      return mode == LatchMode::kExclusive ? holders == 0 : holders >= 0;
+    }
+    void hold(LatchMode mode) noexcept { holders = mode == LatchMode::kExclusive ? kWriter : holders + 1; }
+  };
+  struct Waiting {
+    LatchMode mode = LatchMode::kShared;
+    std::uint32_t next = kNobody;  ///< thread behind this one
+  };
+  struct Written {
+    std::uint64_t line = ~std::uint64_t{0};
+    Picoseconds at = 0;
+  };
+
+  LineMap<Latch> latches_;               ///< those that are held
+  std::vector<Waiting> waiting_;         ///< by thread
+  std::array<Written, 4096> written_{};  ///< the latest releases of writers, direct-mapped by line
+  std::vector<Grant> grants_;
+};
+
+}  // namespace pmsim::machine

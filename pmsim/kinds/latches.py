@@ -1,0 +1,16 @@
+"""How threads that share a storage engine agree on its pages: a parameter of whatever has one."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+#: Readers of today's engines hold nothing (Leis et al., The ART of Practical Synchronization, DaMoN 2016).
+LATCHES: Literal["none", "shared", "optimistic"] = "optimistic"
+
+EngineLatches = Annotated[
+    Literal["none", "shared", "optimistic"],
+    Field(
+        description="of several threads, how readers hold the latch of a page; optimistic: not at all, they "
+        "look for writers afterwards; none: as if threads had no line in common",
+    ),
+]

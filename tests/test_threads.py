@@ -1,0 +1,159 @@
+"""Several threads on one storage engine: what they wait for each other, and what they do not."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import pmsim
+from pmsim import des
+from pmsim.errors import ConfigError
+from pmsim.points import points_of
+from pmsim.runner import evaluate
+
+PLATFORM = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+#: 8 MiB of rows in DRAM.
+SMALL = {
+    "engine": "main-memory",
+    "workload": "ycsb-c",
+    "data_size": "512 MiB",
+    "dram_capacity": "1 GiB",
+    "pmem_capacity": "1 GiB",
+    "ssd_capacity": "1 GiB",
+    "log_size": "1 GiB",
+    "scale": "1/64",
+    "warmup": 2000,
+    "operations": 12_000,
+    "wear": False,
+}
+ENGINES = ("main-memory", "nvm-direct", "nvm-undo", "basic-nvm-bm", "ssd-bm", "three-tier", "spitfire")
+
+
+def measure(**given: Any) -> dict[str, int | float]:
+    return pmsim.simulate_point("oltp", PLATFORM, SMALL | given)
+
+
+def transfer_latency() -> float:
+    """Seconds that a line takes from one core to another."""
+    return float(pmsim.load_platform(PLATFORM).native()["llc"]["transfer_latency"]) * 1e-12
+
+
+def test_one_thread_needs_no_latches() -> None:
+    none, shared, optimistic = (measure(latches=latches) for latches in ("none", "shared", "optimistic"))
+    assert none == shared == optimistic
+    assert none["core_transfers_per_tx"] == none["latch_wait_share"] == 0
+
+
+def test_readers_that_count_themselves_go_one_after_the_other() -> None:
+    # The latch of the root: its line makes one way per lookup at least.
+    shared, optimistic = (measure(latches=latches, threads=24) for latches in ("shared", "optimistic"))
+    bound = 1 / transfer_latency()
+    assert 0.9 * bound < shared["transactions_per_s"] < 1.1 * bound
+    assert optimistic["transactions_per_s"] > 4 * bound
+    assert shared["latch_waits_per_tx"] == 0
+    assert optimistic["core_transfers_per_tx"] < 1 < shared["core_transfers_per_tx"]
+
+
+def test_users_counted_in_the_frame_of_the_root_bound_a_buffer_manager() -> None:
+    # Its head is written when the page is fixed and when it is unfixed.
+    bound = 1 / transfer_latency() / 2
+    for engine in ("three-tier", "basic-nvm-bm"):
+        assert 0.8 * bound < measure(engine=engine, threads=24)["transactions_per_s"] < 1.1 * bound
+
+
+def test_one_log_bounds_updates_and_a_log_for_each_thread_does_not() -> None:
+    common, own = (
+        measure(engine=engine, workload="ycsb-a", threads=16) for engine in ("main-memory", "nvm-direct")
+    )
+    assert common["latch_wait_share"] > 0.5
+    assert own["transactions_per_s"] > 3 * common["transactions_per_s"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("latches", ["shared", "optimistic"])
+def test_every_engine_keeps_its_tables_in_order(engine: str, latches: str) -> None:
+    run = (
+        measure(
+            engine=engine,
+            latches=latches,
+            threads=6,
+            workload="ycsb-a",
+            check=True,
+            dram_capacity="256 MiB",
+            operations=4000,
+        )
+        if engine != "main-memory"
+        else measure(latches=latches, threads=6, workload="ycsb-a", check=True)
+    )
+    assert run["core_transfers_per_tx"] > 1
+
+
+def test_tpcc_of_several_threads_is_consistent() -> None:
+    given = {"workload": "tpcc", "warehouses": 8, "scale": "1/8", "operations": 400, "warmup": 200}
+    run = measure(
+        **given,
+        engine="three-tier",
+        threads=4,
+        check=True,
+        dram_capacity="1 GiB",
+        pmem_capacity="4 GiB",
+        ssd_capacity="8 GiB",
+    )
+    assert run["latch_waits_per_tx"] > 0
+
+
+def test_fptree_of_several_threads_latches_leaves() -> None:
+    given = {"engine": "fptree", "workload": "lookup8", "update_percent": 50}
+    alone, together = (measure(**given, threads=threads) for threads in (1, 12))
+    assert together["transactions_per_s"] > 4 * alone["transactions_per_s"]
+
+
+def test_threads_are_deterministic_whatever_the_number_of_processes() -> None:
+    scenario = pmsim.Scenario(
+        kind="oltp",
+        name="x",
+        platform=PLATFORM,
+        parameters=SMALL | {"workload": "ycsb-a", "operations": 2000},
+        sweep={"threads": [3, 24], "latches": ["shared", "optimistic"]},
+    )
+    pd.testing.assert_frame_equal(pmsim.run(scenario, jobs=1).frame, pmsim.run(scenario, jobs=2).frame)
+
+
+def test_a_replayed_trace_waits_for_the_same_latches(tmp_path: Path) -> None:
+    scenario = pmsim.Scenario(
+        kind="oltp",
+        name="x",
+        platform=PLATFORM,
+        parameters=SMALL | {"workload": "ycsb-a", "threads": 4, "operations": 1000, "engine": "three-tier"},
+    )
+    pmsim.trace.record(scenario, tmp_path / "t.trace")
+    info = pmsim.trace.info(tmp_path / "t.trace")
+    assert info.operations_by_kind["acquire"] == info.operations_by_kind["release"] > 2000
+    recorded = evaluate(points_of(scenario)[0])
+    replayed = pmsim.trace.replay(tmp_path / "t.trace").common()
+    assert replayed == {name: recorded[name] for name in replayed}
+    assert replayed["counter.latch_waits"] > 0
+
+
+def test_workers_of_a_server_wait_for_the_latches_of_its_engine() -> None:
+    def mean_latency(latches: str) -> float:
+        part = des.EnginePart(engine="main-memory", rows=2000, latches=latches)
+        server = des.Server(des.Environment(), [part], platform=PLATFORM, workers=8, seed=1)
+        done = []
+
+        def client():
+            for _ in range(200):
+                done.append((yield server.execute("engine.update", len(done) % 2000, 1)))
+
+        for _ in range(8):
+            server.env.process(client())
+        server.env.run()
+        return sum(result.latency for result in done) / len(done)
+
+    assert mean_latency("optimistic") > 1.3 * mean_latency("none")
+
+
+def test_an_unknown_latch_is_one_clear_line() -> None:
+    with pytest.raises(ConfigError, match="latches: 'exclusive'"):
+        measure(latches="exclusive")
