@@ -54,5 +54,65 @@ TEST_F(NvmDirect, AnAbortedInsertPutsTheMovedRowsBack) {
   expect_as_loaded();
 }
 
+/// Of the entries of one step a crash may lose the first and keep the others, which then lie in the log of a
+/// thread whose transaction never was. They must be dead when that thread's next one has logged an entry in the
+/// place of the first, although other threads have changed pages in between.
+TEST(NvmDirectThreads, EntriesBehindALostOneStayDead) {
+  EngineOptions options;
+  options.engine = "nvm-direct";
+  options.page_bytes = 4096;
+  options.pmem_bytes = 1 << 20;
+  options.log_bytes = 64 << 10;
+  options.threads = 2;
+  constexpr std::uint32_t kPayload = 56;
+  const auto& kind = engine_named<SimMemory>("nvm-direct");
+  SimMemory memory({.persistence = memory::Persistence::kAdr});
+  memory::Stream stream;
+  Rows rows;
+  for (std::uint64_t key = 0; key < 30; ++key)
+    rows[key * 2] = Payload(kPayload, std::byte{1});
+  auto engine = kind.create(memory, options);
+  MapSource source(rows);
+  const TableId table = engine->load(memory, {"t", 8, kPayload}, source, 1.0);
+  const EnginePlace place = engine->place();
+  const memory::Address log = place.log + options.log_bytes;  // of thread 1
+
+  std::optional<SimMemory> after;
+  Random random(1);
+  memory.on_persistence_step([&] {
+    const auto lost = [&] { return memory.word_state(log) == memory::WordState::kMaybe; };
+    for (int tries = lost() && !after ? 50 : 0; tries > 0 && !after; --tries) {
+      SimMemory crashed = memory.crash(memory.durability().sample(random));
+      std::array<std::uint64_t, 16> words{};
+      crashed.peek(log, std::as_writable_bytes(std::span(words)));
+      const std::uint64_t entry = 1;  // of the first transaction of the thread
+      if (words[0] == 0 && words[8] == entry && words[9] != 0 && words[11] != 0)
+        after = std::move(crashed);
+    }
+  });
+  memory.attach(stream, 1);
+  engine->work_as(1);
+  engine->begin(memory);
+  engine->insert(memory, table, 57, Payload(kPayload, std::byte{2}));  // three entries: count, keys, payloads
+  memory.on_persistence_step({});
+  ASSERT_TRUE(after) << "no crash has left what this test is about";
+
+  engine = kind.restart(*after, options, place);
+  EXPECT_TRUE(all_rows(*after, *engine, table, kPayload) == rows);
+  engine->work_as(0);
+  engine->begin(*after);
+  engine->insert(*after, table, 59, Payload(kPayload, std::byte{3}));
+  engine->commit(*after);
+  rows[59] = Payload(kPayload, std::byte{3});
+  engine->work_as(1);
+  engine->begin(*after);
+  engine->update(*after, table, 10, 0, Payload(16, std::byte{4}));  // an entry of one line
+  engine.reset();
+  after->lose_dram();
+  engine = kind.restart(*after, options, place);
+  EXPECT_TRUE(all_rows(*after, *engine, table, kPayload) == rows);
+  EXPECT_EQ(engine->check(*after), "");
+}
+
 }  // namespace
 }  // namespace pmsim::engines::model

@@ -31,7 +31,9 @@ namespace pmsim::engines {
 ///
 ///     meta: {transaction that ended last} | {number of pages, first free page + 1}     a line each
 ///     log:  entry entry ...        each from a line on; empty at the beginning of every transaction
-///     Of several threads each has a log, and a line for its transaction that ended last.
+///     Of several threads each has a log, and a line for its transaction that ended last. A restart ends one of
+///     each thread: entries of a step may have survived without the first, and nobody can see them. (Of one
+///     thread they only undo what nobody else can have changed.)
 ///     entry = {transaction, address, bytes of both images, previous entry, crc32c} before image, after image
 ///
 /// Barriers: two per change, one per transaction (2 k + 1 for k changes; a field or a row is one change).
@@ -102,7 +104,7 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
         last_ = static_cast<std::uint32_t>(tail_ / memory::kLineBytes);
         tail_ += footprint(*entry);
       }
-      undo(memory);
+      undo(memory, ended_.size() > 1);
     }
     thread_ = 0;
     this->read_number_of_pages(memory);
@@ -312,8 +314,9 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
     return checksum(entry, before, after) == entry.check ? std::optional(entry) : std::nullopt;
   }
 
-  /// Puts back the before images, latest first, and truncates the log.
-  void undo(M& memory) {
+  /// Puts back the before images, latest first, and truncates the log; `always`: also where it seems to be
+  /// empty.
+  void undo(M& memory, bool always = false) {
     const bool anything = last_ != kNoEntry;
     while (last_ != kNoEntry) {
       const Address at = log_at() + std::uint64_t{last_} * memory::kLineBytes;
@@ -327,11 +330,11 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
     }
     if (anything)
       fence(memory, kUndoFence);
-    end(memory);
+    end(memory, always);
   }
   /// The transaction's number is what truncates its log: its entries are dead when it is durable.
-  void end(M& memory) {
-    if (tail_ != 0) {
+  void end(M& memory, bool always = false) {
+    if (tail_ != 0 || always) {
       const memory::InSection section(memory, memory::Section::kLog);
       memory.template store<std::uint64_t>(ended_at(), ++ended_[thread_]);
       memory.flush(ended_at(), sizeof(std::uint64_t), memory::FlushKind::kClwb, kEndFlush);
