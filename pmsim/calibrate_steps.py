@@ -75,6 +75,9 @@ def dram_steps(
             },
         ),
     ]
+    steps.append(Step("locked additions", ("core.atomic_latency",), ("counter, work 0",), {}))
+    if (common := "counter, work 200, 2 threads") in subjects:
+        steps.append(Step("a line from core to core", ("llc.transfer_latency",), (common,), {}))
     if "persist same line, clflushopt" in subjects:
         steps.append(
             Step(

@@ -7,7 +7,7 @@ from pmsim import _native
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.host_machine import HostMachine
-from pmsim.host_subjects import DeviceSubjects
+from pmsim.host_subjects import DeviceSubjects, contention
 from pmsim.host_timing import Effort, Subject
 from pmsim.kinds import KINDS
 from pmsim.kinds.logs import HAS_ENTRIES, LAYOUTS
@@ -165,6 +165,24 @@ def _interleave(machine: HostMachine, effort: Effort, memory: str) -> list[Subje
     ]
 
 
+def _contention(machine: HostMachine, effort: Effort, memory: str) -> list[Subject]:
+    """A counter and a latch of one core, and those that all cores have in common; data are in DRAM."""
+    counts = list(dict.fromkeys((1, machine.cores)))
+    subjects = [contention(threads, work=work) for threads in counts for work in (0, 20, 50, 200, 1000)]
+    for threads in counts:
+        for percent, readers in (
+            (0, "shared"),
+            (95, "shared"),
+            (95, "optimistic"),
+            (100, "shared"),
+            (100, "optimistic"),
+        ):
+            subjects.append(
+                contention(threads, work=200, operation="latch", read_percent=percent, readers=readers)
+            )
+    return subjects
+
+
 def _by(threads: int) -> str:
     return f", {threads} threads" if threads > 1 else ""
 
@@ -205,6 +223,13 @@ HOST_BLOCKS: tuple[HostBlock, ...] = (
         "in-place", "failure-atomic updates in place, and reads", ("in-place",), ("in-place",), _in_place
     ),
     HostBlock("interleave", "lookups and inserts in leaves", ("interleave",), ("interleave",), _interleave),
+    HostBlock(
+        "contention",
+        "counters and latches that cores have in common",
+        ("contention",),
+        ("contention",),
+        _contention,
+    ),
 )
 
 

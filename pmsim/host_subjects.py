@@ -46,6 +46,9 @@ class DeviceSubjects:
                 self._bandwidth("persists", flush, "sequential", threads, fence=64),
                 self._bandwidth("persists", flush, "random", threads, fence=64),
             ]
+        if self.memory == "dram":
+            one += [contention(1)]
+            one += [contention(2, work=200)] if cores > 1 else []
         return {subject.name: subject for subject in one}
 
     def _idle_read(self) -> Subject:
@@ -103,3 +106,28 @@ class DeviceSubjects:
             simulated=simulated,
             metric="bandwidth_gb_s",
         )
+
+
+def contention(
+    threads: int, *, work: int = 0, operation: str = "counter", read_percent: int = 0, readers: str = "shared"
+) -> Subject:
+    """Return one counter, or one line of data under a latch, that threads have in common, in DRAM."""
+    parameters: dict[str, int | str] = {
+        "operation": operation,
+        "read_percent": read_percent,
+        "readers": readers,
+        "objects": 1,
+        "lines": 1,
+        "work": work,
+        "threads": threads,
+    }
+    what = operation if operation == "counter" else f"latch, {read_percent} % {readers} readers"
+    return Subject(
+        name=f"{what}, work {work}" + (f", {threads} threads" if threads > 1 else ""),
+        block="contention",
+        benchmark="contention",
+        host=parameters,
+        kind="contention",
+        simulated=parameters,
+        metric="ops_per_s",
+    )

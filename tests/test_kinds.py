@@ -74,6 +74,10 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"shared_region", "region_size", "fence_every", "flush_every", "address_list"},
         {"bandwidth_gb_s"} | AMPLIFICATION,
     ),
+    "contention": (
+        {"operation", "threads", "objects", "read_percent", "readers", "lines", "work"},
+        {"ops_per_s", "core_transfers_per_op", "latch_waits_per_op", "latch_restarts_per_op"} | LATENCIES,
+    ),
     "latency": ({"memory", "operation", "pattern", "region_size", "mode"}, LATENCIES),
     "persist": (
         {"memory", "operation", "access_size", "fence_every", "threads", "dimms", "region_size"},
@@ -156,6 +160,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
 SMALL_ENGINE = {"engine": "main-memory", "data_size": "64 MiB", "operations": 400, "warmup": 400}
 SMALL_TIERS = {"dram_bytes": 2**26, "pmem_bytes": 2**26, "ssd_bytes": 2**26, "log_bytes": 2**22}
 QUICK: dict[str, dict[str, Any]] = {
+    "contention": {},
     "page-flush": {"pages": 64},
     "mixed": {
         "groups": [{"task": "read", "threads": 2}, {"task": "write", "threads": 1}],

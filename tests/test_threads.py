@@ -34,9 +34,9 @@ def measure(**given: Any) -> dict[str, int | float]:
     return pmsim.simulate_point("oltp", PLATFORM, SMALL | given)
 
 
-def transfer_latency() -> float:
-    """Seconds that a line takes from one core to another."""
-    return float(pmsim.load_platform(PLATFORM).native()["llc"]["transfer_latency"]) * 1e-12
+def most_transfers_per_s() -> float:
+    """Return how often per second one line can go from core to core: two thirds of its way are one at a time."""
+    return 1.5e12 / pmsim.load_platform(PLATFORM).native()["llc"]["transfer_latency"]
 
 
 def test_one_thread_needs_no_latches() -> None:
@@ -48,16 +48,16 @@ def test_one_thread_needs_no_latches() -> None:
 def test_readers_that_count_themselves_go_one_after_the_other() -> None:
     # The latch of the root: its line makes one way per lookup at least.
     shared, optimistic = (measure(latches=latches, threads=24) for latches in ("shared", "optimistic"))
-    bound = 1 / transfer_latency()
+    bound = most_transfers_per_s()
     assert 0.9 * bound < shared["transactions_per_s"] < 1.1 * bound
-    assert optimistic["transactions_per_s"] > 4 * bound
+    assert optimistic["transactions_per_s"] > 2.5 * bound
     assert shared["latch_waits_per_tx"] == 0
     assert optimistic["core_transfers_per_tx"] < 1 < shared["core_transfers_per_tx"]
 
 
 def test_users_counted_in_the_frame_of_the_root_bound_a_buffer_manager() -> None:
     # Its head is written when the page is fixed and when it is unfixed.
-    bound = 1 / transfer_latency() / 2
+    bound = most_transfers_per_s() / 2
     for engine in ("three-tier", "basic-nvm-bm"):
         assert 0.8 * bound < measure(engine=engine, threads=24)["transactions_per_s"] < 1.1 * bound
 

@@ -41,7 +41,7 @@ def _report(found: Calibration, out: Path) -> None:
 def _cells(row: Row) -> list[str]:
     """Write measured beside predicted; rows that no search saw are predictions."""
     return [
-        row.subject.name + (", file" if row.subject.host["memory"] == "pmem" else ""),
+        row.subject.name + (", file" if row.subject.host.get("memory") == "pmem" else ""),
         f"{row.measured:.4g}",
         f"{100 * row.timing.spread:.0f} %",
         f"{row.predicted:.4g}",

@@ -8,6 +8,7 @@ from pmsim.hints import nearest
 from pmsim.kinds.bandwidth import Bandwidth
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric
 from pmsim.kinds.block import Block
+from pmsim.kinds.contention import Contention
 from pmsim.kinds.in_place import InPlace
 from pmsim.kinds.interleave import Interleave
 from pmsim.kinds.latency import Latency
@@ -24,6 +25,7 @@ from pmsim.kinds.system import System
 
 _ALL: tuple[Kind[Any], ...] = (
     *(Bandwidth(), Latency(), Persist(), Operations(), Mixed(), Block()),
+    Contention(),
     InPlace(),
     Log(),
     PageFlush(),

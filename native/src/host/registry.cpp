@@ -11,10 +11,15 @@ namespace pmsim::host {
 namespace {
 
 constexpr std::array kKinds{
-    BenchmarkKind{"chase", make_chase},       BenchmarkKind{"bandwidth", make_bandwidth},
-    BenchmarkKind{"latency", make_latency},   BenchmarkKind{"compute", make_compute},
-    BenchmarkKind{"log", make_log},           BenchmarkKind{"page-flush", make_page_flush},
-    BenchmarkKind{"in-place", make_in_place}, BenchmarkKind{"interleave", make_interleave},
+    BenchmarkKind{"chase", make_chase},
+    BenchmarkKind{"bandwidth", make_bandwidth},
+    BenchmarkKind{"latency", make_latency},
+    BenchmarkKind{"compute", make_compute},
+    BenchmarkKind{"log", make_log},
+    BenchmarkKind{"page-flush", make_page_flush},
+    BenchmarkKind{"in-place", make_in_place},
+    BenchmarkKind{"interleave", make_interleave},
+    BenchmarkKind{"contention", make_contention},
 };
 
 }  // namespace

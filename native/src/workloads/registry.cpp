@@ -18,6 +18,7 @@ constexpr std::array kKinds{
     WorkloadKind{"mixed", make_mixed},
     WorkloadKind{"block", make_block},
     WorkloadKind{"interleave", make_interleave},
+    WorkloadKind{"contention", make_contention},
     WorkloadKind{"in-place", make_in_place},
     WorkloadKind{"node", make_node},
     WorkloadKind{"traverse", make_traverse},

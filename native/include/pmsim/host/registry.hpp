@@ -31,6 +31,7 @@ std::unique_ptr<Benchmark> make_compute(Parameters& parameters, const Place& pla
 std::unique_ptr<Benchmark> make_log(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_page_flush(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_in_place(Parameters& parameters, const Place& place);
+std::unique_ptr<Benchmark> make_contention(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_interleave(Parameters& parameters, const Place& place);
 
 }  // namespace pmsim::host

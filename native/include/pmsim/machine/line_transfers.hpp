@@ -8,19 +8,20 @@
 
 namespace pmsim::machine {
 
-/// The way of a line from the cache of one core to that of another. A line makes one way at a time: cores that
-/// want the same one get it one after the other, which is what bounds the rate of a counter that all of them
-/// increment. Ways of different lines do not wait for each other (a mesh has room for more than 24 cores ask
-/// for).
+/// The way of a line from the cache of one core to that of another, in three parts of equal length: the request
+/// goes to the line's home (a slice of the last level), from there to the core that has the line, and the line
+/// from there to who asked. A line is taken away from one core at a time: requests wait at its home until the
+/// one before has been served, which is what bounds the rate of a counter that all cores increment. Ways of
+/// different lines do not wait for each other (a mesh has room for more than 24 cores ask for).
 class LineTransfers {
  public:
-  explicit LineTransfers(Picoseconds latency) : latency_(latency) {}
+  explicit LineTransfers(Picoseconds latency) : request_(latency / 3), served_(latency - latency / 3) {}
 
   /// When a core that asks at `at` has the line.
   Picoseconds move(std::uint64_t line, Picoseconds at) noexcept {
     Way& way = ways_[line % ways_.size()];
-    const Picoseconds starts = way.line == line ? std::max(at, way.arrives) : at;
-    way = Way{line, starts + latency_};
+    const Picoseconds asks = at + request_;
+    way = Way{line, (way.line == line ? std::max(asks, way.arrives) : asks) + served_};
     return way.arrives;
   }
 
@@ -29,7 +30,8 @@ class LineTransfers {
     std::uint64_t line = ~std::uint64_t{0};
     Picoseconds arrives = 0;
   };
-  Picoseconds latency_;
+  Picoseconds request_;
+  Picoseconds served_;
   std::array<Way, 1024> ways_{};  ///< the latest ones, direct-mapped by line
 };
 

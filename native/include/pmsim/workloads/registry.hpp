@@ -47,6 +47,8 @@ std::unique_ptr<Workload> make_page_flush(Parameters& parameters, const machine:
                                           std::uint64_t seed);
 std::unique_ptr<Workload> make_block(Parameters& parameters, const machine::PlatformParams& platform,
                                      std::uint64_t seed);
+std::unique_ptr<Workload> make_contention(Parameters& parameters, const machine::PlatformParams& platform,
+                                          std::uint64_t seed);
 std::unique_ptr<Workload> make_in_place(Parameters& parameters, const machine::PlatformParams& platform,
                                         std::uint64_t seed);
 std::unique_ptr<Workload> make_node(Parameters& parameters, const machine::PlatformParams& platform,
