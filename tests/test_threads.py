@@ -35,7 +35,7 @@ def measure(**given: Any) -> dict[str, int | float]:
 
 
 def most_transfers_per_s() -> float:
-    """Return how often per second one line can go from core to core: two thirds of its way are one at a time."""
+    """Return how often a line can go from core to core: two thirds of its way are one at a time."""
     return 1.5e12 / pmsim.load_platform(PLATFORM).native()["llc"]["transfer_latency"]
 
 

@@ -157,9 +157,9 @@ TEST(LoadLatency, ADependentLoadWaitsForAHitWhoseLineWaitsItself) {
             time_of(params, {load(kDramBase)}, {load(far), dependent_load(farther)}));
   // ... and, for the second one, for the load before.
   const Ops chain = {load(kDramBase + 64), dependent_load(far), load(far + 8), dependent_load(farther)};
-  EXPECT_EQ(time_of(params, {load(kDramBase)}, chain),
-            time_of(params, {load(kDramBase)},
-                    {load(kDramBase + 64), dependent_load(far), dependent_load(farther)}));
+  EXPECT_EQ(
+      time_of(params, {load(kDramBase)}, chain),
+      time_of(params, {load(kDramBase)}, {load(kDramBase + 64), dependent_load(far), dependent_load(farther)}));
 }
 
 TEST(LoadLatency, AMispredictedBranchOnAHitDoesNotWaitForAnOlderMiss) {

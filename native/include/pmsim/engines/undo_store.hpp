@@ -162,8 +162,8 @@ class UndoStore : public PmemPages<M, UndoStore<M>> {
   explicit UndoStore(const EngineOptions& options)
       : Base(options),
         log_bytes_(options.log_bytes / memory::kLineBytes * memory::kLineBytes),
-        threads_(Latches::are_needed(options) ? options.threads : 1),
-        log_options_{.library_cycles = options.library_cycles} {
+        log_options_{.library_cycles = options.library_cycles},
+        threads_(Latches::are_needed(options) ? options.threads : 1) {
     // A split moves rows of one page, and the nodes above it change by as much at most.
     const std::uint64_t least = Log::place_bytes(4 * std::uint64_t{page_bytes_});
     if (log_bytes_ < least)
