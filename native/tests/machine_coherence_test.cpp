@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "machine_harness.hpp"
+#include "pmsim/core/error.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/machine/hierarchy.hpp"
 
@@ -380,6 +381,11 @@ TEST(Latch, OptimisticReadersReadAgainWhereAWriterHasBeen) {
   EXPECT_LE(held.groups[0].latency.maximum(), 1700 * cycle);
   const auto after = reads_in_turn(2500);
   EXPECT_EQ(after.counters.latch_restarts + after.counters.latch_waits, 0);
+}
+
+TEST(Latch, AModeThatDoesNotExistIsOneClearLine) {
+  Caches caches(two_caches());
+  EXPECT_THROW(caches.access(0, {kDramBase, 8, OpKind::kAcquire, 7, 0}), ConfigError);
 }
 
 TEST(Latch, LanesWaitEachInItsOwnTime) {

@@ -196,6 +196,10 @@ template <bool kCoherent>
   const std::uint64_t line = op.address / memory::kLineBytes;
   const bool atomic = op.kind == OpKind::kAtomic;
   const bool acquires = op.kind == OpKind::kAcquire;
+  // Of a trace that somebody else has written.
+  if (!atomic && op.flags > static_cast<std::uint8_t>(LatchMode::kOptimistic))
+    throw ConfigError("a micro-operation holds a latch in mode " + std::to_string(op.flags) +
+                      ", which does not exist; record the trace again with `pmsim trace record`");
   const LatchMode mode = atomic ? LatchMode::kShared : static_cast<LatchMode>(op.flags);
   OpKind kind = OpKind::kAtomic;
   if (mode == LatchMode::kOptimistic) {
