@@ -383,6 +383,50 @@ TEST(Latch, OptimisticReadersReadAgainWhereAWriterHasBeen) {
   EXPECT_EQ(after.counters.latch_restarts + after.counters.latch_waits, 0);
 }
 
+TEST(Latch, OptimisticReadersReadAgainAsOftenAsWritersCome) {
+  const PlatformParams params = two_caches();
+  const Picoseconds cycle = kSecond / params.core.frequency;
+  const Script::Ops write{acquire(kDramBase, kWrites), work(100), release(kDramBase, kWrites)};
+  const auto reads_among = [&](std::deque<Script::Ops> writer) {
+    return Turns({std::move(writer),
+                  {{load(kDramBase + 4096), work(1000)},
+                   {begin(), acquire(kDramBase, kLooks), work(1000), release(kDramBase, kLooks), end(),
+                    begin()}}})
+        .run(params);
+  };
+  const Script::Ops first{load(kDramBase + 8192), work(1300)};
+  // One in each of the first two readings, none in the third.
+  const auto twice = reads_among({first, write, {work(900)}, write});
+  EXPECT_EQ(twice.counters.latch_restarts, 2);
+  EXPECT_EQ(twice.counters.latch_waits, 0);
+  EXPECT_GE(twice.groups[0].latency.maximum(), 3000 * cycle);
+  EXPECT_LE(twice.groups[0].latency.maximum(), 3000 * cycle + 20 * kTransfer);
+  // At the end of the first reading there is one who stays: it begins again when that one has gone.
+  const auto held =
+      reads_among({first, {acquire(kDramBase, kWrites), work(1500), release(kDramBase, kWrites)}});
+  EXPECT_EQ(held.counters.latch_restarts, 1);
+  EXPECT_EQ(held.counters.latch_waits, 1);
+  EXPECT_GE(held.groups[0].latency.maximum(), (300 + 1500 + 1000) * cycle);
+  EXPECT_LE(held.groups[0].latency.maximum(), (300 + 1500 + 1000) * cycle + 20 * kTransfer);
+}
+
+// They only look at the word: one fetches it from the writer's core, and the last level has a copy then.
+TEST(Latch, OptimisticReadersBehindAWriterDoNotWaitForEachOther) {
+  const PlatformParams params = two_caches();
+  const auto elapsed = [&](std::size_t readers) {
+    std::vector<std::deque<Script::Ops>> threads{
+        {{acquire(kDramBase, kWrites), work(2000), release(kDramBase, kWrites)}}};
+    for (std::size_t reader = 0; reader < readers; ++reader)
+      threads.push_back({{load(kDramBase + 4096 * (1 + reader)), work(1000)},
+                         {acquire(kDramBase, kLooks), release(kDramBase, kLooks)}});
+    const auto result = Turns(std::move(threads)).run(params);
+    EXPECT_EQ(result.counters.latch_waits, static_cast<std::int64_t>(readers));
+    return result.elapsed;
+  };
+  EXPECT_EQ(elapsed(3), elapsed(2));
+  EXPECT_LE(elapsed(2), elapsed(1) + params.llc.latency);
+}
+
 TEST(Latch, AModeThatDoesNotExistIsOneClearLine) {
   Caches caches(two_caches());
   EXPECT_THROW(caches.access(0, {kDramBase, 8, OpKind::kAcquire, 7, 0}), ConfigError);

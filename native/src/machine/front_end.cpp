@@ -137,7 +137,7 @@ void VirtualThread::dispatch(Picoseconds last) {
         dispatch_latch_acquire(op);
         break;
       case kLatchValidate:
-        dispatch_latch_validate(op);
+        consumed = dispatch_latch_validate(op);
         break;
       case kWriteback:
         consumed = dispatch_writeback(op, limit);
@@ -207,24 +207,37 @@ void VirtualThread::dispatch_latch_acquire(const TimedOp& op) {
   const auto mode = static_cast<LatchMode>(op.level);
   if (mode == LatchMode::kOptimistic)
     reading_[op.line % reading_.size()] = Reading{op.line, now_};
-  if (!traffic_->latches.acquire(op.line, mode, id_)) {
-    ++counters_->latch_waits;
-    latch_asked_ = now_;
-    blocked_ = true;
-    front_key_ = kNever;
-  }
+  static_cast<void>(gets_latch(op.line, mode));
 }
 
-/// The branch on it is predicted to find nothing. Where a writer has been there, what was read is read again,
-/// in the time that it took.
-void VirtualThread::dispatch_latch_validate(const TimedOp& op) {
+bool VirtualThread::gets_latch(std::uint64_t line, LatchMode mode) {
+  if (traffic_->latches.acquire(line, mode, id_))
+    return true;
+  ++counters_->latch_waits;
+  latch_asked_ = now_;
+  blocked_ = true;
+  front_key_ = kNever;
+  return false;
+}
+
+/// The branch on it is predicted to find nothing. Where a writer has been there, the thread waits until there
+/// is none, reads again, which takes as long as it took, and looks once more.
+bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
   Reading& reading = reading_[op.line % reading_.size()];
   if (reading.line != op.line || !traffic_->latches.is_written(op.line, reading.began)) {
-    return;
+    return true;
   }
   ++counters_->latch_restarts;
-  const Picoseconds noticed = std::max(now_, loads_done_) + times_->mispredict;
-  now_ = noticed + (noticed - reading.began);
+  const Picoseconds noticed = std::max(now_, loads_done_);
+  const Picoseconds again = noticed - reading.began;
+  now_ = reading.began = noticed + times_->mispredict;
+  if (gets_latch(op.line, LatchMode::kOptimistic)) {
+    now_ += again;
+    front_key_ = now_;
+  } else {
+    reads_again_ = again;
+  }
+  return false;
 }
 
 bool VirtualThread::resolve_branch(Picoseconds limit) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/machine/page_table.hpp"
@@ -211,12 +212,15 @@ void VirtualThread::buffers_changed() {
 
 void VirtualThread::latched(const LatchTable::Grant& grant) {
   // It has been looking at the word in its own cache, and fetches it again to see that the latch is free.
-  const Picoseconds seen = traffic_->transfers.move(grant.line, grant.at);
-  counters_->latch_wait_ps += seen - latch_asked_;
+  LineTransfers& transfers = traffic_->transfers;
+  const Picoseconds seen =
+      grant.copied ? transfers.copy(grant.line, grant.at, times_->llc) : transfers.move(grant.line, grant.at);
   now_ = std::max(now_, seen);
+  counters_->latch_wait_ps += now_ - latch_asked_;
   // An optimistic reader begins when the writer has gone.
   Reading& reading = reading_[grant.line % reading_.size()];
   reading.began = reading.line == grant.line ? now_ : reading.began;
+  now_ += std::exchange(reads_again_, 0);
   blocked_ = false;
   front_key_ = now_;
 }

@@ -45,8 +45,8 @@ namespace pmsim::machine {
   X(pages_ps, "time in which pages and lines of them moved between tiers")                                  \
   X(log_ps, "time in which transactions became durable")                                                    \
   X(fence_wait_ps, "time that fences waited for flushes and streaming stores")                              \
-  X(latch_waits, "latches that another thread held")                                                        \
-  X(latch_restarts, "optimistic reads that a writer has made worthless, each read again")                   \
+  X(latch_waits, "times that a thread waited for a latch that another one held")                            \
+  X(latch_restarts, "times that optimistic reads began again, because a writer had been there")             \
   X(latch_wait_ps, "time that threads waited for them")                                                     \
   X(write_queue_wait_ps, "time that lines waited to enter a PMem write pending queue")                      \
   X(read_queue_wait_ps, "time that PMem reads waited to enter a read pending queue, and for the medium")    \

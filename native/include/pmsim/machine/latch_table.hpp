@@ -26,6 +26,7 @@ class LatchTable {
     std::uint32_t thread;
     std::uint64_t line;
     Picoseconds at;
+    bool copied = false;  ///< another reader fetches the word before it: the last level has a copy then
   };
 
   explicit LatchTable(std::uint32_t threads) : latches_(kHeldAtFirst), waiting_(threads) {}
@@ -59,8 +60,10 @@ class LatchTable {
     latch->holders = writer ? 0 : latch->holders - 1;
     if (writer) {
       written_[line % written_.size()] = Written{line, at};
-      for (; latch->looking != kNobody; latch->looking = waiting_[latch->looking].next)
-        grants_.push_back({latch->looking, line, at});
+      for (bool copied = false; latch->looking != kNobody; copied = true) {
+        grants_.push_back({latch->looking, line, at, copied});
+        latch->looking = waiting_[latch->looking].next;
+      }
     }
     while (latch->first != kNobody && latch->admits(waiting_[latch->first].mode)) {
       const Waiting& next = waiting_[latch->first];

@@ -24,6 +24,12 @@ class LineTransfers {
     way = Way{line, (way.line == line ? std::max(asks, way.arrives) : asks) + served_};
     return way.arrives;
   }
+  /// When a core that asks at `at` has a copy from the last level, `last_level` away, which is there when the
+  /// latest move is over.
+  [[nodiscard]] Picoseconds copy(std::uint64_t line, Picoseconds at, Picoseconds last_level) const noexcept {
+    const Way& way = ways_[line % ways_.size()];
+    return std::max(at + last_level, way.line == line ? way.arrives : at);
+  }
 
  private:
   struct Way {

@@ -298,7 +298,9 @@ class VirtualThread {
   void issue_waiting_prefetches_of(int load, Picoseconds at);
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
   void dispatch_latch_acquire(const TimedOp& op);
-  void dispatch_latch_validate(const TimedOp& op);
+  [[nodiscard]] bool dispatch_latch_validate(const TimedOp& op);
+  /// False: the front end waits, until latched().
+  [[nodiscard]] bool gets_latch(std::uint64_t line, LatchMode mode);
 
   void issue_pending(Picoseconds at);
   /// Of a pending load whose time has come: all that it waits for is a fill buffer.
@@ -425,6 +427,7 @@ class VirtualThread {
   Histogram latency_;
   CoreTraffic* traffic_;
   Picoseconds latch_asked_ = 0;
+  Picoseconds reads_again_ = 0;  ///< for that long, when the thread has the latch
   struct Reading {
     std::uint64_t line = ~std::uint64_t{0};
     Picoseconds began = 0;

@@ -65,14 +65,6 @@ class SyncDriver {
     }
   }
 
-  /// Sums that nobody needs, so that no compiler leaves out what makes them.
-  [[nodiscard]] std::uint64_t sum() const noexcept {
-    std::uint64_t sum = 0;
-    for (const Thread& thread : threads_)
-      sum += thread.chain;
-    return sum;
-  }
-
  private:
   struct alignas(128) Thread {
     Random random{0};

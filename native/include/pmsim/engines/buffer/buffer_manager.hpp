@@ -253,7 +253,7 @@ class BufferManager {
   SsdWriter ssd_;
   Address stagings_ = 0;     ///< a page of DRAM for each thread
   Address staging_ = 0;      ///< that of the thread that works
-  Address replacement_ = 0;  ///< latch of the clocks, the free lists and what else threads share; 0: none
+  Address replacement_ = 0;  ///< latch of the clocks and the free lists of frames; 0: none
   Address spare_ = 0;
   BeforeWriteBack hook_;
   BufferCounters counters_;
