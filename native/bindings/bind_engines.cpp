@@ -59,6 +59,7 @@ EngineOptions to_options(const std::string& engine, const py::dict& values) {
       {"log_algorithm", &options.log_algorithm},
       {"log_layout", &options.log_layout},
       {"log_bytes", &options.log_bytes},
+      {"logs", &options.logs},
       {"library_cycles", &options.library_cycles},
       {"system_call_cycles", &options.system_call_cycles},
       {"system_call_copies", &options.system_call_copies},

@@ -113,6 +113,8 @@ class Sequence {
 
   [[nodiscard]] std::map<std::string, double> counters() const { return engine_->counters(); }
   [[nodiscard]] std::uint64_t acquired() const noexcept { return acquired_; }
+  /// Transactions of other logs that a commit has waited for.
+  [[nodiscard]] std::uint64_t awaited() const noexcept { return awaited_; }
 
  private:
   void take_turn() {
@@ -122,7 +124,8 @@ class Sequence {
     memory_->attach(stream_, thread);
   }
   /// Of what the transaction did: all latches have been given up, and nobody waits with one of those inside of
-  /// the engine in hand (latches.hpp).
+  /// the engine in hand (latches.hpp). Its own latch in the order of commits it holds all the time, and waits
+  /// for others' with nothing else in hand (wal/commit_order.hpp).
   void check_latches() {
     memory_->detach();
     if (stream_.empty())
@@ -130,11 +133,26 @@ class Sequence {
     const memory::Address pages = engine_->place().latches;
     ASSERT_NE(pages, 0U) << context_;
     const std::uint64_t most = std::uint64_t{1} << 20;
+    const memory::Address commits =
+        plan_.options.logs == "per-thread" ? engine_->place().log_buffer : memory::Address{0};
     std::multiset<memory::Address> held;
     std::uint64_t inside = 0;
+    bool committing = false;
+    static constexpr auto kOptimistic = static_cast<std::uint8_t>(memory::LatchMode::kOptimistic);
     for (std::size_t at = 0; at < stream_.size(); ++at) {
       const memory::MicroOp& op = stream_[at];
       const bool of_page = op.address >= pages && op.address < pages + most;
+      if (commits != 0 && op.address >= commits && op.address < commits + most) {
+        if (op.kind == memory::OpKind::kRelease) {
+          ASSERT_TRUE(std::exchange(committing, false)) << context_;
+        } else if (op.kind == memory::OpKind::kAcquire && op.flags != kOptimistic) {
+          ASSERT_FALSE(std::exchange(committing, true)) << context_;
+        } else if (op.kind == memory::OpKind::kAcquire) {
+          ++awaited_;
+          ASSERT_TRUE(held.empty() && committing) << context_ << ": a transaction waits with a latch in hand";
+        }
+        continue;
+      }
       if (op.kind == memory::OpKind::kAcquire) {
         ++acquired_;
         ASSERT_EQ(inside, 0U) << context_ << ": a latch is acquired behind one of the engine's inside";
@@ -148,7 +166,7 @@ class Sequence {
         inside -= of_page ? 0 : 1;
       }
     }
-    ASSERT_TRUE(held.empty()) << context_ << ": a latch is still held after the transaction";
+    ASSERT_TRUE(held.empty() && !committing) << context_ << ": a latch is still held after the transaction";
   }
 
   /// Where leaves only fill or only empty, they split and merge: operations of a phase are of one kind mostly,
@@ -288,7 +306,8 @@ class Sequence {
   Rows committed_;
   memory::Stream stream_;       ///< of the last transaction, of several threads
   std::uint64_t acquired_ = 0;  ///< latches
-  std::uint64_t first_ = 0;     ///< the keys of the phase
+  std::uint64_t awaited_ = 0;
+  std::uint64_t first_ = 0;  ///< the keys of the phase
   std::uint64_t width_ = 1;
   int erase_below_ = 0;  ///< per cent
   int insert_below_ = 0;

@@ -14,6 +14,9 @@ bool has_buffer(std::string_view engine) {
   return engine.ends_with("-bm") || engine == "three-tier" || engine == "spitfire";
 }
 
+/// Under the write-ahead log.
+bool has_log(std::string_view engine) { return has_buffer(engine) || engine == "main-memory"; }
+
 /// Room for all pages in the engine's home tier alone, so that pages come and go all the time.
 EngineOptions tiny(std::string_view engine) {
   const memory::Medium home = engine_named<SimMemory>(engine).home;
@@ -62,8 +65,9 @@ std::vector<std::string> engines() {
 class EngineReference : public ::testing::TestWithParam<std::string> {};
 
 /// Over all shapes of tables and layouts of leaves that the engine takes.
-void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts,
-                   const char* latches = "none") {
+void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts, const char* latches = "none",
+                   const char* logs = "shared") {
+  std::uint64_t awaited = 0;
   for (const Shape& shape : kShapes) {
     for (const char* leaves : {"sorted", "hash"}) {
       if (!takes(engine, shape.table, leaves))
@@ -74,17 +78,22 @@ void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts
       plan.restarts = restarts;
       plan.options.latches = latches;
       plan.options.threads = plan.options.latches == "none" ? 1 : 3;
+      plan.options.logs = logs;
+      if (plan.options.logs == "per-thread")
+        plan.options.log_bytes *= plan.options.threads;
       plan.operations = has_buffer(engine) ? 10 : 120;
       for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
         plan.fill = seed % 3 == 0 ? 1.0 : 0.66;
         Sequence sequence(plan, seed);
         sequence.run();
         ASSERT_EQ(sequence.acquired() == 0, plan.options.threads == 1);
+        awaited += sequence.awaited();
         if (::testing::Test::HasFatalFailure())
           return;
       }
     }
   }
+  EXPECT_EQ(awaited > 0, std::string_view(logs) == "per-thread" && has_log(engine));
 }
 
 TEST_P(EngineReference, BehavesAsAMapUnderRandomTransactions) { run_sequences(GetParam(), 60, false); }
@@ -98,6 +107,11 @@ TEST_P(EngineReference, BehavesAsAMapWhereThreadsTakeTurns) {
 
 TEST_P(EngineReference, BehavesAsAMapOverCrashesOfSeveralThreads) {
   run_sequences(GetParam(), 3, true, "optimistic");
+}
+
+TEST_P(EngineReference, BehavesAsAMapWhereThreadsHaveLogsOfTheirOwn) {
+  run_sequences(GetParam(), 6, false, "optimistic", "per-thread");
+  run_sequences(GetParam(), 6, true, "optimistic", "per-thread");
 }
 
 /// The sequences above would prove little if they went around the hard parts.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,33 @@ TEST_P(EngineRestart, KeepsWhatWasCommittedAndNothingElse) {
 
 INSTANTIATE_TEST_SUITE_P(Durable, EngineRestart, ::testing::ValuesIn(cases()),
                          [](const auto& parameter) { return std::string(parameter.param.name); });
+
+/// A split that follows an update in the same transaction was forced into the log in the middle of itself,
+/// where it changed pages on PMem.
+TEST(EngineRestartOfSpitfire, OnlyAnUpdateIsMadeInPlaceOnPmem) {
+  EngineOptions options = tiny("spitfire");
+  options.pmem_bytes = 64 * 4096;
+  options.ssd_bytes = 4 << 20;
+  options.migration = {0, 0, 1, 1};  // never to DRAM for the sake of a hit
+  auto memory = std::make_unique<SimMemory>();
+  const auto engine = engine_named<SimMemory>("spitfire").create(*memory, options);
+  Rows rows;
+  for (std::uint64_t key = 0; key < 20; ++key)
+    rows[10 * key] = Payload(1000, std::byte{1});
+  MapSource source(rows);
+  const TableId table = engine->load(*memory, {"t", 8, 1000}, source, 1.0);
+  for (int round = 0; round < 2; ++round)
+    ASSERT_EQ(all_rows(*memory, *engine, table, 1000).size(), rows.size());
+  const auto before = engine->counters();
+  engine->begin(*memory);
+  ASSERT_TRUE(engine->update(*memory, table, 10, 100, Payload(8, std::byte{2})));
+  ASSERT_TRUE(engine->insert(*memory, table, 15, Payload(1000, std::byte{3})));
+  engine->commit(*memory);
+  const auto after = engine->counters();
+  EXPECT_EQ(after.at("splits") - before.at("splits"), 1);
+  EXPECT_EQ(after.at("direct_writes") - before.at("direct_writes"), 1);
+  EXPECT_EQ(after.at("log_early_appends") - before.at("log_early_appends"), 1);
+}
 
 }  // namespace
 }  // namespace pmsim::engines::model

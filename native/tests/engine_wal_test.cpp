@@ -242,7 +242,7 @@ TEST_P(EngineWal, TruncationDropsWhatPrecedesAndKeepsTheRest) {
   for (int round = 0; round < 40; ++round) {  // many passes over the space
     one_transaction("a", 1);
     one_transaction("b", 2);
-    const Lsn keep = wal_.batch_lsn();
+    const Lsn keep = wal_.open_age();
     one_transaction(std::string(3000, 'c'), 3);
     one_transaction(std::string(3000, 'd'), 4);
     wal_.truncate_to(memory_, keep);
@@ -257,7 +257,7 @@ TEST_P(EngineWal, TruncationDropsWhatPrecedesAndKeepsTheRest) {
       EXPECT_EQ(replayed.redo[0].substr(0, 8), "1 page 3");
       EXPECT_EQ(replayed.redo[1].substr(0, 8), "1 page 4");
     }
-    wal_.truncate_to(memory_, wal_.batch_lsn());
+    wal_.truncate_to(memory_, wal_.open_age());
     EXPECT_EQ(wal_.used(), 0U);
     EXPECT_FALSE(wal_.is_at_reserve());
   }

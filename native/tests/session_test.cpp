@@ -188,6 +188,7 @@ std::map<std::string, workloads::Parameters::Value> small_engine(const std::stri
           {"system_call_cycles", std::int64_t{0}},
           {"system_call_copies", std::int64_t{2}},
           {"latches", std::string("optimistic")},
+          {"logs", std::string("shared")},
           {"rows", std::int64_t{10'000}},
           {"row_size", std::int64_t{8}}};
 }

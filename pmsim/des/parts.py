@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError
 
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
-from pmsim.kinds.latches import LATCHES, EngineLatches
+from pmsim.kinds.latches import LATCHES, LOGS, EngineLatches, EngineLogs
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import LogName
 from pmsim.kinds.system_call import (
@@ -121,6 +121,7 @@ class EnginePart(Part):
     page_size: LineSize = Field(16384, description="bytes of a page [B]")
     log_device: Literal["pmem", "ssd"] = Field("pmem", description="where the log is")
     log_size: LineSize = Field(2**26, description="bytes of the log [B]")
+    logs: EngineLogs = LOGS
     cpu_cycles: CountOrZero = Field(
         0, description="CPU cycles of an operation besides its instructions; a calibration"
     )

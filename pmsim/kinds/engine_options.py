@@ -12,7 +12,7 @@ from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.checks import check_threads, check_tier
-from pmsim.kinds.latches import LATCHES, EngineLatches
+from pmsim.kinds.latches import LATCHES, LOGS, EngineLatches, EngineLogs
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.system_call import (
@@ -210,6 +210,7 @@ class EngineParameters(KindParameters):
         2**30,
         description="bytes of the log; old changes are written back as it fills [B]",
     )
+    logs: EngineLogs = LOGS
     # Calibrated on two numbers of main-memory at 1 GB, on the emulator of the paper: 3.6 M transactions/s of
     # YCSB-RO, one operation each, and 88 k of TPC-C, some forty each (van Renen et al. 2018, section 5.3;
     # docs/calibration.md).
@@ -318,6 +319,7 @@ class EngineParameters(KindParameters):
             "log_device",
             "log_algorithm",
             "log_layout",
+            "logs",
             "cpu_cycles",
             "transaction_cycles",
             "library_cycles",

@@ -1,4 +1,4 @@
-"""How threads that share a storage engine agree on its pages: a parameter of whatever has one."""
+"""How threads that share a storage engine agree on its pages and its log: parameters of whatever has one."""
 
 from typing import Annotated, Literal
 
@@ -12,5 +12,16 @@ EngineLatches = Annotated[
     Field(
         description="of several threads, how readers hold the latch of a page; optimistic: not at all, they "
         "look for writers afterwards; none: as if threads had no line in common",
+    ),
+]
+
+#: The engines of the publications have one log.
+LOGS: Literal["shared", "per-thread"] = "shared"
+
+EngineLogs = Annotated[
+    Literal["shared", "per-thread"],
+    Field(
+        description="whether threads append to one write-ahead log, one after the other, or have a log each, "
+        "of an equal part of log_size",
     ),
 ]

@@ -76,6 +76,13 @@ std::string_view verb(const LogEntry& entry) {
 
 bool is_store(const LogEntry& entry) { return !entry.data.empty(); }
 
+/// A fence right behind a fence: a locked instruction, as of a latch, where nothing was stored between two of
+/// them.
+bool is_idle(const LogEntry& before, const LogEntry& entry) {
+  return entry.kind == OpKind::kMfence && entry.site == memory::kNoSite && before.kind == entry.kind &&
+         before.thread == entry.thread && before.operation == entry.operation;
+}
+
 /// What became of a store: how many of its words are lost.
 std::string fate_of(const LogEntry& entry, const std::map<Address, LostWord>& lost) {
   std::size_t words = 0;
@@ -178,6 +185,8 @@ std::string history(const SimMemory& memory, const DurableImage& image, std::uin
   std::uint32_t labelled = ~std::uint32_t{0};
   for (std::size_t index = begin; index < log.size(); ++index) {
     const LogEntry& entry = log[index];
+    if (index > begin && is_idle(log[index - 1], entry))
+      continue;
     const std::string fate = is_store(entry) ? fate_of(entry, lost) : std::string();
     in_a_row = is_store(entry) && fate == last_fate ? in_a_row + 1 : 0;
     if (in_a_row >= kShownInARow && entry.operation == labelled) {
@@ -197,7 +206,7 @@ std::string history(const SimMemory& memory, const DurableImage& image, std::uin
     if (is_store(entry))
       text += bytes_of(entry.data) + "  [" + fate + "]";
     if (entry.thread != 0)
-      text += "  thread " + std::to_string(entry.thread);
+      text += "  thread " + std::to_string(entry.thread) + "  ";
     if (entry.site != memory::kNoSite) {
       const auto site = std::ranges::find(sites, entry.site, &blocks::SiteInfo::id);
       text += "point " + std::to_string(entry.site);

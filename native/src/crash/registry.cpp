@@ -54,6 +54,10 @@ extern const SubjectKind kEngineThreeTier;
 extern const SubjectKind kEngineSpitfire;
 extern const SubjectKind kEngineMainMemory;
 extern const SubjectKind kEngineMainMemorySsd;
+extern const SubjectKind kEngineMainMemoryLogs;
+extern const SubjectKind kEngineSsdBmLogs;
+extern const SubjectKind kEngineThreeTierLogs;
+extern const SubjectKind kEngineSpitfireLogs;
 
 std::span<const SubjectKind* const> subject_kinds() noexcept {
   static const std::vector<const SubjectKind*> kinds = [] {
@@ -98,6 +102,10 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kEngineSpitfire,
         &kEngineMainMemory,
         &kEngineMainMemorySsd,
+        &kEngineMainMemoryLogs,
+        &kEngineSsdBmLogs,
+        &kEngineThreeTierLogs,
+        &kEngineSpitfireLogs,
     };
     for (const SubjectKind* log : log_subjects())
       all.push_back(log);

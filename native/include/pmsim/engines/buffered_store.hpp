@@ -52,9 +52,8 @@ class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
     manager_.recover(memory);
     this->reopen_log(memory, options, place);
     hook();
-    wal_->replay(memory, [&](const wal::Record& record, wal::Lsn lsn, wal::Lsn batch) {
-      redo(memory, record, lsn, batch);
-    });
+    wal_->replay(
+        memory, [&](const wal::Record& record, wal::Lsn lsn, wal::Lsn age) { redo(memory, record, lsn, age); });
   }
   // The buffer manager's hook points here.
   BufferedStore(const BufferedStore&) = delete;
@@ -83,14 +82,17 @@ class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
     return page;
   }
   void release(M& memory, Page& page) {
+    follow(memory, page);
     wal_->release(memory, page.id);
     manager_.release(memory, page);
   }
   void overwrite(M& memory, Page& page, std::uint32_t offset, std::span<const std::byte> bytes) {
+    const bool updates = std::exchange(updating_, false);  // what follows may be half of the next operation
     if (bytes.empty())
       return;
+    follow(memory, page);
     const wal::Lsn lsn = wal_->overwrite(memory, page.id, offset, bytes);
-    if (!updating_ && buffer::on_pmem(page.frame)) [[unlikely]] {
+    if (!updates && buffer::on_pmem(page.frame)) [[unlikely]] {
       // To DRAM: only an update may be forced into the log here.
       static_cast<void>(manager_.writable(memory, page, offset, static_cast<std::uint32_t>(bytes.size()),
                                           buffer::Change::kOverwrite));
@@ -102,6 +104,7 @@ class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
   void move(M& memory, Page& page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
     if (bytes == 0)
       return;
+    follow(memory, page);
     const wal::Lsn lsn = wal_->move(memory, page.id, to, from, bytes);
     manager_.move(memory, page, to, from, bytes, lsn);
   }
@@ -130,19 +133,25 @@ class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
     manager_.before_write_back([this](M& memory, std::uint64_t lsn) { wal_->force(memory, lsn); });
   }
 
+  /// Before a record of the page.
+  void follow(M& memory, Page& page) {
+    if (wal_->follows_pages()) [[unlikely]]
+      wal_->follow(manager_.lsn(memory, page));
+  }
+
   // Of LoggedStore.
   void pages_work_as(std::uint32_t thread) noexcept { manager_.work_as(thread); }
-  wal::Lsn write_back_before(M& memory, wal::Lsn lsn) { return manager_.write_back_before(memory, lsn); }
+  wal::Lsn write_back_before(M& memory, wal::Lsn age) { return manager_.write_back_before(memory, age); }
   void write_back_all(M& memory) { manager_.write_back_all(memory); }
   void persist_allocation(M& memory) { manager_.persist_allocation(memory); }
   void taking_back(const UndoRecord& record) noexcept { updating_ = record.kind == UndoRecord::Kind::kUpdate; }
-  void end(M& memory, wal::Lsn redo_from) {
-    manager_.unpin_all(memory, redo_from);
+  void end(M& memory, wal::Lsn age) {
+    manager_.unpin_all(memory, age);
     updating_ = false;
   }
 
   /// Repeats history. What is redone is in the log already, so pages need not stay in DRAM.
-  void redo(M& memory, const wal::Record& record, wal::Lsn lsn, wal::Lsn batch) {
+  void redo(M& memory, const wal::Record& record, wal::Lsn lsn, wal::Lsn age) {
     const wal::RecordHead& head = record.head;
     if (head.kind == wal::Kind::kRelease) {
       manager_.redo_release(memory, head.name);
@@ -161,12 +170,12 @@ class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
         manager_.overwrite(memory, page, head.a, record.data, lsn);
     }
     manager_.unfix(memory, page);
-    manager_.unpin_all(memory, batch);
+    manager_.unpin_all(memory, age);
   }
 
   EnginePlace place_;
   Manager manager_;
-  bool updating_ = false;  ///< the operation under way updates one row
+  bool updating_ = false;  ///< the next change is the only one of an update of one row
 };
 
 }  // namespace pmsim::engines

@@ -17,7 +17,8 @@ using memory::LatchMode;
 /// By default there are none, and to hold one of them is to do nothing.
 ///
 /// Order, in which nobody waits for who waits for him: pages from the root down and from left to right; then
-/// one of those inside of a buffer manager; then the log's.
+/// one of those inside of a buffer manager; then the log's. Where threads have logs of their own, a transaction
+/// holds a latch of its own all the time, which others only look at when they end (wal/commit_order.hpp).
 class Latches {
  public:
   Latches() = default;

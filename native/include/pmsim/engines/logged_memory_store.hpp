@@ -54,9 +54,8 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
       : LoggedMemoryStore(memory, options, place, false) {
     this->reopen_log(memory, options, place);
     read_image(memory);
-    wal_->replay(memory, [&](const wal::Record& record, wal::Lsn lsn, wal::Lsn batch) {
-      redo(memory, record, lsn, batch);
-    });
+    wal_->replay(
+        memory, [&](const wal::Record& record, wal::Lsn lsn, wal::Lsn age) { redo(memory, record, lsn, age); });
   }
 
   Page fix(M&, RootRef& root, Access) const noexcept { return address(root.id); }
@@ -72,30 +71,33 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
 
   Page allocate(M& memory) {
     const PageId id = take(memory, false);
-    format(memory, id, wal_->allocate(memory, id), wal_->open_lsn());
+    format(memory, id, wal_->allocate(memory, id), wal_->open_age());
     return address(id);
   }
   /// The id is free when the transaction has ended.
   void release(M& memory, Page page) {
     const PageId id = page_id(page);
+    follow(memory, page);
     wal_->release(memory, id);
     released_.push_back(id);
   }
   void overwrite(M& memory, Page page, std::uint32_t offset, std::span<const std::byte> bytes) {
     if (bytes.empty())
       return;
+    follow(memory, page);
     const wal::Lsn lsn = wal_->overwrite(memory, page_id(page), offset, bytes);
     memory.write(page + offset, bytes);
-    mark(memory, page, lsn, wal_->open_lsn());
+    mark(memory, page, lsn, wal_->open_age());
   }
   void announce(M&, Page, std::span<const PageRange>) const noexcept {}
   void settle(M&, Page) const noexcept {}
   void move(M& memory, Page page, std::uint32_t to, std::uint32_t from, std::uint32_t bytes) {
     if (bytes == 0 || to == from)
       return;
+    follow(memory, page);
     const wal::Lsn lsn = wal_->move(memory, page_id(page), to, from, bytes);
     move_bytes(memory, page, to, from, bytes);
-    mark(memory, page, lsn, wal_->open_lsn());
+    mark(memory, page, lsn, wal_->open_age());
   }
 
   PageId load(M& memory, std::span<const std::byte> image) {
@@ -212,7 +214,12 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
     dirty_.push(memory, {id, first},
                 [&](const wal::DirtyQueue::Entry& entry) { return is_dirty(memory, entry); });
   }
-  /// `first`: where the transaction begins in the log.
+  /// Before a record of the page.
+  void follow(M& memory, Page page) {
+    if (wal_->follows_pages()) [[unlikely]]
+      wal_->follow(memory.template load<std::uint64_t>(page + offsetof(PageHeader, lsn)));
+  }
+  /// `first`: the age of the change (Wal::open_age).
   void mark(M& memory, Page page, wal::Lsn lsn, wal::Lsn first) {
     memory.template store<std::uint64_t>(page + offsetof(PageHeader, lsn), lsn);
     if (memory.template load<std::uint64_t>(page + kFirstChange) != 0)
@@ -234,10 +241,10 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
   }
 
   // Of LoggedStore.
-  wal::Lsn write_back_before(M& memory, wal::Lsn lsn) {
+  wal::Lsn write_back_before(M& memory, wal::Lsn age) {
     for (; !dirty_.empty(); dirty_.pop()) {
       const wal::DirtyQueue::Entry oldest = dirty_.front(memory);
-      if (oldest.first >= lsn)
+      if (oldest.first >= age)
         return oldest.first;
       if (!is_dirty(memory, oldest))
         continue;
@@ -297,7 +304,7 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
       memory.template store<std::uint64_t>(page + offsetof(PageHeader, reserved), 0);
     }
   }
-  void redo(M& memory, const wal::Record& record, wal::Lsn lsn, wal::Lsn batch) {
+  void redo(M& memory, const wal::Record& record, wal::Lsn lsn, wal::Lsn age) {
     const wal::RecordHead& head = record.head;
     if (head.kind == wal::Kind::kRelease || head.kind == wal::Kind::kAllocate)
       allocator_.set(memory, head.name, head.kind == wal::Kind::kAllocate);
@@ -305,12 +312,12 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
     if (head.kind == wal::Kind::kRelease || memory.template load<std::uint64_t>(page) >= lsn)
       return;
     if (head.kind == wal::Kind::kAllocate)
-      return format(memory, head.name, lsn, batch);
+      return format(memory, head.name, lsn, age);
     if (head.kind == wal::Kind::kOverwrite)
       memory.write(page + head.a, record.data);
     else
       move_bytes(memory, page, head.a, head.b, head.bytes);
-    mark(memory, page, lsn, batch);
+    mark(memory, page, lsn, age);
   }
 
   std::uint32_t page_bytes_;

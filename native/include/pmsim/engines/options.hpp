@@ -37,6 +37,9 @@ struct EngineOptions {
   std::string log_algorithm = "poplog";  ///< of blocks/log
   std::string log_layout = "padded";
   std::uint64_t log_bytes = std::uint64_t{64} << 20;  ///< pages are written back as it fills up
+  /// Of several threads: "shared", or "per-thread", log_bytes in equal parts (wal/commit_order.hpp).
+  /// nvm-direct, nvm-undo have undo logs, one for each thread in any case.
+  std::string logs = "shared";
   /// DRAM buffer of the open transaction's log records, at least six pages; 0: 16 pages, or a fifth of
   /// a small log.
   std::uint64_t log_buffer_bytes = 0;

@@ -19,6 +19,7 @@
 #include "pmsim/core/random.hpp"
 #include "pmsim/crash/registry.hpp"
 #include "pmsim/engines/engine.hpp"
+#include "pmsim/engines/wal/horizon.hpp"
 #include "pmsim/engines/wal/sector_log.hpp"
 
 namespace pmsim::crash {
@@ -32,6 +33,19 @@ inline constexpr std::array kPmemLogPoints{
     blocks::log::FileHeader::kSites[1], blocks::log::FileHeader::kSites[3], blocks::log::FileHeader::kSites[4],
     blocks::log::PopLog::kSites[0], blocks::log::PopLog::kSites[1]};
 inline constexpr std::array kSsdLogPoints{engines::wal::SectorLog::kSites[1]};
+/// Of several logs, besides those of each that the subjects with one log tell. The fence is missed where the
+/// horizon is lost and the head of the log that is truncated next is not.
+inline constexpr std::array kPmemLogsPoints{blocks::log::PopLog::kSites[0], blocks::log::PopLog::kSites[1],
+                                            engines::wal::Horizon::kPmemSites[0],
+                                            engines::wal::Horizon::kPmemSites[1]};
+inline constexpr std::array kSsdLogsPoints{kSsdLogPoints[0], engines::wal::Horizon::kSsdSites[0]};
+
+/// Three threads instead of one, with a log each as large as its only one was.
+inline void give_logs(engines::EngineOptions& options) {
+  options.threads = 3;
+  options.logs = "per-thread";
+  options.log_bytes = options.log_bytes * options.threads + engines::wal::Horizon::kBytes;
+}
 
 /// What an engine holds after its restart.
 struct FoundRows final : Recovered {

@@ -29,6 +29,13 @@ constexpr EngineSubject::Size kSize{.transactions = 6,
                                     .keys = 22,
                                     .logged_before = 90e3};
 
+/// Pages come into being and are gone again, in different logs; a split follows an update.
+constexpr EngineSubject::Size kLongSize = [] {
+  EngineSubject::Size size = kSize;
+  size.transactions = 16;
+  return size;
+}();
+
 std::unique_ptr<Subject> on_pmem(const char* engine, std::uint64_t seed, Scale scale) {
   engines::EngineOptions options = tiny(engine);
   options.pmem_bytes = 24 * kPageBytes;
@@ -50,11 +57,33 @@ std::unique_ptr<Subject> ssd_bm(std::uint64_t seed, Scale scale) {
 std::unique_ptr<Subject> three_tier(std::uint64_t seed, Scale scale) {
   return std::make_unique<EngineSubject>(tiny("three-tier"), kSize, seed, scale);
 }
-std::unique_ptr<Subject> spitfire(std::uint64_t seed, Scale scale) {
+engines::EngineOptions spitfire_options(std::uint64_t seed) {
   engines::EngineOptions options = tiny("spitfire");
   options.migration = {0.3, 0.3, 0.7, 0.7};
   options.seed = seed;
-  return std::make_unique<EngineSubject>(options, kSize, seed, scale);
+  return options;
+}
+std::unique_ptr<Subject> spitfire(std::uint64_t seed, Scale scale) {
+  return std::make_unique<EngineSubject>(spitfire_options(seed), kLongSize, seed, scale);
+}
+std::unique_ptr<Subject> with_logs(engines::EngineOptions options, std::uint64_t seed, Scale scale) {
+  give_logs(options);
+  return std::make_unique<EngineSubject>(options, kLongSize, seed, scale);
+}
+std::unique_ptr<Subject> three_tier_logs(std::uint64_t seed, Scale scale) {
+  return with_logs(tiny("three-tier"), seed, scale);
+}
+std::unique_ptr<Subject> spitfire_logs(std::uint64_t seed, Scale scale) {
+  return with_logs(spitfire_options(seed), seed, scale);
+}
+/// Without the horizon's fence: rows are forced where they lie, the logs are truncated too seldom to tell.
+constexpr std::array kSpitfireLogsPoints{kPmemLogsPoints[0], kPmemLogsPoints[1], kPmemLogsPoints[2]};
+
+/// Without any PMem.
+std::unique_ptr<Subject> ssd_bm_logs(std::uint64_t seed, Scale scale) {
+  engines::EngineOptions options = tiny("ssd-bm");
+  options.log_device = "ssd";
+  return with_logs(options, seed, scale);
 }
 
 }  // namespace
@@ -81,5 +110,19 @@ extern const SubjectKind kEngineSpitfire;
 const SubjectKind kEngineSpitfire{"engine-spitfire",
                                   "storage engine: DRAM, PMem and SSD, rows used in place on PMem too",
                                   kPmemLogPoints, spitfire, false};
+
+// The same, by three threads with a log each.
+extern const SubjectKind kEngineSsdBmLogs;
+const SubjectKind kEngineSsdBmLogs{"engine-ssd-bm-logs",
+                                   "storage engine: DRAM over pages on SSD, three threads with a log each",
+                                   kSsdLogsPoints, ssd_bm_logs, false};
+extern const SubjectKind kEngineThreeTierLogs;
+const SubjectKind kEngineThreeTierLogs{"engine-three-tier-logs",
+                                       "storage engine: DRAM, PMem and SSD, three threads with a log each",
+                                       kPmemLogsPoints, three_tier_logs, false};
+extern const SubjectKind kEngineSpitfireLogs;
+const SubjectKind kEngineSpitfireLogs{
+    "engine-spitfire-logs", "storage engine: rows used in place on PMem, three threads with a log each",
+    kSpitfireLogsPoints, spitfire_logs, false};
 
 }  // namespace pmsim::crash

@@ -18,6 +18,8 @@ engines::EngineOptions tiny() {
 }
 
 constexpr EngineSubject::Size kSize{.logged_before = 90e3};
+/// Pages come into being and are gone again, in different logs.
+constexpr EngineSubject::Size kSizeOfLogs{.transactions = 16, .most_operations = 6, .logged_before = 90e3};
 
 std::unique_ptr<Subject> on_pmem(std::uint64_t seed, Scale scale) {
   return std::make_unique<EngineSubject>(tiny(), kSize, seed, scale);
@@ -27,6 +29,12 @@ std::unique_ptr<Subject> on_ssd(std::uint64_t seed, Scale scale) {
   options.ssd_bytes = options.dram_bytes;
   options.log_device = "ssd";
   return std::make_unique<EngineSubject>(options, kSize, seed, scale);
+}
+
+std::unique_ptr<Subject> with_logs(std::uint64_t seed, Scale scale) {
+  engines::EngineOptions options = tiny();
+  give_logs(options);
+  return std::make_unique<EngineSubject>(options, kSizeOfLogs, seed, scale);
 }
 
 }  // namespace
@@ -39,5 +47,9 @@ extern const SubjectKind kEngineMainMemorySsd;
 const SubjectKind kEngineMainMemorySsd{"engine-main-memory-ssd",
                                        "storage engine: pages in DRAM, log and checkpoint image on SSD",
                                        kSsdLogPoints, on_ssd, false};
+extern const SubjectKind kEngineMainMemoryLogs;
+const SubjectKind kEngineMainMemoryLogs{"engine-main-memory-logs",
+                                        "the same on PMem, by three threads with a log each", kPmemLogsPoints,
+                                        with_logs, false};
 
 }  // namespace pmsim::crash

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "pmsim/blocks/log/all.hpp"
 
@@ -60,21 +64,24 @@ class AnyLog {
           if constexpr (requires { log.truncate_to(memory, end); })
             log.truncate_to(memory, end);
           else
-            throw ConfigError(
-                "log: this one has no entries, so it is truncated as a whole; choose another algorithm");
+            refuse("it is truncated as a whole");
+        },
+        log_);
+  }
+  template <Memory M>
+  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& payload) const {
+    return std::visit(
+        [&](const auto& log) -> std::optional<Lsn> {
+          if constexpr (requires { log.read(memory, at, payload); })
+            return log.read(memory, at, payload);
+          else
+            refuse("it is read as a whole");
         },
         log_);
   }
   template <Memory M, typename Visit>
-  void for_each(M& memory, Visit&& visit, Lsn from = 0) const {
-    std::visit(
-        [&](const auto& log) {
-          if constexpr (requires { log.for_each(memory, visit, from); })
-            log.for_each(memory, visit, from);
-          else
-            log.for_each(memory, visit);
-        },
-        log_);
+  void for_each(M& memory, Visit&& visit) const {
+    std::visit([&](const auto& log) { log.for_each(memory, visit); }, log_);
   }
   [[nodiscard]] bool fits(std::size_t payload) const {
     return std::visit([&](const auto& log) { return log.fits(payload); }, log_);
@@ -102,6 +109,10 @@ class AnyLog {
   using Variant = OneOf<AllLogs>::Type;
 
   explicit AnyLog(Variant log) : log_(std::move(log)) {}
+
+  [[noreturn]] static void refuse(const std::string& instead) {
+    throw ConfigError("log: this one has no entries, so " + instead + "; choose another algorithm");
+  }
 
   /// Calls open.template operator()<Log>(the options of that name).
   template <typename Open>

@@ -131,15 +131,17 @@ class LogBase {
     self().reuse(memory, std::exchange(head_, end), end);
   }
 
-  /// Calls visit(lsn, payload) for every committed entry from `from` on (the LSN of one; 0: all), oldest first;
-  /// the payload is valid during the call.
+  /// The payload of the committed entry at `at`, and the LSN behind it; nothing where there is none.
+  template <Memory M>
+  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& payload) const {
+    return at < durable_ ? self().read_entry(memory, at, durable_, &payload) : std::nullopt;
+  }
+  /// Calls visit(lsn, payload) for every committed entry, oldest first; the payload is valid during the call.
   template <Memory M, typename Visit>
-  void for_each(M& memory, Visit&& visit, Lsn from = 0) const {
+  void for_each(M& memory, Visit&& visit) const {
     std::vector<std::byte> payload;
-    for (Lsn at = from == 0 ? head_ : from; at < durable_;) {
-      const std::optional<Lsn> end = self().read_entry(memory, at, durable_, &payload);
-      if (!end)
-        return;
+    Lsn at = head_;
+    while (const std::optional<Lsn> end = read(memory, at, payload)) {
       visit(at, std::span<const std::byte>(payload));
       at = *end;
     }

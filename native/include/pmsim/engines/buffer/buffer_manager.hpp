@@ -99,9 +99,9 @@ class BufferManager {
   // Transactions.
   void pin(M& memory, Page& page);
   /// The transaction has ended and its log is durable: its pages may be written back, its releases take place.
-  /// `redo_from`: where in the log it begins; LSNs of transactions ascend. 0: nobody will ask for pages by
+  /// `age`: where in the log it begins; LSNs of transactions ascend. 0: nobody will ask for pages by
   /// their age.
-  void unpin_all(M& memory, std::uint64_t redo_from = 0);
+  void unpin_all(M& memory, std::uint64_t age = 0);
 
   // Checkpoint: write_back_all() or write_back_before(), persist_allocation(), and only then may the log be
   // truncated. Nothing is pinned.
@@ -226,7 +226,7 @@ class BufferManager {
 
   // cleaning.hpp
   [[nodiscard]] Address frame_of(M& memory, const wal::DirtyQueue::Entry& entry);
-  void note_first_change(M& memory, Address frame, std::uint64_t redo_from);
+  void note_first_change(M& memory, Address frame, std::uint64_t age);
   template <typename Visit>
   void for_each_frame(M& memory, Visit&& visit);
 

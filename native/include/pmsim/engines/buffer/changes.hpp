@@ -198,13 +198,13 @@ void BufferManager<M>::pin(M& memory, Page& page) {
 }
 
 template <memory::Memory M>
-void BufferManager<M>::unpin_all(M& memory, std::uint64_t redo_from) {
+void BufferManager<M>::unpin_all(M& memory, std::uint64_t age) {
   for (const Address frame : pins_) {
     auto state = memory.template load<FrameState>(untagged(frame));
     state.flags = static_cast<std::uint8_t>(state.flags & ~kPinned);
     memory.template store<FrameState>(untagged(frame), state);
-    if (redo_from != 0)
-      note_first_change(memory, frame, redo_from);
+    if (age != 0)
+      note_first_change(memory, frame, age);
   }
   pins_.clear();
   for (const PageId id : releases_)

@@ -21,12 +21,12 @@ Address BufferManager<M>::frame_of(M& memory, const wal::DirtyQueue::Entry& entr
 
 /// A page that the ended transaction has changed; it is dirty.
 template <memory::Memory M>
-void BufferManager<M>::note_first_change(M& memory, Address frame, std::uint64_t redo_from) {
+void BufferManager<M>::note_first_change(M& memory, Address frame, std::uint64_t age) {
   const Address base = untagged(frame);
   if (memory.template load<std::uint64_t>(base + kFirstChange) != 0)
     return;
-  memory.template store<std::uint64_t>(base + kFirstChange, redo_from);
-  dirty_.push(memory, {memory.template load<FrameHead>(base).id, redo_from},
+  memory.template store<std::uint64_t>(base + kFirstChange, age);
+  dirty_.push(memory, {memory.template load<FrameHead>(base).id, age},
               [&](const wal::DirtyQueue::Entry& entry) { return frame_of(memory, entry) != 0; });
 }
 

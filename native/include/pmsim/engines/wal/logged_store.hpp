@@ -14,9 +14,9 @@ namespace pmsim::engines::wal {
 
 /// Transactions and checkpoints of a store whose pages stay dirty in DRAM under a write-ahead log (no-force):
 /// what BufferedStore and LoggedMemoryStore share. `Store` derives from it and supplies
-///  - write_back_before(memory, lsn): as BufferManager's; write_back_all(memory); persist_allocation(memory);
+///  - write_back_before(memory, age): as BufferManager's; write_back_all(memory); persist_allocation(memory);
 ///  - taking_back(record): an operation is about to be undone;
-///  - end(memory, redo_from): the transaction that begins at `redo_from` in the log has ended, durably.
+///  - end(memory, age): the transaction whose changes have that age (Wal::open_age) has ended, durably.
 ///
 /// Checkpoints are incremental and fuzzy (ARIES, Mohan et al. 1992). From where on the log is needed is decided
 /// by the page that has been dirty for longest. When a transaction begins, pages are written back, oldest
@@ -38,31 +38,32 @@ class LoggedStore {
       self().pages_work_as(thread);
   }
   void begin(M& memory) {
+    wal_->prepare(memory);
     make_room(memory);
     wal_->begin();
   }
   void commit(M& memory) {
-    const Lsn first = wal_->open_lsn();
+    const Lsn first = wal_->open_age();
     wal_->commit(memory);
     self().end(memory, first);
   }
   template <typename Undo>
   void abort(M& memory, Undo&& undo) {
-    const Lsn first = wal_->open_lsn();
+    const Lsn first = wal_->open_age();
     wal_->abort(memory, [&](const UndoRecord& record) { take_back(record, undo); });
     self().end(memory, first);
   }
   template <typename Undo>
   void finish_restart(M& memory, Undo&& undo) {
-    const Lsn first = wal_->open_lsn();
-    wal_->finish(memory, [&](const UndoRecord& record) { take_back(record, undo); });
-    self().end(memory, first);
+    wal_->finish(
+        memory, [&](const UndoRecord& record) { take_back(record, undo); },
+        [&](Lsn age) { self().end(memory, age); });
   }
 
   void checkpoint(M& memory) {
     self().write_back_all(memory);
     self().persist_allocation(memory);
-    wal_->truncate_to(memory, wal_->batch_lsn());
+    wal_->truncate_all(memory);
     ++checkpoints_;
   }
   void shutdown(M& memory) { checkpoint(memory); }
@@ -92,11 +93,11 @@ class LoggedStore {
   void make_room(M& memory) {
     if (!wal_->cleaning_is_due())
       return;
-    const Lsn needed = self().write_back_before(memory, wal_->due_lsn());
+    const Lsn needed = self().write_back_before(memory, wal_->due_age());
     if (!wal_->is_at_reserve())
       return;
     self().persist_allocation(memory);
-    wal_->truncate_to(memory, std::min(needed, wal_->batch_lsn()));
+    wal_->truncate_to(memory, needed);
     ++truncations_;
   }
   template <typename Undo>

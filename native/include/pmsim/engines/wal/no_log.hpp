@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
+#include <vector>
 
 #include "pmsim/blocks/log/types.hpp"
 
@@ -23,8 +25,11 @@ class NoLog {
   void truncate_to(M&, blocks::log::Lsn end) noexcept {
     head_ = end;
   }
-  template <memory::Memory M, typename Visit>
-  void for_each(M&, Visit&&, blocks::log::Lsn = 0) const noexcept {}
+  template <memory::Memory M>
+  [[nodiscard]] std::optional<blocks::log::Lsn> read(M&, blocks::log::Lsn,
+                                                     std::vector<std::byte>&) const noexcept {
+    return std::nullopt;
+  }
 
  private:
   static constexpr blocks::log::Lsn kFirst = 1;  ///< no LSN is 0

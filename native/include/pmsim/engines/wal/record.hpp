@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "pmsim/blocks/log/types.hpp"
@@ -44,14 +45,25 @@ static_assert(sizeof(RecordHead) == 16);
 [[nodiscard]] constexpr std::uint32_t data_bytes(const RecordHead& head) noexcept {
   return head.kind == Kind::kMove ? 0 : head.bytes;
 }
-[[nodiscard]] constexpr std::uint64_t footprint(std::uint32_t data) noexcept {
-  return sizeof(RecordHead) + blocks::log::round_up(data, blocks::log::kWord);
+
+/// Whether redo records have their LSN with them, a word behind the head. In a single log their place says it.
+enum class Stamps : std::uint8_t { kNone, kOnRedo };
+
+[[nodiscard]] constexpr bool is_stamped(Kind kind, Stamps stamps) noexcept {
+  return stamps == Stamps::kOnRedo && is_redo(kind);
+}
+[[nodiscard]] constexpr std::uint64_t data_offset(Kind kind, Stamps stamps) noexcept {
+  return sizeof(RecordHead) + (is_stamped(kind, stamps) ? sizeof(Lsn) : 0);
+}
+[[nodiscard]] constexpr std::uint64_t footprint(const RecordHead& head, Stamps stamps) noexcept {
+  return data_offset(head.kind, stamps) + blocks::log::round_up(data_bytes(head), blocks::log::kWord);
 }
 
 /// A record as a reader sees it.
 struct Record {
   RecordHead head;
   std::span<const std::byte> data;
+  Lsn stamp = 0;  ///< where it has one
 };
 
 /// How the transaction goes on behind a batch.
@@ -71,22 +83,35 @@ struct BatchHead {
   }
 };
 
-/// Calls visit(offset in the batch, record) for the records of a batch, in order; false where they do not fill
-/// it.
-template <typename Visit>
-bool for_each_record(std::span<const std::byte> batch, Visit&& visit) {
-  std::uint64_t at = BatchHead::kBytes;
-  while (at + sizeof(RecordHead) <= batch.size()) {
+/// The records of a batch, in order.
+class RecordReader {
+ public:
+  RecordReader() = default;
+  RecordReader(std::span<const std::byte> batch, Stamps stamps) noexcept : batch_(batch), stamps_(stamps) {}
+
+  /// Offset of the next record in the batch.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return at_; }
+  /// Nothing behind the last one, and where what follows is no record.
+  [[nodiscard]] std::optional<Record> next() {
     Record record;
-    std::memcpy(&record.head, batch.data() + at, sizeof record.head);
-    const std::uint64_t end = at + footprint(data_bytes(record.head));
-    if (end > batch.size())
-      return false;
-    record.data = batch.subspan(at + sizeof record.head, data_bytes(record.head));
-    visit(at, record);
-    at = end;
+    if (at_ + sizeof record.head > batch_.size())
+      return std::nullopt;
+    std::memcpy(&record.head, batch_.data() + at_, sizeof record.head);
+    if (at_ + footprint(record.head, stamps_) > batch_.size())
+      return std::nullopt;
+    if (is_stamped(record.head.kind, stamps_))
+      std::memcpy(&record.stamp, batch_.data() + at_ + sizeof record.head, sizeof record.stamp);
+    record.data = batch_.subspan(at_ + data_offset(record.head.kind, stamps_), data_bytes(record.head));
+    at_ += footprint(record.head, stamps_);
+    return record;
   }
-  return at == batch.size();
-}
+  /// All of the batch has been read.
+  [[nodiscard]] bool is_whole() const noexcept { return at_ == batch_.size(); }
+
+ private:
+  std::span<const std::byte> batch_;
+  Stamps stamps_ = Stamps::kNone;
+  std::uint64_t at_ = BatchHead::kBytes;
+};
 
 }  // namespace pmsim::engines::wal

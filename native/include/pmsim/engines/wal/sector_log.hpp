@@ -118,18 +118,16 @@ class SectorLog {
     write_head(memory, kHeadFlush);
   }
 
-  /// Calls visit(lsn, payload) for the entries from `from` on. Uses the staging buffer.
-  template <Memory M, typename Visit>
-  void for_each(M& memory, Visit&& visit, Lsn from = 0) const {
-    std::vector<std::byte> payload;
-    for (Lsn at = from == 0 ? head_ : from; at < tail_;) {
-      const std::optional<std::uint64_t> length = fetch(memory, at);
-      ensure(length.has_value(), "an entry of the log on SSD is damaged");
-      payload.resize(*length);
-      memory.read(staging_ + kHeadBytes, payload);
-      visit(at, std::span<const std::byte>(payload));
-      at += footprint(*length);
-    }
+  /// The payload of the entry at `at`, and the LSN behind it; nothing at the tail. Uses the staging buffer.
+  template <Memory M>
+  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& payload) const {
+    if (at >= tail_)
+      return std::nullopt;
+    const std::optional<std::uint64_t> length = fetch(memory, at);
+    ensure(length.has_value(), "an entry of the log on SSD is damaged");
+    payload.resize(*length);
+    memory.read(staging_ + kHeadBytes, payload);
+    return at + footprint(*length);
   }
 
  private:

@@ -8,15 +8,17 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "pmsim/blocks/log/any.hpp"
+#include "pmsim/core/error.hpp"
 #include "pmsim/engines/latches.hpp"
 #include "pmsim/engines/options.hpp"
-#include "pmsim/engines/wal/no_log.hpp"
+#include "pmsim/engines/wal/commit_order.hpp"
+#include "pmsim/engines/wal/epochs.hpp"
+#include "pmsim/engines/wal/horizon.hpp"
+#include "pmsim/engines/wal/log_cursor.hpp"
+#include "pmsim/engines/wal/log_file.hpp"
 #include "pmsim/engines/wal/record.hpp"
-#include "pmsim/engines/wal/sector_log.hpp"
 #include "pmsim/engines/wal/undo_list.hpp"
 
 namespace pmsim::engines::wal {
@@ -42,20 +44,17 @@ namespace pmsim::engines::wal {
 /// Without a log (EngineOptions::log_device, NoLog) records go no further than the buffer, and nothing is
 /// durable.
 ///
-/// Several threads collect their transactions in buffers of their own, and append under the log's latch.
+/// Several threads collect their transactions in buffers of their own. They append to one log under its latch,
+/// or each to a log of its own (EngineOptions::logs). Then LSNs are those of CommitOrder, redo records carry
+/// them, and since when a page is dirty is a time of Epochs ("age"), which in a single log is the LSN of a
+/// batch. A transaction waits for those that have changed its pages before it when it ends, not before, because
+/// it has latches of pages in hand until then: parts, and what is forced, wait for nobody in virtual time.
 ///
-/// Restart: replay() repeats history, also of a transaction without end (analysis needs no pass of its own: the
-/// only loser is the last transaction of the log), and remembers what that must take back; finish() does so.
+/// Restart: replay() repeats history, also of transactions without end (analysis needs no pass of its own: the
+/// only loser of a log is its last transaction), and remembers what they must take back; finish() does so.
 /// Undo writes ordinary redo records (ARIES's CLRs) and, after each operation, how much is left (kUndone), so
 /// that a crash during undo never undoes twice.
 class Wal {
-  using Log = std::variant<blocks::log::AnyLog, SectorLog, NoLog>;
-
-  template <typename Question>
-  [[nodiscard]] auto ask(Question question) const {
-    return std::visit(question, *log_);
-  }
-
  public:
   /// Its log's regions. The same places must be given after a restart.
   struct Place {
@@ -68,65 +67,49 @@ class Wal {
   /// Writing a record, besides its stores: building its head, checking room, copying loop.
   static constexpr std::uint32_t kInstructionsPerRecord = 16;
 
-  /// Allocates and creates an empty log; durable on return. Throws ConfigError where the options cannot be.
+  /// Allocates and creates empty logs; durable on return. Throws ConfigError where the options cannot be.
   template <Memory M>
   Wal(M& memory, const EngineOptions& options) : Wal(options) {
-    const bool ssd = on_ssd();
     if (is_kept())
-      place_.log = memory.allocate(ssd ? memory::Medium::kBlock : memory::Medium::kPmem, options.log_bytes,
+      place_.log = memory.allocate(on_ssd() ? memory::Medium::kBlock : memory::Medium::kPmem, options.log_bytes,
                                    {.name = "write-ahead log"});
-    place_.buffer =
-        memory.allocate(memory::Medium::kDram, latch_offset() + latch_bytes(), {.name = "log buffer"});
-    if (!is_kept())
-      log_ = NoLog();
-    else if (ssd)
-      log_ = SectorLog::create(memory, place_.log, options.log_bytes, place_.buffer, buffer_bytes());
-    else
-      log_ = blocks::log::AnyLog::create(memory, options.log_algorithm, log_place(), log_options());
+    place_.buffer = memory.allocate(memory::Medium::kDram, buffer_bytes(), {.name = "log buffer"});
+    for (std::uint32_t log = 0; log < logs(); ++log)
+      logs_.push_back(LogFile::create(memory, options, log_place(log)));
     check_size();
+    start(memory);
   }
 
-  /// The log that the above has made, after a restart; nothing where it had not finished.
+  /// The logs that the above has made, after a restart; nothing where it had not finished.
   template <Memory M>
   [[nodiscard]] static std::optional<Wal> recover(M& memory, const EngineOptions& options, const Place& place) {
     require_durable(options);
     Wal wal(options);
     wal.place_ = place;
-    if (wal.on_ssd()) {
-      auto log = SectorLog::recover(memory, place.log, options.log_bytes, place.buffer, wal.buffer_bytes());
-      if (!log)
+    for (std::uint32_t log = 0; log < wal.logs(); ++log) {
+      std::optional<LogFile> found = LogFile::recover(memory, options, wal.log_place(log));
+      if (!found)
         return std::nullopt;
-      wal.log_ = *log;
-    } else {
-      auto log =
-          blocks::log::AnyLog::recover(memory, options.log_algorithm, wal.log_place(), wal.log_options());
-      if (!log)
-        return std::nullopt;
-      wal.log_ = *std::move(log);
+      wal.logs_.push_back(*std::move(found));
     }
+    wal.start(memory);
     return wal;
   }
 
   /// Throws ConfigError where options say that nothing is.
   static void require_durable(const EngineOptions& options) {
-    if (drops(options))
+    if (!LogFile::is_kept(options))
       throw ConfigError("log_device = \"" + options.log_device +
                         "\": nothing is durable, so there is nothing to restart; choose pmem or ssd");
   }
 
   [[nodiscard]] const Place& place() const noexcept { return place_; }
-  [[nodiscard]] std::uint64_t capacity() const {
-    return ask([](const auto& log) { return log.capacity(); });
-  }
+  /// Of the thread's log, as all that follow.
+  [[nodiscard]] std::uint64_t capacity() const { return log().capacity(); }
   /// Bytes of the log in use.
-  [[nodiscard]] std::uint64_t used() const { return tail() - head(); }
-  /// Everything before it is durable.
-  [[nodiscard]] Lsn durable_lsn() const { return tail(); }
-  /// Where the batch that is being collected will lie: what a page remembers when it becomes dirty, because the
-  /// log can be truncated to the beginning of a batch.
-  [[nodiscard]] Lsn batch_lsn() const { return tail(); }
-  /// The log must not be truncated beyond it: where the open transaction begins.
-  [[nodiscard]] Lsn open_lsn() const { return first_part_ != 0 ? first_part_ : tail(); }
+  [[nodiscard]] std::uint64_t used() const { return log().used(); }
+  /// The age of a change that the open transaction makes: the log must not be truncated beyond it.
+  [[nodiscard]] Lsn open_age() const { return order_ ? age_ : first_part_ != 0 ? first_part_ : tail(); }
   /// What a transaction finds free when it begins: a quarter of the log, and in a small one as much as two full
   /// batch buffers take (at most half: check_size()).
   [[nodiscard]] std::uint64_t reserve() const { return std::max(capacity() / 4, 2 * capacity_); }
@@ -134,13 +117,34 @@ class Wal {
   [[nodiscard]] bool is_at_reserve() const { return used() > capacity() - reserve(); }
   /// The log reaches further back than changes of dirty pages should.
   [[nodiscard]] bool cleaning_is_due() const { return used() > kept(); }
-  /// Pages whose first change lies before it are to be written back now; then the log can be truncated to it.
-  [[nodiscard]] Lsn due_lsn() const { return tail() - std::min(kept(), used()); }
+  /// Older pages are to be written back now; then the log can be truncated to it.
+  [[nodiscard]] Lsn due_age() const {
+    return order_ ? age_of(epochs_->within(log_, kept(), tail())) : tail() - std::min(kept(), used());
+  }
   [[nodiscard]] bool is_open() const noexcept { return open_; }
 
   /// The thread whose transactions run from now on: it collects them in a buffer of its own.
-  void work_as(std::uint32_t thread) noexcept { buffer_ = thread % buffers(); }
+  void work_as(std::uint32_t thread) noexcept {
+    buffer_ = thread % buffers();
+    if (!order_)
+      return;
+    log_ = static_cast<std::uint32_t>(buffer_);
+    order_->work_as(log_);
+  }
 
+  /// Whether threads have logs of their own: then whoever changes a page first says what LSN it has.
+  [[nodiscard]] bool follows_pages() const noexcept { return order_.has_value(); }
+  void follow(Lsn page) { order_->follow(page); }
+
+  /// Before begin(), and before the log's room is asked for.
+  template <Memory M>
+  void prepare(M& memory) {
+    if (!order_) [[likely]]
+      return;
+    epochs_->enter(memory, log_, tail(), [&] { return order_->next(); });
+    order_->raise(epochs_->first_lsn(epochs_->now()));
+    age_ = age_of(epochs_->now()) + static_cast<std::uint32_t>(transaction_ + 1);
+  }
   void begin() {
     ensure(!open_, "wal: a transaction inside of another");
     open_ = true;
@@ -158,11 +162,16 @@ class Wal {
   }
   template <Memory M>
   Lsn allocate(M& memory, PageId page) {
+    if (order_)
+      order_->follow_allocator();
     return put(memory, {Kind::kAllocate, 0, 0, 0, 0, page}, {});
   }
   template <Memory M>
   Lsn release(M& memory, PageId page) {
-    return put(memory, {Kind::kRelease, 0, 0, 0, 0, page}, {});
+    const Lsn lsn = put(memory, {Kind::kRelease, 0, 0, 0, 0, page}, {});
+    if (order_)
+      order_->note_release(lsn);
+    return lsn;
   }
 
   /// Begins an operation of the tree. Ignored while undoing: undo is not undone.
@@ -178,11 +187,11 @@ class Wal {
         record.before);
   }
 
-  /// Makes the log durable up to `lsn`, also in the middle of a transaction: before a change in place (steal).
-  /// What has been collected must be whole operations of the tree.
+  /// Makes the logs durable up to `lsn`, that of a page, also in the middle of a transaction: before a change
+  /// in place (steal). What has been collected must be whole operations of the tree where the LSN is among it.
   template <Memory M>
   void force(M& memory, Lsn lsn) {
-    if (lsn >= tail() && used_ > 0)
+    if (used_ > 0 && is_collected(lsn))
       append_part(memory);
   }
 
@@ -206,51 +215,77 @@ class Wal {
     ++aborts_;
   }
 
-  /// Durable on return: the records before `end`, a batch_lsn() of a page, are gone.
+  /// Durable on return: what is older than `age` in the thread's log is gone. Changes that are older must be
+  /// durable in the pages, and in their map.
   template <Memory M>
-  void truncate_to(M& memory, Lsn end) {
-    end = std::min(end, open_lsn());
-    if (end <= head())
+  void truncate_to(M& memory, Lsn age) {
+    age = std::min(age, open_age());
+    if (!order_)
+      return cut(memory, log_, age);
+    const std::uint64_t epoch = age >> kAgeBits;
+    const Lsn end = epochs_->since(log_, epoch, tail());
+    if (end <= log().head())
       return;
-    const memory::InSection section(memory, memory::Section::kLog);
-    const HeldLatch<M> alone = latch(memory);
-    std::visit([&](auto& log) { log.truncate_to(memory, end); }, *log_);
+    move_horizon(memory, epochs_->first_lsn(epoch));
+    cut(memory, log_, end);
+    epochs_->forget(log_, end, epoch);
+  }
+  /// Durable on return: the logs are empty. All changes must be durable in the pages, and in their map.
+  template <Memory M>
+  void truncate_all(M& memory) {
+    ensure(!open_, "wal: all of the log is truncated inside of a transaction");
+    if (order_) {
+      epochs_->end(memory, order_->next());
+      move_horizon(memory, epochs_->first_lsn(epochs_->now()));
+    }
+    for (std::uint32_t log = 0; log < logs(); ++log) {
+      cut(memory, log, logs_[log].tail());
+      if (order_)
+        epochs_->forget(log, logs_[log].tail(), epochs_->now());
+    }
   }
 
-  /// Calls redo(record, lsn, batch lsn) for every redo record of the log, oldest first. Afterwards finish() is
-  /// due.
+  /// Calls redo(record, lsn, age) for every redo record of the logs, in the order of LSNs. Afterwards finish()
+  /// is due.
   template <Memory M, typename Redo>
   void replay(M& memory, Redo&& redo) {
-    undo_.clear();
-    first_part_ = 0;
-    const auto visit = [&](Lsn lsn, std::span<const std::byte> batch) {
-      std::uint64_t word = 0;
-      ensure(batch.size() >= sizeof word, "wal: an entry of the log is too short");
-      std::memcpy(&word, batch.data(), sizeof word);
-      const BatchHead head = BatchHead::of(word);
-      transaction_ = std::max(transaction_, head.transaction);
-      if (first_part_ == 0)
-        first_part_ = lsn;
-      const bool whole = for_each_record(batch, [&](std::uint64_t offset, const Record& record) {
-        if (is_redo(record.head.kind))
-          redo(record, lsn + offset, lsn);
-        else
-          undo_.note(record);
-      });
-      ensure(whole, "wal: a batch of the log is damaged");
-      if (head.end != End::kPart) {
-        first_part_ = 0;
-        undo_.clear();
+    std::vector<LogCursor> cursors;
+    for (const LogFile& file : logs_)
+      cursors.emplace_back(memory, file, stamps());
+    losers_.assign(logs(), {});
+    for (std::uint64_t batches = 0;;) {
+      const auto at = std::ranges::min_element(cursors, {}, &LogCursor::turn);
+      if (at->turn() == LogCursor::kEnd)
+        break;
+      Loser& loser = losers_[static_cast<std::size_t>(at - cursors.begin())];
+      if (at->is_first()) {
+        ++batches;
+        transaction_ = std::max(transaction_, at->head().transaction);
+        if (loser.first_part == 0)
+          loser.first_part = at->batch();
       }
-    };
-    std::visit([&](const auto& log) { log.for_each(memory, visit); }, *log_);
-    open_ = first_part_ != 0;
+      if (const std::optional<Record>& record = at->record(); record && is_redo(record->head.kind)) {
+        if (at->turn() >= horizon_)
+          redo(*record, at->turn(), order_ ? age_of(Epochs::kFirst) + batches : at->batch());
+      } else if (record) {
+        loser.undo.note(*record);
+      }
+      if (at->is_last() && at->head().end != End::kPart)
+        loser = {};
+      at->advance(memory);
+    }
+    resume_loser(memory);
   }
-  /// Takes back what the transaction without end did, if there is one.
-  template <Memory M, typename Undo>
-  void finish(M& memory, Undo&& undo) {
-    if (open_)
+  /// Takes back what the transactions without end did, if there are any, and calls ended(age) for each.
+  template <Memory M, typename Undo, typename Ended = void (*)(Lsn)>
+  void finish(M& memory, Undo&& undo, Ended ended = [](Lsn) {}) {
+    while (open_) {
+      const Lsn age = open_age();
       take_back(memory, undo);
+      ended(age);
+      resume_loser(memory);
+    }
+    work_as(0);
   }
 
   void counters(std::map<std::string, double>& into) const {
@@ -261,88 +296,145 @@ class Wal {
   }
 
  private:
+  /// An age of several logs is an epoch and, so that it differs from transaction to transaction, a number.
+  static constexpr int kAgeBits = 32;
+  [[nodiscard]] static constexpr Lsn age_of(std::uint64_t epoch) noexcept { return epoch << kAgeBits; }
+
+  /// What a restart finds of a transaction without end: its log's last.
+  struct Loser {
+    Lsn first_part = 0;  ///< 0: there is none
+    UndoList undo;
+  };
+
   explicit Wal(const EngineOptions& options)
       : options_(options), makes_redo_(options.log_device != "none"), latched_(Latches::are_needed(options)) {
-    if (options.log_device != "pmem" && options.log_device != "ssd" && is_kept())
-      throw ConfigError("log_device = \"" + options.log_device + "\": must be pmem, ssd, unwritten or none");
-    const auto& known = blocks::log::kAlgorithms;
-    if (is_kept() && !on_ssd() && std::ranges::find(known, options.log_algorithm) != known.end() &&
-        !blocks::log::has_entries(options.log_algorithm))
-      throw ConfigError("log_algorithm = \"" + options.log_algorithm +
-                        "\": it keeps no entries, so a restart could not tell transactions apart; choose " +
-                        blocks::log::known_algorithms(true));
+    LogFile::check(options);
+    if (options.logs != "shared" && options.logs != "per-thread")
+      throw ConfigError("logs = \"" + options.logs + "\": must be shared or per-thread");
+    per_thread_ = options.logs == "per-thread" && options.threads > 1;
+    if (per_thread_ && !is_kept())
+      throw ConfigError(
+          "log_device = \"" + options.log_device +
+          "\": there is nothing that threads could have for themselves; choose logs = \"shared\"");
+    if (per_thread_ && options.threads > CommitOrder::kMostLogs)
+      throw ConfigError("threads = " + std::to_string(options.threads) + ": at most " +
+                        std::to_string(CommitOrder::kMostLogs) + " can have a log each");
     capacity_ = options.log_buffer_bytes != 0
                     ? options.log_buffer_bytes
-                    : std::max(std::min(kBatchPages * options.page_bytes, options.log_bytes / 5),
+                    : std::max(std::min(kBatchPages * options.page_bytes, log_bytes() / 5),
                                kLeastPages * options.page_bytes);
     capacity_ = blocks::log::round_up(capacity_, kSectorBytes);
     if (capacity_ < kLeastPages * options.page_bytes)
       throw ConfigError("log_buffer_bytes = " + std::to_string(options.log_buffer_bytes) +
                         ": an operation that splits a page must fit into half of it; at least " +
                         std::to_string(kLeastPages * options.page_bytes) + " (six pages) are needed");
-    if (is_kept() && !on_ssd())
-      scratch_.resize(BatchHead::kBytes + capacity_);
   }
 
-  [[nodiscard]] bool on_ssd() const noexcept { return options_.log_device == "ssd"; }
-  [[nodiscard]] static bool drops(const EngineOptions& options) noexcept {
-    return options.log_device == "unwritten" || options.log_device == "none";
+  [[nodiscard]] bool on_ssd() const noexcept { return LogFile::on_ssd(options_); }
+  [[nodiscard]] bool is_kept() const noexcept { return LogFile::is_kept(options_); }
+  [[nodiscard]] Stamps stamps() const noexcept { return per_thread_ ? Stamps::kOnRedo : Stamps::kNone; }
+
+  [[nodiscard]] std::uint32_t logs() const noexcept { return per_thread_ ? options_.threads : 1; }
+  /// Of one of them.
+  [[nodiscard]] std::uint64_t log_bytes() const noexcept {
+    return per_thread_ ? blocks::log::round_down((options_.log_bytes - Horizon::kBytes) / logs(), kSectorBytes)
+                       : options_.log_bytes;
   }
-  [[nodiscard]] bool is_kept() const noexcept { return !drops(options_); }
-  /// Room for an entry's header, the batch, and a sector (SectorLog).
-  [[nodiscard]] std::uint64_t buffer_bytes() const noexcept {
-    return blocks::log::round_up(SectorLog::kHeadBytes + BatchHead::kBytes + capacity_, kSectorBytes) +
-           kSectorBytes;
+  /// Staging buffers: one for each thread; with one log on SSD, which reads it from where it was made, one.
+  [[nodiscard]] std::uint64_t buffers() const noexcept {
+    return per_thread_ || (latched_ && !on_ssd()) ? options_.threads : 1;
   }
-  /// Of Layout::kDramTail: the largest entry of any algorithm, and the line that it begins in.
-  [[nodiscard]] std::uint64_t tail_bytes() const {
-    return is_kept() && !on_ssd() && options_.log_layout == "dram-tail"
-               ? blocks::log::round_up(capacity_ + capacity_ / 32 + 1024, memory::kLineBytes)
-               : 0;
+
+  // The region of the log: horizon of several logs | logs. That of the buffers: staging buffers | a sector for
+  // the horizon of several logs | tails of the logs | latches.
+  [[nodiscard]] std::uint64_t staging_bytes() const noexcept {
+    return LogFile::staging_bytes(BatchHead::kBytes + capacity_);
   }
-  /// One for each thread; on SSD the log reads it from where it was made.
-  [[nodiscard]] std::uint64_t buffers() const noexcept { return latched_ && !on_ssd() ? options_.threads : 1; }
-  /// The log's latch, in the region of the buffers: an entry is appended by one thread at a time.
-  [[nodiscard]] std::uint64_t latch_offset() const {
-    return blocks::log::round_up(buffers() * buffer_bytes() + tail_bytes(), memory::kLineBytes);
+  [[nodiscard]] std::uint64_t tail_bytes() const { return LogFile::tail_bytes(options_, capacity_); }
+  [[nodiscard]] Address staging(std::uint64_t buffer) const noexcept {
+    return place_.buffer + buffer * staging_bytes();
   }
-  [[nodiscard]] std::uint64_t latch_bytes() const noexcept { return latched_ ? memory::kLineBytes : 0; }
+  [[nodiscard]] Address horizon_buffer() const noexcept { return staging(buffers()); }
+  [[nodiscard]] Address tail_buffer(std::uint32_t log) const {
+    return horizon_buffer() + (per_thread_ ? Horizon::kBytes : 0) + log * tail_bytes();
+  }
+  /// Of the one log: an entry is appended by one thread at a time. Of several: their epoch's, and
+  /// CommitOrder's.
+  [[nodiscard]] Address latches() const {
+    return blocks::log::round_up(tail_buffer(logs()), memory::kLineBytes);
+  }
+  [[nodiscard]] std::uint64_t latch_bytes() const noexcept {
+    const std::uint64_t order = latched_ ? CommitOrder::latch_bytes(logs()) : 0;
+    return per_thread_ ? memory::kLineBytes + order : latched_ ? memory::kLineBytes : 0;
+  }
+  [[nodiscard]] std::uint64_t buffer_bytes() const { return latches() + latch_bytes() - place_.buffer; }
+
   template <Memory M>
   [[nodiscard]] HeldLatch<M> latch(M& memory) const {
-    return HeldLatch<M>(memory, latched_ ? place_.buffer + latch_offset() : 0, LatchMode::kExclusive);
+    return HeldLatch<M>(memory, latched_ && !per_thread_ ? latches() : 0, LatchMode::kExclusive);
   }
-  [[nodiscard]] blocks::log::Place log_place() const {
-    return {place_.log, options_.log_bytes, tail_bytes() == 0 ? 0 : place_.buffer + buffers() * buffer_bytes(),
-            tail_bytes()};
-  }
-  [[nodiscard]] blocks::log::Options log_options() const {
-    return {.layout = blocks::log::layout_named(options_.log_layout), .fields = 64};
+  [[nodiscard]] LogFile::Place log_place(std::uint32_t log) const {
+    return {.log = place_.log + (per_thread_ ? Horizon::kBytes : 0) + log * log_bytes(),
+            .bytes = log_bytes(),
+            .staging = staging(log),
+            .staging_bytes = staging_bytes(),
+            .tail = tail_buffer(log),
+            .tail_bytes = tail_bytes()};
   }
   void check_size() const {
     if (capacity() < 4 * capacity_)
       throw ConfigError("log_bytes = " + std::to_string(options_.log_bytes) + ": too small; choose at least " +
-                        std::to_string(5 * capacity_) +
-                        ", for four batches of log records and the log's own header");
+                        std::to_string(5 * capacity_ * logs()) +
+                        ", for four batches of log records and the log's own header" +
+                        (per_thread_ ? ", of each thread" : ""));
+  }
+  /// Of several logs. Their times count records, and one for each move of the horizon: behind that there are no
+  /// more than the logs have bytes.
+  template <Memory M>
+  void start(M& memory) {
+    if (!per_thread_)
+      return;
+    horizon_ = horizon().load(memory);
+    std::vector<Lsn> heads;
+    Lsn next = horizon_ + CommitOrder::at_time(1);
+    for (const LogFile& file : logs_) {
+      heads.push_back(file.head());
+      next += CommitOrder::at_time(file.tail());
+    }
+    order_.emplace(logs(), next - 1, latched_ ? latches() + memory::kLineBytes : 0);
+    epochs_.emplace(memory, latches(), std::max<std::uint64_t>(capacity() / 128, 1), heads, horizon_, next);
+    work_as(0);
   }
 
   /// Length of log that changes of dirty pages may be spread over. A 64th less than may be in use, so that a
   /// truncation, which has a price of its own, frees that much.
   [[nodiscard]] std::uint64_t kept() const { return capacity() - reserve() - capacity() / 64; }
-  [[nodiscard]] Lsn head() const {
-    return ask([](const auto& log) { return log.head(); });
+  [[nodiscard]] const LogFile& log() const { return logs_[log_]; }
+  [[nodiscard]] Lsn tail() const { return log().tail(); }
+  template <Memory M>
+  void cut(M& memory, std::uint32_t log, Lsn end) {
+    if (end <= logs_[log].head())
+      return;
+    const memory::InSection section(memory, memory::Section::kLog);
+    const HeldLatch<M> alone = latch(memory);
+    logs_[log].truncate_to(memory, end);
   }
-  [[nodiscard]] Lsn tail() const {
-    return ask([](const auto& log) { return log.tail(); });
+  template <Memory M>
+  void move_horizon(M& memory, Lsn lsn) {
+    if (lsn <= horizon_)
+      return;
+    const memory::InSection section(memory, memory::Section::kLog);
+    horizon().move_to(memory, lsn);
+    horizon_ = lsn;
   }
+  [[nodiscard]] Horizon horizon() const { return Horizon(on_ssd(), place_.log, horizon_buffer()); }
 
   [[nodiscard]] static std::uint16_t narrow(std::uint64_t value) {
     ensure(value < 0x1'0000, "wal: a record of more than 64 KiB");
     return static_cast<std::uint16_t>(value);
   }
-  /// Of the batch, in the buffer: behind the room for the header of an entry on SSD.
-  [[nodiscard]] Address batch() const noexcept {
-    return place_.buffer + buffer_ * buffer_bytes() + SectorLog::kHeadBytes;
-  }
+  /// Of the batch, in the thread's buffer.
+  [[nodiscard]] Address batch() const noexcept { return staging(buffer_) + LogFile::kHeadBytes; }
 
   template <Memory M>
   Lsn put(M& memory, const RecordHead& head, std::span<const std::byte> data) {
@@ -350,22 +442,46 @@ class Wal {
     if (!makes_redo_ && is_redo(head.kind))
       return tail() + BatchHead::kBytes + used_;
     const memory::InSection section(memory, memory::Section::kLog);
-    const std::uint64_t bytes = footprint(data_bytes(head));
+    const std::uint64_t bytes = footprint(head, stamps());
     if (used_ + bytes > capacity_)
       throw ConfigError("one operation logs more than " + std::to_string(capacity_) +
                         " bytes, the log buffer; raise log_buffer_bytes");
     const std::uint64_t at = BatchHead::kBytes + used_;
     memory.compute(0, kInstructionsPerRecord);
     memory.write(batch() + at, std::as_bytes(std::span(&head, 1)));
+    const Lsn lsn = order_ ? stamp(memory, head.kind, at) : tail() + at;
     if (!data.empty()) {
-      memory.write(batch() + at + sizeof head, data);
-      if (const std::size_t rest = bytes - sizeof head - data.size(); rest > 0) {
+      const std::uint64_t from = at + data_offset(head.kind, stamps());
+      memory.write(batch() + from, data);
+      if (const std::size_t rest = at + bytes - from - data.size(); rest > 0) {
         static constexpr std::array<std::byte, blocks::log::kWord> kZeros{};
-        memory.write(batch() + at + sizeof head + data.size(), std::span(kZeros).first(rest));
+        memory.write(batch() + from + data.size(), std::span(kZeros).first(rest));
       }
     }
     used_ += bytes;
-    return tail() + at;
+    return lsn;
+  }
+  /// Of a record of several logs, whose head is at `at` in the batch.
+  template <Memory M>
+  Lsn stamp(M& memory, Kind kind, std::uint64_t at) {
+    if (!entered_) {
+      order_->enter(memory);
+      entered_ = true;
+    }
+    if (!is_redo(kind))
+      return 0;
+    const Lsn lsn = order_->stamp();
+    if (first_lsn_ == 0)
+      first_lsn_ = lsn;
+    memory.template store<Lsn>(batch() + at + sizeof(RecordHead), lsn);
+    return lsn;
+  }
+
+  /// In the batch buffer. What other threads have changed has been durable since their transactions ended.
+  [[nodiscard]] bool is_collected(Lsn lsn) const {
+    if (!order_)
+      return lsn >= tail();
+    return CommitOrder::log_of(lsn) == log_ && first_lsn_ != 0 && lsn >= first_lsn_;
   }
 
   /// The tree is sound here: what has been collected may be appended.
@@ -383,11 +499,8 @@ class Wal {
                         options_.log_device + "\"; choose pmem or ssd, or make the transaction smaller");
     // Rolling back writes about as much again; a transaction that leaves no room for it must not go on.
     parts_bytes_ += used_;
-    const bool fits = ask([&](const auto& log) {
-      return log.fits(undoing_ ? BatchHead::kBytes + used_
-                               : 2 * BatchHead::kBytes + 2 * parts_bytes_ + capacity_);
-    });
-    if (!fits)
+    if (!log().fits(undoing_ ? BatchHead::kBytes + used_
+                             : 2 * BatchHead::kBytes + 2 * parts_bytes_ + capacity_))
       throw ConfigError(
           "a transaction with more than " + std::to_string(parts_bytes_) +
           " bytes of log does not fit into the log, of which it must leave half for its rollback: " +
@@ -404,6 +517,8 @@ class Wal {
     const bool anything = used_ > 0 || first_part_ != 0;
     if (anything)
       append(memory, end);
+    if (std::exchange(entered_, false))
+      order_->leave(memory);
     open_ = false;
     first_part_ = 0;
     parts_bytes_ = 0;
@@ -413,21 +528,13 @@ class Wal {
   template <Memory M>
   void append(M& memory, End end) {
     const memory::InSection section(memory, memory::Section::kLog);
+    if (order_ && end != End::kPart)
+      order_->await(memory);
     memory.template store<std::uint64_t>(batch(), BatchHead{transaction_, end}.word());
-    const std::uint64_t bytes = BatchHead::kBytes + used_;
     const Lsn before = tail();
-    if (auto* log = std::get_if<SectorLog>(&*log_)) {
-      const HeldLatch<M> alone = latch(memory);
-      log->append(memory, bytes);
-    } else if (auto* dropped = std::get_if<NoLog>(&*log_)) {
-      dropped->append(bytes);
-    } else {
-      const auto payload = std::span(scratch_).first(bytes);
-      memory.read(batch(), payload);
-      const HeldLatch<M> alone = latch(memory);
-      std::get<blocks::log::AnyLog>(*log_).append(memory, payload);
-    }
+    logs_[log_].append(memory, BatchHead::kBytes + used_, batch(), [&] { return latch(memory); });
     used_ = 0;
+    first_lsn_ = 0;
     ++batches_;
     bytes_ += tail() - before;
   }
@@ -436,23 +543,29 @@ class Wal {
   template <Memory M>
   void collect_undo(M& memory) {
     undo_.clear();
-    const auto note = [&](std::uint64_t, const Record& record) {
-      if (!is_redo(record.head.kind))
-        undo_.note(record);
+    const auto note = [&](std::span<const std::byte> batch) {
+      RecordReader records(batch, stamps());
+      while (const std::optional<Record> record = records.next()) {
+        if (!is_redo(record->head.kind))
+          undo_.note(*record);
+      }
     };
+    std::vector<std::byte> bytes;
     if (first_part_ != 0) {
-      // for_each of a log on SSD reads into the batch buffer: what is there goes first.
+      // A log on SSD reads into the batch buffer: what is there goes first.
       if (on_ssd() && used_ > 0)
         append(memory, End::kPart);
-      const auto visit = [&](Lsn, std::span<const std::byte> batch) { for_each_record(batch, note); };
-      std::visit([&](const auto& log) { log.for_each(memory, visit, first_part_); }, *log_);
+      Lsn at = first_part_;
+      while (const std::optional<Lsn> behind = log().read(memory, at, bytes)) {
+        note(bytes);
+        at = *behind;
+      }
     }
     if (used_ == 0)
       return;
-    std::vector<std::byte>& bytes = scratch_;
-    bytes.resize(BatchHead::kBytes + capacity_);
-    memory.read(batch(), std::span(bytes).first(BatchHead::kBytes + used_));
-    for_each_record(std::span<const std::byte>(bytes).first(BatchHead::kBytes + used_), note);
+    bytes.resize(BatchHead::kBytes + used_);
+    memory.read(batch(), bytes);
+    note(bytes);
   }
 
   template <Memory M, typename Undo>
@@ -468,12 +581,37 @@ class Wal {
     close(memory, End::kAbort);
   }
 
+  /// Opens the transaction of the next log whose last one has no end.
+  template <Memory M>
+  void resume_loser(M& memory) {
+    for (std::uint32_t log = 0; log < losers_.size(); ++log) {
+      if (losers_[log].first_part == 0)
+        continue;
+      work_as(log);
+      prepare(memory);
+      open_ = true;
+      first_part_ = std::exchange(losers_[log].first_part, 0);
+      undo_ = std::move(losers_[log].undo);
+      return;
+    }
+    losers_.clear();
+  }
+
   EngineOptions options_;
   bool makes_redo_;
   bool latched_;
-  std::uint64_t buffer_ = 0;  ///< of the thread that works
+  bool per_thread_ = false;
   Place place_;
-  std::optional<Log> log_;
+  std::vector<LogFile> logs_;
+  std::optional<CommitOrder> order_;  ///< of several logs, as epochs_
+  std::optional<Epochs> epochs_;
+  Lsn horizon_ = 0;  ///< nothing before it is redone
+  // Of the thread that works.
+  std::uint64_t buffer_ = 0;
+  std::uint32_t log_ = 0;
+  Lsn age_ = 0;                 ///< of what it changes
+  Lsn first_lsn_ = 0;           ///< in the batch buffer
+  bool entered_ = false;        ///< CommitOrder
   std::uint64_t capacity_ = 0;  ///< of the batch buffer, for records
   std::uint64_t used_ = 0;      ///< of it
   bool open_ = false;
@@ -482,7 +620,7 @@ class Wal {
   Lsn first_part_ = 0;             ///< of the open transaction, where parts of it are in the log already; or 0
   std::uint64_t parts_bytes_ = 0;  ///< in these
   UndoList undo_;
-  std::vector<std::byte> scratch_;  ///< the registers through which a batch is copied to the log
+  std::vector<Loser> losers_;  ///< by log, from replay() to finish()
   std::uint64_t batches_ = 0;
   std::uint64_t bytes_ = 0;  ///< with the entries' headers and padding
   std::uint64_t early_ = 0;
