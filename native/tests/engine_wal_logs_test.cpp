@@ -6,10 +6,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "engine_wal_rig.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/engines/wal/wal.hpp"
 #include "pmsim/memory/sim_memory.hpp"
@@ -25,25 +25,14 @@ using engines::wal::CommitOrder;
 using engines::wal::Lsn;
 using engines::wal::Record;
 using engines::wal::Wal;
+namespace rig = engines::wal::rig;
 using memory::LatchMode;
 using memory::MicroOp;
 using memory::OpKind;
 using memory::SimMemory;
+using rig::Device;
 
-/// Device, algorithm and layout of the logs.
-using Device = std::tuple<const char*, const char*, const char*>;
 constexpr std::uint32_t kThreads = 3;
-
-EngineOptions options_of(const Device& device) {
-  EngineOptions options;
-  std::tie(options.log_device, options.log_algorithm, options.log_layout) = device;
-  options.page_bytes = 4096;
-  options.log_buffer_bytes = 24 << 10;
-  options.log_bytes = kThreads * (256 << 10);
-  options.threads = kThreads;
-  options.logs = "per-thread";
-  return options;
-}
 
 /// What a restart finds.
 struct Found {
@@ -109,7 +98,7 @@ class EngineWalLogs : public testing::TestWithParam<Device> {
   }
   std::optional<Wal> after_crash(SimMemory& memory) { return Wal::recover(memory, options_, wal_.place()); }
 
-  EngineOptions options_ = options_of(GetParam());
+  EngineOptions options_ = rig::options_of(GetParam(), kThreads);
   SimMemory memory_{{.persistence = memory::Persistence::kAdr}};
   Wal wal_{memory_, options_};
   memory::Stream stream_;
@@ -215,7 +204,7 @@ TEST_P(EngineWalLogs, EveryLogsTransactionWithoutEndIsTakenBack) {
       [&](Lsn age) { ends.push_back(age); });
   EXPECT_FALSE(twice->is_open());
   EXPECT_EQ(ends.size(), 2U);
-  for (const std::uint16_t thread : {0, 1}) {
+  for (const std::uint16_t thread : {std::uint16_t{0}, std::uint16_t{1}}) {
     ASSERT_EQ(undone[thread].size(), found.changes.at(thread).size());
     EXPECT_TRUE(std::ranges::is_sorted(undone[thread], std::greater<>{}));
   }
@@ -349,24 +338,13 @@ INSTANTIATE_TEST_SUITE_P(Devices, EngineWalLogs,
                          testing::Values(Device{"pmem", "poplog", "padded"}, Device{"pmem", "rawl", "naive"},
                                          Device{"pmem", "classic", "dram-tail"},
                                          Device{"ssd", "poplog", "padded"}),
-                         [](const testing::TestParamInfo<Device>& device) {
-                           std::string name = std::string(std::get<0>(device.param)) + "_" +
-                                              std::get<1>(device.param) + "_" + std::get<2>(device.param);
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                         rig::name_of);
 
 TEST(EngineWalLogsOptions, WhatCannotWorkIsRefusedByName) {
-  SimMemory memory;
-  const auto refusal = [&](auto change) {
-    EngineOptions options = options_of({"pmem", "poplog", "padded"});
+  const auto refusal = [](auto change) {
+    EngineOptions options = rig::options_of({"pmem", "poplog", "padded"}, kThreads);
     change(options);
-    try {
-      Wal wal(memory, options);
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
+    return rig::refusal(options);
   };
   EXPECT_NE(refusal([](EngineOptions& o) { o.logs = "many"; }).find("logs = \"many\""), std::string::npos);
   EXPECT_NE(refusal([](EngineOptions& o) { o.log_device = "unwritten"; }).find("log_device"),
@@ -374,6 +352,8 @@ TEST(EngineWalLogsOptions, WhatCannotWorkIsRefusedByName) {
   EXPECT_NE(refusal([](EngineOptions& o) { o.threads = 300; }).find("threads"), std::string::npos);
   EXPECT_NE(refusal([](EngineOptions& o) { o.log_bytes = 256 << 10; }).find("of each thread"),
             std::string::npos);
+  EXPECT_NE(refusal([](EngineOptions& o) { o.log_bytes = 256; }).find("log_size: a place"), std::string::npos)
+      << "no room for what several logs have in common";
   EXPECT_EQ(refusal([](EngineOptions&) {}), "accepted");
 }
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
+#include "engine_wal_rig.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/engines/wal/wal.hpp"
 #include "pmsim/memory/sim_memory.hpp"
@@ -24,19 +24,9 @@ using engines::wal::Kind;
 using engines::wal::Lsn;
 using engines::wal::Record;
 using engines::wal::Wal;
+namespace rig = engines::wal::rig;
 using memory::SimMemory;
-
-/// Device, algorithm and layout of the log.
-using Device = std::tuple<const char*, const char*, const char*>;
-
-EngineOptions options_of(const Device& device) {
-  EngineOptions options;
-  std::tie(options.log_device, options.log_algorithm, options.log_layout) = device;
-  options.page_bytes = 4096;
-  options.log_buffer_bytes = 24 << 10;
-  options.log_bytes = 256 << 10;
-  return options;
-}
+using rig::Device;
 
 std::vector<std::byte> bytes_of(const std::string& text) {
   std::vector<std::byte> bytes(text.size());
@@ -71,7 +61,7 @@ UndoRecord undo_insert(std::uint64_t key) { return {UndoRecord::Kind::kInsert, 0
 
 class EngineWal : public testing::TestWithParam<Device> {
  protected:
-  EngineOptions options_ = options_of(GetParam());
+  EngineOptions options_ = rig::options_of(GetParam());
   SimMemory memory_{{.persistence = memory::Persistence::kAdr}};
   Wal wal_{memory_, options_};
 
@@ -290,24 +280,13 @@ INSTANTIATE_TEST_SUITE_P(Devices, EngineWal,
                                          Device{"pmem", "classic", "naive"}, Device{"pmem", "rawl", "padded"},
                                          Device{"pmem", "header-dancing", "dram-tail"},
                                          Device{"ssd", "poplog", "padded"}),
-                         [](const testing::TestParamInfo<Device>& device) {
-                           std::string name = std::string(std::get<0>(device.param)) + "_" +
-                                              std::get<1>(device.param) + "_" + std::get<2>(device.param);
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                         rig::name_of);
 
 TEST(EngineWalOptions, WhatCannotWorkIsRefusedByName) {
-  SimMemory memory;
-  const auto refusal = [&](auto change) {
-    EngineOptions options = options_of({"pmem", "poplog", "padded"});
+  const auto refusal = [](auto change) {
+    EngineOptions options = rig::options_of({"pmem", "poplog", "padded"});
     change(options);
-    try {
-      Wal wal(memory, options);
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
+    return rig::refusal(options);
   };
   EXPECT_NE(refusal([](EngineOptions& o) { o.log_device = "tape"; }).find("log_device"), std::string::npos);
   EXPECT_NE(refusal([](EngineOptions& o) { o.log_algorithm = "pmemlog"; }).find("pmemlog"), std::string::npos);
@@ -318,7 +297,7 @@ TEST(EngineWalOptions, WhatCannotWorkIsRefusedByName) {
 }
 
 TEST(EngineWalCost, ACommitIsOneBarrierOfPoplog) {
-  const EngineOptions options = options_of({"pmem", "poplog", "padded"});
+  const EngineOptions options = rig::options_of({"pmem", "poplog", "padded"});
   SimMemory memory;
   Wal wal(memory, options);
   memory::Stream stream;

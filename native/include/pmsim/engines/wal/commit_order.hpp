@@ -24,7 +24,10 @@ namespace pmsim::engines::wal {
 /// Whoever changes a page that another log's transaction has changed waits for that one's latch before its own
 /// batch is appended (await()), unless it has seen that log to be durable up to there. So a crash leaves no
 /// gaps, and a restart has all of a page's changes up to the last that it finds. With "remote flush avoidance",
-/// as SIGMOD 2020 calls it, threads that change pages of their own wait for nobody.
+/// as SIGMOD 2020 calls it, threads that change pages of their own wait for nobody. It differs from what is
+/// published: there a batch is appended at once and acknowledged when *all* logs are durable up to its LSN; a
+/// restart has to tell what depends on something lost. Here it is the one transaction that the page's LSN
+/// names, which has waited for its own before.
 ///
 /// Two transactions of several operations could each have to wait for the other one. An engine would then
 /// append the other's batch as far as it goes. Here it does not happen: transactions are executed one after the

@@ -15,9 +15,9 @@
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/wal/commit_order.hpp"
 #include "pmsim/engines/wal/epochs.hpp"
-#include "pmsim/engines/wal/horizon.hpp"
 #include "pmsim/engines/wal/log_cursor.hpp"
 #include "pmsim/engines/wal/log_file.hpp"
+#include "pmsim/engines/wal/log_regions.hpp"
 #include "pmsim/engines/wal/record.hpp"
 #include "pmsim/engines/wal/undo_list.hpp"
 
@@ -56,27 +56,17 @@ namespace pmsim::engines::wal {
 /// that a crash during undo never undoes twice.
 class Wal {
  public:
-  /// Its log's regions. The same places must be given after a restart.
-  struct Place {
-    Address log = 0;
-    Address buffer = 0;  ///< DRAM
-  };
-  /// The DRAM buffer, in pages: unless options say something else, and at least (an operation may copy half a
-  /// page on every level of the tree, and a root as a whole, into the half that early appends leave free).
-  static constexpr std::uint64_t kBatchPages = 16, kLeastPages = 6;
+  using Place = LogPlace;
   /// Writing a record, besides its stores: building its head, checking room, copying loop.
   static constexpr std::uint32_t kInstructionsPerRecord = 16;
 
   /// Allocates and creates empty logs; durable on return. Throws ConfigError where the options cannot be.
   template <Memory M>
   Wal(M& memory, const EngineOptions& options) : Wal(options) {
-    if (is_kept())
-      place_.log = memory.allocate(on_ssd() ? memory::Medium::kBlock : memory::Medium::kPmem, options.log_bytes,
-                                   {.name = "write-ahead log"});
-    place_.buffer = memory.allocate(memory::Medium::kDram, buffer_bytes(), {.name = "log buffer"});
+    place_ = regions_.allocate(memory);
     for (std::uint32_t log = 0; log < logs(); ++log)
-      logs_.push_back(LogFile::create(memory, options, log_place(log)));
-    check_size();
+      logs_.push_back(LogFile::create(memory, options, regions_.log(place_, log)));
+    regions_.check_room(capacity());
     start(memory);
   }
 
@@ -87,7 +77,7 @@ class Wal {
     Wal wal(options);
     wal.place_ = place;
     for (std::uint32_t log = 0; log < wal.logs(); ++log) {
-      std::optional<LogFile> found = LogFile::recover(memory, options, wal.log_place(log));
+      std::optional<LogFile> found = LogFile::recover(memory, options, wal.regions_.log(place, log));
       if (!found)
         return std::nullopt;
       wal.logs_.push_back(*std::move(found));
@@ -125,7 +115,7 @@ class Wal {
 
   /// The thread whose transactions run from now on: it collects them in a buffer of its own.
   void work_as(std::uint32_t thread) noexcept {
-    buffer_ = thread % buffers();
+    buffer_ = thread % regions_.buffers();
     if (!order_)
       return;
     log_ = static_cast<std::uint32_t>(buffer_);
@@ -251,7 +241,7 @@ class Wal {
   void replay(M& memory, Redo&& redo) {
     std::vector<LogCursor> cursors;
     for (const LogFile& file : logs_)
-      cursors.emplace_back(memory, file, stamps());
+      cursors.emplace_back(memory, file, stamps_);
     losers_.assign(logs(), {});
     for (std::uint64_t batches = 0;;) {
       const auto at = std::ranges::min_element(cursors, {}, &LogCursor::turn);
@@ -307,102 +297,32 @@ class Wal {
   };
 
   explicit Wal(const EngineOptions& options)
-      : options_(options), makes_redo_(options.log_device != "none"), latched_(Latches::are_needed(options)) {
-    LogFile::check(options);
-    if (options.logs != "shared" && options.logs != "per-thread")
-      throw ConfigError("logs = \"" + options.logs + "\": must be shared or per-thread");
-    per_thread_ = options.logs == "per-thread" && options.threads > 1;
-    if (per_thread_ && !is_kept())
-      throw ConfigError(
-          "log_device = \"" + options.log_device +
-          "\": there is nothing that threads could have for themselves; choose logs = \"shared\"");
-    if (per_thread_ && options.threads > CommitOrder::kMostLogs)
-      throw ConfigError("threads = " + std::to_string(options.threads) + ": at most " +
-                        std::to_string(CommitOrder::kMostLogs) + " can have a log each");
-    capacity_ = options.log_buffer_bytes != 0
-                    ? options.log_buffer_bytes
-                    : std::max(std::min(kBatchPages * options.page_bytes, log_bytes() / 5),
-                               kLeastPages * options.page_bytes);
-    capacity_ = blocks::log::round_up(capacity_, kSectorBytes);
-    if (capacity_ < kLeastPages * options.page_bytes)
-      throw ConfigError("log_buffer_bytes = " + std::to_string(options.log_buffer_bytes) +
-                        ": an operation that splits a page must fit into half of it; at least " +
-                        std::to_string(kLeastPages * options.page_bytes) + " (six pages) are needed");
-  }
+      : regions_(options),
+        makes_redo_(options.log_device != "none"),
+        stamps_(regions_.stamps()),
+        capacity_(regions_.batch_capacity()) {}
 
-  [[nodiscard]] bool on_ssd() const noexcept { return LogFile::on_ssd(options_); }
-  [[nodiscard]] bool is_kept() const noexcept { return LogFile::is_kept(options_); }
-  [[nodiscard]] Stamps stamps() const noexcept { return per_thread_ ? Stamps::kOnRedo : Stamps::kNone; }
-
-  [[nodiscard]] std::uint32_t logs() const noexcept { return per_thread_ ? options_.threads : 1; }
-  /// Of one of them.
-  [[nodiscard]] std::uint64_t log_bytes() const noexcept {
-    return per_thread_ ? blocks::log::round_down((options_.log_bytes - Horizon::kBytes) / logs(), kSectorBytes)
-                       : options_.log_bytes;
-  }
-  /// Staging buffers: one for each thread; with one log on SSD, which reads it from where it was made, one.
-  [[nodiscard]] std::uint64_t buffers() const noexcept {
-    return per_thread_ || (latched_ && !on_ssd()) ? options_.threads : 1;
-  }
-
-  // The region of the log: horizon of several logs | logs. That of the buffers: staging buffers | a sector for
-  // the horizon of several logs | tails of the logs | latches.
-  [[nodiscard]] std::uint64_t staging_bytes() const noexcept {
-    return LogFile::staging_bytes(BatchHead::kBytes + capacity_);
-  }
-  [[nodiscard]] std::uint64_t tail_bytes() const { return LogFile::tail_bytes(options_, capacity_); }
-  [[nodiscard]] Address staging(std::uint64_t buffer) const noexcept {
-    return place_.buffer + buffer * staging_bytes();
-  }
-  [[nodiscard]] Address horizon_buffer() const noexcept { return staging(buffers()); }
-  [[nodiscard]] Address tail_buffer(std::uint32_t log) const {
-    return horizon_buffer() + (per_thread_ ? Horizon::kBytes : 0) + log * tail_bytes();
-  }
-  /// Of the one log: an entry is appended by one thread at a time. Of several: their epoch's, and
-  /// CommitOrder's.
-  [[nodiscard]] Address latches() const {
-    return blocks::log::round_up(tail_buffer(logs()), memory::kLineBytes);
-  }
-  [[nodiscard]] std::uint64_t latch_bytes() const noexcept {
-    const std::uint64_t order = latched_ ? CommitOrder::latch_bytes(logs()) : 0;
-    return per_thread_ ? memory::kLineBytes + order : latched_ ? memory::kLineBytes : 0;
-  }
-  [[nodiscard]] std::uint64_t buffer_bytes() const { return latches() + latch_bytes() - place_.buffer; }
-
+  [[nodiscard]] std::uint32_t logs() const noexcept { return regions_.logs(); }
   template <Memory M>
   [[nodiscard]] HeldLatch<M> latch(M& memory) const {
-    return HeldLatch<M>(memory, latched_ && !per_thread_ ? latches() : 0, LatchMode::kExclusive);
-  }
-  [[nodiscard]] LogFile::Place log_place(std::uint32_t log) const {
-    return {.log = place_.log + (per_thread_ ? Horizon::kBytes : 0) + log * log_bytes(),
-            .bytes = log_bytes(),
-            .staging = staging(log),
-            .staging_bytes = staging_bytes(),
-            .tail = tail_buffer(log),
-            .tail_bytes = tail_bytes()};
-  }
-  void check_size() const {
-    if (capacity() < 4 * capacity_)
-      throw ConfigError("log_bytes = " + std::to_string(options_.log_bytes) + ": too small; choose at least " +
-                        std::to_string(5 * capacity_ * logs()) +
-                        ", for four batches of log records and the log's own header" +
-                        (per_thread_ ? ", of each thread" : ""));
+    return HeldLatch<M>(memory, regions_.append_latch(place_), LatchMode::kExclusive);
   }
   /// Of several logs. Their times count records, and one for each move of the horizon: behind that there are no
   /// more than the logs have bytes.
   template <Memory M>
   void start(M& memory) {
-    if (!per_thread_)
+    if (!regions_.per_thread())
       return;
-    horizon_ = horizon().load(memory);
+    horizon_ = regions_.horizon(place_).load(memory);
     std::vector<Lsn> heads;
     Lsn next = horizon_ + CommitOrder::at_time(1);
     for (const LogFile& file : logs_) {
       heads.push_back(file.head());
       next += CommitOrder::at_time(file.tail());
     }
-    order_.emplace(logs(), next - 1, latched_ ? latches() + memory::kLineBytes : 0);
-    epochs_.emplace(memory, latches(), std::max<std::uint64_t>(capacity() / 128, 1), heads, horizon_, next);
+    order_.emplace(logs(), next - 1, regions_.commit_latches(place_));
+    epochs_.emplace(memory, regions_.epoch_word(place_), std::max<std::uint64_t>(capacity() / 128, 1), heads,
+                    horizon_, next);
     work_as(0);
   }
 
@@ -424,17 +344,18 @@ class Wal {
     if (lsn <= horizon_)
       return;
     const memory::InSection section(memory, memory::Section::kLog);
-    horizon().move_to(memory, lsn);
+    regions_.horizon(place_).move_to(memory, lsn);
     horizon_ = lsn;
   }
-  [[nodiscard]] Horizon horizon() const { return Horizon(on_ssd(), place_.log, horizon_buffer()); }
 
   [[nodiscard]] static std::uint16_t narrow(std::uint64_t value) {
     ensure(value < 0x1'0000, "wal: a record of more than 64 KiB");
     return static_cast<std::uint16_t>(value);
   }
   /// Of the batch, in the thread's buffer.
-  [[nodiscard]] Address batch() const noexcept { return staging(buffer_) + LogFile::kHeadBytes; }
+  [[nodiscard]] Address batch() const noexcept {
+    return regions_.staging(place_, buffer_) + LogFile::kHeadBytes;
+  }
 
   template <Memory M>
   Lsn put(M& memory, const RecordHead& head, std::span<const std::byte> data) {
@@ -442,7 +363,7 @@ class Wal {
     if (!makes_redo_ && is_redo(head.kind))
       return tail() + BatchHead::kBytes + used_;
     const memory::InSection section(memory, memory::Section::kLog);
-    const std::uint64_t bytes = footprint(head, stamps());
+    const std::uint64_t bytes = footprint(head, stamps_);
     if (used_ + bytes > capacity_)
       throw ConfigError("one operation logs more than " + std::to_string(capacity_) +
                         " bytes, the log buffer; raise log_buffer_bytes");
@@ -451,7 +372,7 @@ class Wal {
     memory.write(batch() + at, std::as_bytes(std::span(&head, 1)));
     const Lsn lsn = order_ ? stamp(memory, head.kind, at) : tail() + at;
     if (!data.empty()) {
-      const std::uint64_t from = at + data_offset(head.kind, stamps());
+      const std::uint64_t from = at + data_offset(head.kind, stamps_);
       memory.write(batch() + from, data);
       if (const std::size_t rest = at + bytes - from - data.size(); rest > 0) {
         static constexpr std::array<std::byte, blocks::log::kWord> kZeros{};
@@ -493,10 +414,11 @@ class Wal {
 
   template <Memory M>
   void append_part(M& memory) {
-    if (!is_kept() && !undoing_)
+    if (!regions_.is_kept() && !undoing_)
       throw ConfigError("a transaction makes more than " + std::to_string(capacity_ / 2) +
                         " bytes of log, which could not be rolled back with log_device = \"" +
-                        options_.log_device + "\"; choose pmem or ssd, or make the transaction smaller");
+                        regions_.options().log_device +
+                        "\"; choose pmem or ssd, or make the transaction smaller");
     // Rolling back writes about as much again; a transaction that leaves no room for it must not go on.
     parts_bytes_ += used_;
     if (!log().fits(undoing_ ? BatchHead::kBytes + used_
@@ -544,7 +466,7 @@ class Wal {
   void collect_undo(M& memory) {
     undo_.clear();
     const auto note = [&](std::span<const std::byte> batch) {
-      RecordReader records(batch, stamps());
+      RecordReader records(batch, stamps_);
       while (const std::optional<Record> record = records.next()) {
         if (!is_redo(record->head.kind))
           undo_.note(*record);
@@ -553,7 +475,7 @@ class Wal {
     std::vector<std::byte> bytes;
     if (first_part_ != 0) {
       // A log on SSD reads into the batch buffer: what is there goes first.
-      if (on_ssd() && used_ > 0)
+      if (regions_.on_ssd() && used_ > 0)
         append(memory, End::kPart);
       Lsn at = first_part_;
       while (const std::optional<Lsn> behind = log().read(memory, at, bytes)) {
@@ -597,10 +519,10 @@ class Wal {
     losers_.clear();
   }
 
-  EngineOptions options_;
+  LogRegions regions_;
   bool makes_redo_;
-  bool latched_;
-  bool per_thread_ = false;
+  Stamps stamps_;
+  std::uint64_t capacity_;  ///< of the batch buffer, for records
   Place place_;
   std::vector<LogFile> logs_;
   std::optional<CommitOrder> order_;  ///< of several logs, as epochs_
@@ -609,11 +531,10 @@ class Wal {
   // Of the thread that works.
   std::uint64_t buffer_ = 0;
   std::uint32_t log_ = 0;
-  Lsn age_ = 0;                 ///< of what it changes
-  Lsn first_lsn_ = 0;           ///< in the batch buffer
-  bool entered_ = false;        ///< CommitOrder
-  std::uint64_t capacity_ = 0;  ///< of the batch buffer, for records
-  std::uint64_t used_ = 0;      ///< of it
+  Lsn age_ = 0;             ///< of what it changes
+  Lsn first_lsn_ = 0;       ///< in the batch buffer
+  bool entered_ = false;    ///< CommitOrder
+  std::uint64_t used_ = 0;  ///< of it
   bool open_ = false;
   bool undoing_ = false;
   std::uint64_t transaction_ = 0;
