@@ -41,6 +41,7 @@ ENGINE = {
         "system_call_copies",
         "threads",
         "latches",
+        "fixes",
         "logs",
         "scale",
         "scale_caches",

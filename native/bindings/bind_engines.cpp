@@ -67,6 +67,7 @@ EngineOptions to_options(const std::string& engine, const py::dict& values) {
       {"transaction_cycles", &options.transaction_cycles},
       {"threads", &options.threads},
       {"latches", &options.latches},
+      {"fixes", &options.fixes},
       {"seed", &options.seed},
   };
   for (const auto& [name, value] : values) {

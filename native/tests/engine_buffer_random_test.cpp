@@ -39,6 +39,13 @@ std::vector<BufferCase> cases() {
     config.cache_line_grained = config.mini_pages = false;
     all.push_back({"spitfire_eager" + size, config});
   }
+  // Frames that do not count their users, at the smaller size.
+  for (std::size_t at = 0, counting = all.size() / 2; at < counting; ++at) {
+    BufferCase same = all[at];
+    same.name += "_uncounted";
+    same.config.count_fixes = false;
+    all.push_back(same);
+  }
   BufferConfig config = tiny("basic-nvm-bm", 4096, 10, 48, 0);
   config.cache_line_grained = config.mini_pages = config.pointer_swizzling = true;
   all.push_back({"grained_over_pmem_home", config});

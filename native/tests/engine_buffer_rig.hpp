@@ -51,6 +51,20 @@ class Rig {
 
   void hook() {
     manager->before_write_back([this](SimMemory&, std::uint64_t up_to) { forced = std::max(forced, up_to); });
+    if (config_.count_fixes)
+      return;
+    const std::uint64_t pages = config_.home_pages();
+    if (latches_ == 0)
+      latches_ = memory.allocate(memory::Medium::kDram, Latches::bytes_for(pages));
+    for (std::uint64_t page = 0; page < pages; ++page)
+      memory.store<std::uint64_t>(latches_ + page * memory::kLineBytes, 0);
+    manager->latch_pages(Latches(latches_, pages));
+  }
+  /// How often a page has been latched by who changed its frame: each time it has been given up again.
+  std::uint64_t times_latched(PageId id) {
+    const auto word = memory.load<std::uint64_t>(latches_ + id * memory::kLineBytes);
+    EXPECT_TRUE(memory::LatchWord::admits(word, memory::LatchMode::kExclusive)) << "page " << id;
+    return memory::LatchWord::version(word);
   }
   /// A page with random content, allocated in a transaction of its own.
   PageId create(Random& random) {
@@ -151,6 +165,7 @@ class Rig {
  private:
   BufferConfig config_;
   std::map<std::string, double> before_;
+  Address latches_ = 0;
 };
 
 inline constexpr std::uint32_t kPage = 16384;

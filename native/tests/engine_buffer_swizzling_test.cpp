@@ -80,6 +80,37 @@ TEST(Swizzling, APageWithSwizzledChildrenStaysAndAnEvictedChildBecomesAnIdAgain)
   EXPECT_EQ(rig.check(), "");
 }
 
+// As LeanStore: who reads writes nothing, who replaces a page latches it and the parent whose pointer it is.
+TEST(Swizzling, WithoutCountsAFixOnlyReadsAndAnEvictionLatchesPageAndParent) {
+  BufferConfig config = three_tier(8, 32, 64);
+  config.mini_pages = config.count_fixes = false;
+  Family rig(config);
+  FixedPage parent = rig.manager->fix_page(rig.memory, 0, Access::kFull);
+  FixedPage page = rig.child(parent, 2);
+  rig.manager->unfix(rig.memory, page);
+  const auto latched = [&](PageId id) { return rig.times_latched(id); };
+  const std::uint64_t to_swizzle = latched(0);
+  Stream stream;
+  rig.memory.attach(stream);
+  page = rig.child(parent, 2);
+  rig.manager->unfix(rig.memory, page);
+  rig.memory.detach();
+  ASSERT_EQ(stream.size(), 2U);
+  EXPECT_EQ(stream[0].kind, OpKind::kLoad);
+  EXPECT_EQ(stream[1].kind, OpKind::kLoad);
+  EXPECT_EQ(latched(0), to_swizzle);
+
+  const std::uint64_t before = latched(page.id);
+  for (PageId id = 10; id < 17; ++id)
+    rig.touch(id);
+  EXPECT_EQ(rig.counts().unswizzles, 1U);
+  EXPECT_EQ(latched(page.id), before + 1);
+  EXPECT_EQ(latched(0), to_swizzle + 1);
+  EXPECT_EQ(rig.memory.load<FrameHead>(untagged(parent.frame)).id, 0U) << "in use: not evicted";
+  rig.manager->unfix(rig.memory, parent);
+  EXPECT_EQ(rig.check(), "");
+}
+
 TEST(Swizzling, APromotedMiniPageIsRedirectedWhenItIsUnfixed) {
   Family rig(three_tier());
   FixedPage parent = rig.manager->fix_page(rig.memory, 1, Access::kFull);

@@ -66,7 +66,7 @@ class EngineReference : public ::testing::TestWithParam<std::string> {};
 
 /// Over all shapes of tables and layouts of leaves that the engine takes.
 void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts, const char* latches = "none",
-                   const char* logs = "shared") {
+                   const char* logs = "shared", const char* fixes = "counted") {
   std::uint64_t awaited = 0;
   for (const Shape& shape : kShapes) {
     for (const char* leaves : {"sorted", "hash"}) {
@@ -79,6 +79,7 @@ void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts
       plan.options.latches = latches;
       plan.options.threads = plan.options.latches == "none" ? 1 : 3;
       plan.options.logs = logs;
+      plan.options.fixes = fixes;
       if (plan.options.logs == "per-thread")
         plan.options.log_bytes *= plan.options.threads;
       plan.operations = has_buffer(engine) ? 10 : 120;
@@ -112,6 +113,12 @@ TEST_P(EngineReference, BehavesAsAMapOverCrashesOfSeveralThreads) {
 TEST_P(EngineReference, BehavesAsAMapWhereThreadsHaveLogsOfTheirOwn) {
   run_sequences(GetParam(), 6, false, "optimistic", "per-thread");
   run_sequences(GetParam(), 6, true, "optimistic", "per-thread");
+}
+
+TEST_P(EngineReference, BehavesAsAMapWhereFramesDoNotCountTheirUsers) {
+  run_sequences(GetParam(), 3, true, "none", "shared", "optimistic");
+  run_sequences(GetParam(), 6, false, "optimistic", "shared", "optimistic");
+  run_sequences(GetParam(), 3, true, "optimistic", "per-thread", "optimistic");
 }
 
 /// The sequences above would prove little if they went around the hard parts.

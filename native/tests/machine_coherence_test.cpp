@@ -227,7 +227,7 @@ memory::MicroOp release(std::uint64_t latch, LatchMode mode) {
   return {latch, 8, OpKind::kRelease, static_cast<std::uint8_t>(mode), 0};
 }
 constexpr LatchMode kWrites = LatchMode::kExclusive, kReads = LatchMode::kShared,
-                    kLooks = LatchMode::kOptimistic;
+                    kLooks = LatchMode::kOptimistic, kTries = LatchMode::kAttempt;
 
 TEST(Coherence, ALineTakesTheTransferLatency) {
   const PlatformParams params = two_caches();
@@ -408,6 +408,33 @@ TEST(Latch, OptimisticReadersReadAgainAsOftenAsWritersCome) {
   EXPECT_EQ(held.counters.latch_waits, 1);
   EXPECT_GE(held.groups[0].latency.maximum(), (300 + 1500 + 1000) * cycle);
   EXPECT_LE(held.groups[0].latency.maximum(), (300 + 1500 + 1000) * cycle + 20 * kTransfer);
+}
+
+TEST(Latch, NobodyWaitsBecauseOfAnAttemptButReadersReadAgain) {
+  const PlatformParams params = two_caches();
+  const auto among = [&](LatchMode others, std::uint64_t tried_at) {
+    return Turns({{{load(kDramBase + 8192), work(tried_at)},
+                   {acquire(kDramBase, kTries), work(300), release(kDramBase, kTries)}},
+                  {{load(kDramBase + 4096), work(1000)},
+                   {acquire(kDramBase, others), work(1000), release(kDramBase, others)}}})
+        .run(params);
+  };
+  for (const LatchMode others : {kWrites, kReads, kLooks}) {
+    for (const std::uint64_t tried_at : {900U, 1300U}) {  // it comes before them, and after
+      const auto result = among(others, tried_at);
+      EXPECT_EQ(result.counters.latch_waits, 0);
+      EXPECT_EQ(result.counters.latch_restarts, others == kLooks ? 1 : 0);
+    }
+  }
+}
+
+TEST(Latch, AnAttemptOfItsOwnTellsAReaderNothing) {
+  const auto result = Turns({{{acquire(kDramBase, kLooks), acquire(kDramBase, kTries), store(kDramBase + 4096),
+                               release(kDramBase, kTries), work(1000), release(kDramBase, kLooks)}},
+                             {{load(kDramBase + 8192)}}})
+                          .run(two_caches());
+  EXPECT_EQ(result.counters.latches, 2);
+  EXPECT_EQ(result.counters.latch_restarts, 0);
 }
 
 // They only look at the word: one fetches it from the writer's core, and the last level has a copy then.

@@ -70,6 +70,19 @@ TEST(SyncOnSilicon, WritersExcludeEachOtherAndReaders) {
   }
 }
 
+TEST(SyncOnSilicon, AnAttemptHoldsTheLatchOrLeavesItAlone) {
+  memory::HostMemory memory(small());
+  const memory::Address latch = memory.allocate(memory::Medium::kDram, 64);
+  const std::uint64_t read = memory.acquire(latch, LatchMode::kOptimistic);
+  for (const LatchMode held : {LatchMode::kShared, LatchMode::kExclusive, LatchMode::kAttempt}) {
+    const std::uint64_t version = memory.acquire(latch, held);
+    EXPECT_EQ(memory.acquire(latch, LatchMode::kAttempt), memory::LatchWord::kNotAcquired);
+    EXPECT_TRUE(memory.release(latch, held, version));
+  }
+  EXPECT_FALSE(memory.release(latch, LatchMode::kOptimistic, read));
+  EXPECT_EQ(memory::LatchWord::version(memory.load<std::uint64_t>(latch)), 2U);
+}
+
 TEST(LatchWord, HoldersExcludeEachOther) {
   using memory::LatchWord;
   std::uint64_t word = 0;
@@ -96,6 +109,10 @@ TEST(SimMemoryLatches, AreFreeOrReportABug) {
   EXPECT_THROW(static_cast<void>(memory.release(latch, LatchMode::kShared, version)), SimulationError);
   EXPECT_TRUE(memory.release(latch, LatchMode::kExclusive, version));
   EXPECT_EQ(memory.acquire(latch, LatchMode::kOptimistic), version + 1);
+  const std::uint64_t attempt = memory.acquire(latch, LatchMode::kAttempt);
+  EXPECT_EQ(memory.acquire(latch, LatchMode::kAttempt), memory::LatchWord::kNotAcquired);
+  EXPECT_TRUE(memory.release(latch, LatchMode::kAttempt, attempt));
+  EXPECT_TRUE(memory.release(latch, LatchMode::kOptimistic, version + 1)) << "its own attempt";
   EXPECT_EQ(memory.fetch_add(latch + 8, 5), 0U);
   EXPECT_EQ(memory.fetch_add(latch + 8, 5), 5U);
 }

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError
 
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
-from pmsim.kinds.latches import LATCHES, LOGS, EngineLatches, EngineLogs
+from pmsim.kinds.latches import FIXES, LATCHES, LOGS, EngineFixes, EngineLatches, EngineLogs
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import LogName
 from pmsim.kinds.system_call import (
@@ -129,6 +129,7 @@ class EnginePart(Part):
     system_call_cycles: SystemCallCycles = SYSTEM_CALL_CYCLES
     system_call_copies: SystemCallCopies = SYSTEM_CALL_COPIES
     latches: EngineLatches = LATCHES
+    fixes: EngineFixes = FIXES
 
 
 class RecordedPart(EnginePart):

@@ -12,7 +12,7 @@ from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.checks import check_threads, check_tier
-from pmsim.kinds.latches import LATCHES, LOGS, EngineLatches, EngineLogs
+from pmsim.kinds.latches import FIXES, LATCHES, LOGS, EngineFixes, EngineLatches, EngineLogs
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.system_call import (
@@ -231,6 +231,7 @@ class EngineParameters(KindParameters):
 
     threads: Threads = Field(1, description="virtual threads that run transactions")
     latches: EngineLatches = LATCHES
+    fixes: EngineFixes = FIXES
     scale: Annotated[str, PlainValidator(_scale)] = Field(
         "1/16", description="data, capacities, the log and the caches of the CPU shrink together"
     )
@@ -328,6 +329,7 @@ class EngineParameters(KindParameters):
             "row_cycles",
             "threads",
             "latches",
+            "fixes",
         )
         sizes = ("dram_capacity", "pmem_capacity", "ssd_capacity", "data_size", "log_size")
         return {
@@ -396,6 +398,11 @@ def scaled_machine(platform: Platform, parameters: EngineParameters) -> Platform
 def check_engine(machine: Platform, parameters: EngineParameters) -> None:
     """Refuse what machine or benchmark cannot be. Whether data fit an engine is for the engine to say."""
     check_threads(machine, parameters.threads)
+    if parameters.fixes == "optimistic" and parameters.threads > 1 and parameters.latches != "optimistic":
+        raise ConfigError(
+            f"fixes: optimistic readers learn from a page's latch that it has gone; with latches = "
+            f"'{parameters.latches}' choose 'counted', or latches = 'optimistic'"
+        )
     size = parameters.page_size
     if size & (size - 1) or not 4096 <= size <= 65536:
         raise ConfigError(f"page_size: {size} B; choose a power of two from 4 KiB to 64 KiB")

@@ -25,3 +25,15 @@ EngineLogs = Annotated[
         "of an equal part of log_size",
     ),
 ]
+
+#: The engines of the publications count.
+FIXES: Literal["counted", "optimistic"] = "counted"
+
+EngineFixes = Annotated[
+    Literal["counted", "optimistic"],
+    Field(
+        description="how a buffer manager keeps a page where it is while threads use it: counted in the head "
+        "of its frame, or optimistic: not at all, readers learn from its latch that it has gone; needs "
+        "latches = 'optimistic'",
+    ),
+]

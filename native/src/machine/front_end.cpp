@@ -224,7 +224,7 @@ bool VirtualThread::gets_latch(std::uint64_t line, LatchMode mode) {
 /// is none, reads again, which takes as long as it took, and looks once more.
 bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
   Reading& reading = reading_[op.line % reading_.size()];
-  if (reading.line != op.line || !traffic_->latches.is_written(op.line, reading.began)) {
+  if (reading.line != op.line || !traffic_->latches.is_written(op.line, reading.began, id_)) {
     return true;
   }
   ++counters_->latch_restarts;

@@ -197,14 +197,14 @@ template <bool kCoherent>
   const bool atomic = op.kind == OpKind::kAtomic;
   const bool acquires = op.kind == OpKind::kAcquire;
   // Of a trace that somebody else has written.
-  if (!atomic && op.flags > static_cast<std::uint8_t>(LatchMode::kOptimistic))
+  if (!atomic && op.flags > static_cast<std::uint8_t>(LatchMode::kAttempt))
     throw ConfigError("a micro-operation holds a latch in mode " + std::to_string(op.flags) +
                       ", which does not exist; record the trace again with `pmsim trace record`");
   const LatchMode mode = atomic ? LatchMode::kShared : static_cast<LatchMode>(op.flags);
   OpKind kind = OpKind::kAtomic;
   if (mode == LatchMode::kOptimistic) {
     kind = OpKind::kLoad;
-  } else if (mode == LatchMode::kExclusive && !acquires) {
+  } else if (memory::writes(mode) && !acquires) {
     kind = OpKind::kStore;
   }
   ++(kind == OpKind::kLoad ? counters_.loads : kind == OpKind::kStore ? counters_.stores : counters_.atomics);

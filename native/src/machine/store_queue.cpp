@@ -289,7 +289,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
         last_commit_ = at;
         break;
       case kLatchRelease:
-        traffic_->latches.release(head.line, static_cast<LatchMode>(head.level), at);
+        traffic_->latches.release(head.line, static_cast<LatchMode>(head.level), at, id_);
         interrupted_ = interrupted_ || traffic_->latches.has_grants();
         break;
       default: {  // fences, locked read-modify-writes

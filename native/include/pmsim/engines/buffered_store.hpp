@@ -127,6 +127,8 @@ class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
     return manager_.check(memory, owned);
   }
   [[nodiscard]] const Manager& manager() const noexcept { return manager_; }
+  /// The tree's, which readers hold optimistically.
+  void latch_pages(const Latches& latches) noexcept { manager_.latch_pages(latches); }
 
  private:
   void hook() {

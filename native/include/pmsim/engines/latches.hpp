@@ -34,6 +34,7 @@ class Latches {
     return options.threads > 1 && options.latches != "none";
   }
 
+  [[nodiscard]] bool any() const noexcept { return count_ != 0; }
   /// 0: there is none.
   [[nodiscard]] Address of(std::uint64_t index) const noexcept {
     return count_ == 0 ? 0 : base_ + index % count_ * memory::kLineBytes;
@@ -56,8 +57,11 @@ class HeldLatch {
  public:
   HeldLatch() = default;
   HeldLatch(M& memory, Address latch, LatchMode mode) : memory_(&memory), latch_(latch), mode_(mode) {
-    if (latch_ != 0) [[unlikely]]
-      version_ = memory.acquire(latch_, mode_);
+    if (latch_ == 0) [[likely]]
+      return;
+    version_ = memory.acquire(latch_, mode_);
+    if (version_ == memory::LatchWord::kNotAcquired)
+      latch_ = 0;  // held by the thread itself, since an engine runs one transaction at a time
   }
   HeldLatch(HeldLatch&& other) noexcept { *this = static_cast<HeldLatch&&>(other); }
   /// What it held before must have been given up.

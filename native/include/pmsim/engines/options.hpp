@@ -62,6 +62,9 @@ struct EngineOptions {
   /// on.
   std::uint32_t threads = 1;
   std::string latches = "optimistic";
+  /// How a buffer manager keeps a page where it is while threads use it: "counted", in its frame's head, or
+  /// "optimistic", not at all: who reads it learns from its latch that it has gone.
+  std::string fixes = "counted";
   std::uint64_t seed = 1;
 };
 

@@ -57,6 +57,7 @@ class TreeEngine final : public Engine<M> {
         store_(memory, options),
         place_(store_.place()) {
     place_.latches = latches_.base;
+    latch_store();
     const std::vector<std::byte> empty(store_.page_bytes());
     ensure(store_.load(memory, empty) == kCatalog, "the first page of a store is not page 0");
     store_.sync(memory);
@@ -68,6 +69,7 @@ class TreeEngine final : public Engine<M> {
         latches_(memory, options, place.latches),
         store_(memory, options, place),
         place_(place) {
+    latch_store();
     open_tables(memory);
     store_.finish_restart(memory, [&](const UndoRecord& record) { undo(memory, record); });
     if constexpr (kUndoesPhysically)
@@ -264,6 +266,12 @@ class TreeEngine final : public Engine<M> {
     return btree::Node<Store, M>(memory, store_, store_.fix(memory, catalog_, Access::kFull), Access::kFull);
   }
 
+  void latch_store() {
+    if constexpr (requires { store_.latch_pages(latches_.of_pages.latches); }) {
+      if (latches_.get() != nullptr && latches_.of_pages.read == LatchMode::kOptimistic)
+        store_.latch_pages(latches_.of_pages.latches);
+    }
+  }
   void check_new(const TableSpec& spec) const {
     if (spec.name.empty() || spec.name.size() >= sizeof(CatalogRow::name))
       throw ConfigError("table '" + spec.name + "': a name has 1 to 46 bytes");

@@ -19,6 +19,8 @@ using memory::LatchMode;
 ///
 /// First come, first served: a reader that comes behind a waiting writer waits, too, so that nobody starves.
 /// Optimistic readers hold nothing, and wait for the writer that holds the latch alone.
+/// An attempt always succeeds, and nobody waits for it: where it would have failed, the algorithm would have
+/// gone another way, which has not been executed. Optimistic readers begin again because of it.
 class LatchTable {
  public:
   /// A thread that has waited, and holds the latch of `line` since `at`.
@@ -33,6 +35,8 @@ class LatchTable {
 
   /// False: the thread waits, and will be among the grants. A thread waits for one latch at a time.
   bool acquire(std::uint64_t line, LatchMode mode, std::uint32_t thread) {
+    if (mode == LatchMode::kAttempt)
+      return true;
     if (mode == LatchMode::kOptimistic) {
       Latch* const held = latches_.find(line);
       if (held == nullptr || held->holders != kWriter)
@@ -52,14 +56,18 @@ class LatchTable {
     return false;
   }
 
-  void release(std::uint64_t line, LatchMode mode, Picoseconds at) {
+  void release(std::uint64_t line, LatchMode mode, Picoseconds at, std::uint32_t thread) {
+    if (mode == LatchMode::kAttempt) {
+      written_[line % written_.size()] = Written{line, at, thread};
+      return;
+    }
     Latch* const latch = latches_.find(line);
     const bool writer = mode == LatchMode::kExclusive;
     ensure(latch != nullptr && (writer ? latch->holders == kWriter : latch->holders > 0),
            "a latch is released that is not held like that");
     latch->holders = writer ? 0 : latch->holders - 1;
     if (writer) {
-      written_[line % written_.size()] = Written{line, at};
+      written_[line % written_.size()] = Written{line, at, kNobody};
       for (bool copied = false; latch->looking != kNobody; copied = true) {
         grants_.push_back({latch->looking, line, at, copied});
         latch->looking = waiting_[latch->looking].next;
@@ -75,11 +83,13 @@ class LatchTable {
       latches_.erase(line);
   }
 
-  /// Whether what has been read under the latch since `since` is worthless now.
-  [[nodiscard]] bool is_written(std::uint64_t line, Picoseconds since) {
+  /// Whether what the thread has read under the latch since `since` is worthless now. An attempt of its own
+  /// changes what it knows.
+  [[nodiscard]] bool is_written(std::uint64_t line, Picoseconds since, std::uint32_t thread) {
     const Latch* const held = latches_.find(line);
     const Written& written = written_[line % written_.size()];
-    return (held != nullptr && held->holders == kWriter) || (written.line == line && written.at > since);
+    return (held != nullptr && held->holders == kWriter) ||
+           (written.line == line && written.at > since && written.attempted_by != thread);
   }
 
   [[nodiscard]] bool has_grants() const noexcept { return !grants_.empty(); }
@@ -110,6 +120,7 @@ class LatchTable {
   struct Written {
     std::uint64_t line = ~std::uint64_t{0};
     Picoseconds at = 0;
+    std::uint32_t attempted_by = kNobody;
   };
 
   LineMap<Latch> latches_;               ///< those that are held

@@ -113,6 +113,8 @@ class HostMemory {
            word.compare_exchange_weak(before, LatchWord::held(before, mode), std::memory_order_acquire,
                                       std::memory_order_relaxed)))
         return LatchWord::version(before);
+      if (mode == LatchMode::kAttempt)
+        return LatchWord::kNotAcquired;
     }
   }
   bool release(Address latch, LatchMode mode, std::uint64_t version) {
@@ -121,7 +123,8 @@ class HostMemory {
       case LatchMode::kShared:
         word.fetch_sub(LatchWord::kReader, std::memory_order_release);
         return true;
-      case LatchMode::kExclusive:  // nobody else writes it
+      case LatchMode::kExclusive:
+      case LatchMode::kAttempt:  // nobody else writes it
         word.store(LatchWord::released(word.load(std::memory_order_relaxed), mode), std::memory_order_release);
         return true;
       case LatchMode::kOptimistic:

@@ -47,22 +47,22 @@ struct LatchWord {
   static constexpr std::uint64_t kReader = 1;                       ///< how many hold it, in the lowest 16 bits
   static constexpr std::uint64_t kWriter = std::uint64_t{1} << 16;  ///< one holds it
   static constexpr std::uint64_t kVersion = kWriter << 1;           ///< how many writers have held it
+  static constexpr std::uint64_t kNotAcquired = ~std::uint64_t{0};  ///< no version: an attempt that failed
 
   [[nodiscard]] static constexpr std::uint64_t version(std::uint64_t word) noexcept { return word / kVersion; }
   [[nodiscard]] static constexpr bool admits(std::uint64_t word, LatchMode mode) noexcept {
-    return (word & (mode == LatchMode::kExclusive ? kVersion - 1 : kWriter)) == 0;
+    return (word & (writes(mode) ? kVersion - 1 : kWriter)) == 0;
   }
   /// Of one that admits the mode, when it has been acquired.
   [[nodiscard]] static constexpr std::uint64_t held(std::uint64_t word, LatchMode mode) noexcept {
-    return word + (mode == LatchMode::kExclusive ? kWriter : mode == LatchMode::kShared ? kReader : 0);
+    return word + (writes(mode) ? kWriter : mode == LatchMode::kShared ? kReader : 0);
   }
   [[nodiscard]] static constexpr bool is_held(std::uint64_t word, LatchMode mode) noexcept {
-    return mode == LatchMode::kOptimistic ||
-           (word & (mode == LatchMode::kExclusive ? kWriter : kWriter - 1)) != 0;
+    return mode == LatchMode::kOptimistic || (word & (writes(mode) ? kWriter : kWriter - 1)) != 0;
   }
   /// Of one that is held in the mode, when it has been released: a writer's bit carries over to the version.
   [[nodiscard]] static constexpr std::uint64_t released(std::uint64_t word, LatchMode mode) noexcept {
-    return mode == LatchMode::kExclusive ? word + kWriter : word - (mode == LatchMode::kShared ? kReader : 0);
+    return writes(mode) ? word + kWriter : word - (mode == LatchMode::kShared ? kReader : 0);
   }
 };
 
@@ -95,9 +95,12 @@ struct LatchWord {
 ///  - acquire, release: a latch, which is a LatchWord in dram that begins as 0, one in a line at most. To hold
 ///    it costs a locked read-modify-write, and a wait while it is held otherwise; optimistically, a load.
 ///    acquire returns the latch's version, which release takes; an optimistic release says whether it is still
-///    the same, so that what has been read may be believed (all others say yes). On SimMemory operations run
-///    one after the other: the word is always free and no version changes, and to acquire what is held is an
-///    error. There it is the machine that waits, and that spends the time of reading again.
+///    the same, so that what has been read may be believed (all others say yes). An attempt does not wait, and
+///    returns kNotAcquired where the latch is held. On SimMemory operations run
+///    one after the other: the word is free but for what the thread itself holds, no version changes meanwhile
+///    but by its own attempts, and to acquire what is held, other than by an attempt, is an error. There it is
+///    the machine that waits, and that spends the time of reading again; an attempt never fails because of
+///    others.
 /// Block device
 ///  - block_read and block_write move whole sectors between a kBlock address and a dram or pmem address, and
 ///  wait.

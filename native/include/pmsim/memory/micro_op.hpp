@@ -26,8 +26,8 @@ enum class OpKind : std::uint8_t {
   kAtomic = 15,          ///< locked read-modify-write of one word: everything before has committed, flushes and
                          ///< streaming stores included; nothing after runs before
   kAcquire = 16,  ///< the latch of the line at `address`, in LatchMode `flags`: a kAtomic (optimistic: a load),
-                  ///< and a wait while others hold it
-  kRelease = 17,  ///< gives it up: a kAtomic (exclusive: a store; optimistic: a load)
+                  ///< and a wait while others hold it, unless it is an attempt
+  kRelease = 17,  ///< gives it up: a kAtomic (of a writer: a store; optimistic: a load)
 };
 inline constexpr int kOpKinds = 18;
 
@@ -53,8 +53,12 @@ static_assert(sizeof(MicroOp) == 16 && std::is_trivially_copyable_v<MicroOp>);
 
 /// How a latch is held: by any number of readers, or by one writer. Optimistically it is not held at all:
 /// whoever reads waits for a writer, and looks afterwards whether there has been one meanwhile (Leis et al.,
-/// The ART of Practical Synchronization, DaMoN 2016).
-enum class LatchMode : std::uint8_t { kShared = 0, kExclusive = 1, kOptimistic = 2 };
+/// The ART of Practical Synchronization, DaMoN 2016). By one writer, too, who does not wait: an attempt, for
+/// who must not wait while he holds something else, and can do without.
+enum class LatchMode : std::uint8_t { kShared = 0, kExclusive = 1, kOptimistic = 2, kAttempt = 3 };
+[[nodiscard]] constexpr bool writes(LatchMode mode) noexcept {
+  return mode == LatchMode::kExclusive || mode == LatchMode::kAttempt;
+}
 
 inline constexpr std::uint32_t kLineBytes = 64;
 

@@ -124,13 +124,18 @@ class SimMemory {
   }
   std::uint64_t acquire(Address latch, LatchMode mode) {
     const std::uint64_t before = word_at(latch);
+    if (mode == LatchMode::kAttempt && !LatchWord::admits(before, mode)) {
+      emit(OpKind::kLoad, latch, sizeof before);
+      return LatchWord::kNotAcquired;
+    }
     ensure(LatchWord::admits(before, mode), "a latch is acquired that is held already");
     change_word(OpKind::kAcquire, latch, LatchWord::held(before, mode), mode);
     return LatchWord::version(before);
   }
   bool release(Address latch, LatchMode mode, std::uint64_t version) {
     const std::uint64_t before = word_at(latch);
-    ensure(LatchWord::is_held(before, mode) && LatchWord::version(before) == version,
+    ensure(mode == LatchMode::kOptimistic ||
+               (LatchWord::is_held(before, mode) && LatchWord::version(before) == version),
            "a latch is released that is not held like that");
     change_word(OpKind::kRelease, latch, LatchWord::released(before, mode), mode);
     return true;
@@ -336,7 +341,7 @@ class SimMemory {
     if (mode == LatchMode::kOptimistic)
       return;
     if (tracking_) [[unlikely]]
-      return change_tracked(region, address, bytes, kind != OpKind::kRelease || mode != LatchMode::kExclusive);
+      return change_tracked(region, address, bytes, kind != OpKind::kRelease || !memory::writes(mode));
     copy_in(region, address, bytes);
   }
   void fence(OpKind kind, Site site) {

@@ -36,6 +36,7 @@ inline constexpr double kLeafFill = 0.7;
   options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
   options.threads = workers;
   options.latches = parameters.choice("latches", {"none", "shared", "optimistic"});
+  options.fixes = parameters.choice("fixes", {"counted", "optimistic"});
   options.seed = seed;
   return options;
 }

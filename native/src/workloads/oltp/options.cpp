@@ -62,6 +62,7 @@ engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t
       static_cast<std::uint32_t>(parameters.number("transaction_cycles", 0, 1'000'000));
   options.threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
   options.latches = parameters.choice("latches", {"none", "shared", "optimistic"});
+  options.fixes = parameters.choice("fixes", {"counted", "optimistic"});
   options.seed = seed;
   return options;
 }

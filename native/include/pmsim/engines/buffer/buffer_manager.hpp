@@ -17,6 +17,7 @@
 #include "pmsim/engines/buffer/id_table.hpp"
 #include "pmsim/engines/buffer/page_allocator.hpp"
 #include "pmsim/engines/buffer/pmem_pool.hpp"
+#include "pmsim/engines/buffer/users.hpp"
 #include "pmsim/engines/buffer/write_back.hpp"
 #include "pmsim/engines/cpu_work.hpp"
 #include "pmsim/engines/page_store.hpp"
@@ -61,6 +62,9 @@ class BufferManager {
   /// Config's spare_dram_bytes in the DRAM region, aligned to 4 KiB.
   [[nodiscard]] Address spare_dram() const noexcept { return spare_; }
   void before_write_back(BeforeWriteBack hook) { hook_ = std::move(hook); }
+  /// Those of the tree above, by page id, which readers hold optimistically: whoever changes a frame that
+  /// others may be reading, without the page's latch in hand, latches the page.
+  void latch_pages(const Latches& latches) noexcept { page_latches_ = latches; }
 
   // Pages: as in PageStore.
   [[nodiscard]] Page fix(M& memory, RootRef& root, Access access);
@@ -149,6 +153,31 @@ class BufferManager {
                          std::uint64_t generation, Access access);
   Address load_from_ssd(M& memory, PageId id);
   void unfix_mini(M& memory, Address mini, FrameState state);
+  /// `State` counts in `fixes`: FrameState or PmemPool::Descriptor. The caller stores it where it has changed.
+  template <typename State>
+  [[nodiscard]] bool is_used(Address frame, const State& state) const noexcept {
+    return config_.count_fixes ? state.fixes != 0 : users_.has(untagged(frame));
+  }
+  template <typename State>
+  void add_user(Address frame, State& state) {
+    if (config_.count_fixes)
+      ++state.fixes;
+    else
+      users_.add(untagged(frame));
+  }
+  template <typename State>
+  void remove_user(Address frame, State& state) {
+    if (!config_.count_fixes)
+      return users_.remove(untagged(frame));
+    ensure(state.fixes != 0, "a page is unfixed that is not fixed");
+    --state.fixes;
+  }
+  /// What the head of a new frame says, which has one user.
+  [[nodiscard]] std::uint16_t first_user(Address frame) {
+    FrameState state;
+    add_user(frame, state);
+    return state.fixes;
+  }
 
   // lines.hpp
   [[nodiscard]] Address data_of(Address full) const noexcept { return full + header_bytes_; }
@@ -157,6 +186,8 @@ class BufferManager {
   // Not inlined into resident(): most calls are for lines that are here, and need none of these.
   [[gnu::noinline]] Address resident_mini(M& memory, Address mini, std::uint32_t offset, std::uint32_t bytes);
   [[gnu::noinline]] Address resident_on_pmem(M& memory, const Page& page, std::uint32_t offset);
+  [[gnu::noinline]] void load_missing_latched(M& memory, Address full, std::uint32_t word,
+                                              std::uint64_t missing, std::uint64_t have);
   void load_word(M& memory, Address full, std::uint32_t word, std::uint64_t wanted);
   [[gnu::noinline]] void load_words(M& memory, Address full, std::uint32_t first, std::uint32_t last);
   [[gnu::noinline]] void load_missing(M& memory, Address full, std::uint32_t word, std::uint64_t missing,
@@ -202,6 +233,16 @@ class BufferManager {
   [[nodiscard]] HeldLatch<M> replacing(M& memory) const {
     return HeldLatch<M>(memory, replacement_, LatchMode::kExclusive);
   }
+  /// Held while a frame changes for another reason than a change of its page (swizzling, MakeResident,
+  /// replacement): who reads it begins again. An attempt, because the thread may hold pages further down.
+  [[nodiscard]] HeldLatch<M> changing(M& memory, PageId id) const {
+    return HeldLatch<M>(memory, page_latches_.of(id), LatchMode::kAttempt);
+  }
+  [[nodiscard]] HeldLatch<M> changing_frame(M& memory, Address frame) const {
+    if (!page_latches_.any()) [[likely]]
+      return {};
+    return changing(memory, memory.template load<FrameHead>(untagged(frame)).id);
+  }
   [[nodiscard]] bool chance(std::size_t which) {
     return static_cast<double>(random_.next() >> 11) * 0x1p-53 < config_.migration[which];
   }
@@ -213,7 +254,7 @@ class BufferManager {
   [[nodiscard]] Address parent_offset_at(Address frame) const noexcept {
     return untagged(frame) + (is_mini(frame) ? MiniFrame::kParentOffset : layout_.parent_offset());
   }
-  void swizzle(M& memory, Address parent, std::uint32_t offset, Address swip_at, Address child);
+  void swizzle(M& memory, const Page& above, std::uint32_t offset, Address swip_at, Address child);
   void unswizzle(M& memory, Address frame, PageId id);
   void unswizzle_range(M& memory, Address parent, std::uint32_t offset, std::uint32_t bytes);
 
@@ -255,6 +296,8 @@ class BufferManager {
   Address staging_ = 0;      ///< that of the thread that works
   Address replacement_ = 0;  ///< latch of the clocks and the free lists of frames; 0: none
   Address spare_ = 0;
+  Latches page_latches_;  ///< none, where no reader is optimistic
+  Users users_;           ///< where frames do not count them
   BeforeWriteBack hook_;
   BufferCounters counters_;
   Random random_;

@@ -150,7 +150,8 @@ FixedPage BufferManager<M>::allocate(M& memory) {
   std::uint8_t flags = kSomeDirty | kFormatted;
   if (target != 0 && config_.cache_line_grained)
     flags |= kMasked;
-  write_full_header(memory, full, {.fixes = 1, .resident = 1, .dirty = 1, .referenced = 1, .flags = flags}, id,
+  write_full_header(memory, full,
+                    {.fixes = first_user(full), .resident = 1, .dirty = 1, .referenced = 1, .flags = flags}, id,
                     target);
   clear_page(memory, full, id);
   table_.insert(memory, id, full);
@@ -216,11 +217,12 @@ void BufferManager<M>::unpin_all(M& memory, std::uint64_t age) {
 template <memory::Memory M>
 void BufferManager<M>::drop(M& memory, PageId id) {
   if (const IdTable::Found found = table_.find(memory, id)) {
+    const HeldLatch<M> alone = changing(memory, id);
     Address frame = found.value;
     Address source = frame;
     if (!on_pmem(frame)) {
       const auto head = memory.template load<FrameHead>(untagged(frame));
-      ensure(head.state.fixes == 0 && head.state.children == 0, "a page is released that is in use");
+      ensure(!is_used(frame, head.state) && head.state.children == 0, "a page is released that is in use");
       unswizzle(memory, frame, id);
       source = memory.template load<Address>(untagged(frame) + FullFrame::kPmem);
       if (is_mini(frame))

@@ -50,6 +50,7 @@ struct BufferConfig {
       0;                      ///< for the caller, at BufferManager::spare_dram(); no part of dram_bytes
   std::uint32_t threads = 1;  ///< that use it
   bool latched = false;       ///< and need latches
+  bool count_fixes = true;    ///< in a frame's head; otherwise who replaces a page latches it
 
   [[nodiscard]] std::uint32_t lines() const noexcept { return page_bytes / memory::kLineBytes; }
   [[nodiscard]] std::uint64_t pmem_frames() const noexcept { return pmem_bytes / page_bytes; }
@@ -77,6 +78,14 @@ struct BufferConfig {
     config.seed = options.seed;
     config.latched = Latches::are_needed(options);
     config.threads = config.latched ? options.threads : 1;
+    if (options.fixes != "counted" && options.fixes != "optimistic")
+      throw ConfigError("fixes = '" + options.fixes + "': unknown; known: counted, optimistic");
+    config.count_fixes = options.fixes == "counted";
+    if (!config.count_fixes && options.threads > 1 && options.latches != "optimistic")
+      throw ConfigError(
+          "fixes = 'optimistic': readers find out by latches that a page has gone, so it needs "
+          "latches = 'optimistic', not '" +
+          options.latches + "'");
     config.page_write = page_write_named(options.page_write);
     config.meta_on_ssd = options.log_device == "ssd";
     config.system_call_cycles = options.system_call_cycles;

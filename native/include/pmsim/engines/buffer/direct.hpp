@@ -12,25 +12,29 @@ namespace pmsim::engines::buffer {
 template <memory::Memory M>
 Address BufferManager<M>::fix_on_pmem(M& memory, Address frame, Descriptor descriptor) {
   ++counters_.direct_fixes;
-  ++descriptor.fixes;
+  const bool touches = config_.count_fixes || descriptor.referenced == 0;
+  add_user(frame, descriptor);
   descriptor.referenced = 1;
-  pmem_.store(memory, frame, descriptor);
+  if (touches)
+    pmem_.store(memory, frame, descriptor);
   return frame;
 }
 
 template <memory::Memory M>
 void BufferManager<M>::unfix_on_pmem(M& memory, Address frame) {
   Descriptor descriptor = pmem_.load(memory, frame);
-  ensure(descriptor.fixes != 0, "a page is unfixed that is not fixed");
-  --descriptor.fixes;
-  if (descriptor.fixes == 0 && (descriptor.flags & PmemPool::kMigrated) != 0) {
+  remove_user(frame, descriptor);
+  const bool settles = (descriptor.flags & PmemPool::kMigrated) != 0 && !is_used(frame, descriptor);
+  if (settles) {
     descriptor.flags = static_cast<std::uint8_t>(descriptor.flags & ~PmemPool::kMigrated);
     const Address full = table_.find(memory, descriptor.id).value;
     auto state = memory.template load<FrameState>(full);
-    --state.fixes;
-    memory.template store<FrameState>(full, state);
+    remove_user(full, state);
+    if (config_.count_fixes)
+      memory.template store<FrameState>(full, state);
   }
-  pmem_.store(memory, frame, descriptor);
+  if (config_.count_fixes || settles)
+    pmem_.store(memory, frame, descriptor);
 }
 
 template <memory::Memory M>
@@ -46,7 +50,9 @@ Address BufferManager<M>::migrate(M& memory, const Page& page) {
   ++counters_.pages_loaded_pmem;
   const Address full = new_full(memory);  // a fixed page on PMem is not evicted
   const std::uint8_t flags = config_.cache_line_grained ? kMasked : 0;
-  write_full_header(memory, full, {.fixes = 1, .referenced = 1, .flags = flags}, page.id, page.frame);
+  const HeldLatch<M> alone = changing(memory, page.id);
+  write_full_header(memory, full, {.fixes = first_user(full), .referenced = 1, .flags = flags}, page.id,
+                    page.frame);
   load_all(memory, full);
   table_.assign(memory, table_.find(memory, page.id), full);
   Descriptor descriptor = pmem_.load(memory, page.frame);

@@ -44,7 +44,7 @@ FixedPage BufferManager<M>::fix_child(M& memory, Page& parent, std::uint32_t off
   // A frame on PMem may be used by nobody's leave, and what is there must survive a crash: no pointers to or in
   // it.
   if (config_.pointer_swizzling && !on_pmem(frame) && !on_pmem(parent.frame) && !is_mini(parent.frame))
-    swizzle(memory, untagged(parent.frame), offset, at, frame & ~kWholeTag);
+    swizzle(memory, parent, offset, at, frame & ~kWholeTag);
   return {frame, swip};
 }
 
@@ -81,7 +81,7 @@ Address BufferManager<M>::fix_by_id(M& memory, PageId id, Access access) {
     const Descriptor descriptor = pmem_.load(memory, found.value);
     if (!chance(0))  // Dr: from PMem to DRAM
       return fix_on_pmem(memory, found.value, descriptor);
-    if (descriptor.fixes != 0) {
+    if (is_used(found.value, descriptor)) {
       const Page page{found.value, id};
       fix_on_pmem(memory, found.value, descriptor);
       const Address full = migrate(memory, page);
@@ -96,9 +96,11 @@ Address BufferManager<M>::fix_by_id(M& memory, PageId id, Access access) {
 
 template <memory::Memory M>
 Address BufferManager<M>::fix_frame(M& memory, Address frame, FrameHead head, Access access) {
-  ++head.state.fixes;
+  const bool touches = config_.count_fixes || head.state.referenced == 0;
+  add_user(frame, head.state);
   head.state.referenced = 1;
-  memory.template store<FrameState>(untagged(frame), head.state);
+  if (touches)
+    memory.template store<FrameState>(untagged(frame), head.state);
   if (!is_mini(frame)) {
     if (config_.whole_pages())
       return frame | kWholeTag;
@@ -115,8 +117,9 @@ Address BufferManager<M>::fix_frame(M& memory, Address frame, FrameHead head, Ac
                            ? memory.template load<Address>(untagged(frame) + MiniFrame::kFull)
                            : promote(memory, frame);
   auto state = memory.template load<FrameState>(full);
-  ++state.fixes;
-  memory.template store<FrameState>(full, state);
+  add_user(full, state);
+  if (config_.count_fixes)
+    memory.template store<FrameState>(full, state);
   unfix_mini(memory, frame, memory.template load<FrameState>(untagged(frame)));
   if (state.resident == 0)
     load_all(memory, full);
@@ -134,13 +137,13 @@ Address BufferManager<M>::load_from_pmem(M& memory, PageId id, Address source, c
   if (mini) {
     ++counters_.mini_allocated;
     std::array<std::uint64_t, 8> words{};
-    const FrameHead head{.state = {.fixes = 1, .referenced = 1}, .id = id};
+    const FrameHead head{.state = {.fixes = first_user(frame), .referenced = 1}, .id = id};
     std::memcpy(words.data(), &head, sizeof head);
     words[MiniFrame::kPmem / 8] = source;
     memory.write(untagged(frame), std::as_bytes(std::span(words)));
   } else {
     const std::uint8_t flags = config_.cache_line_grained ? kMasked : 0;
-    write_full_header(memory, frame, {.fixes = 1, .referenced = 1, .flags = flags}, id, source);
+    write_full_header(memory, frame, {.fixes = first_user(frame), .referenced = 1, .flags = flags}, id, source);
   }
   if (!found) {
     table_.insert(memory, id, frame);
@@ -162,7 +165,7 @@ Address BufferManager<M>::load_from_ssd(M& memory, PageId id) {
   ensure(id < config_.home_pages(), "a page id beyond the home tier");
   ++counters_.pages_loaded_ssd;
   const Address frame = new_full(memory);
-  write_full_header(memory, frame, {.fixes = 1, .resident = 1, .referenced = 1}, id, 0);
+  write_full_header(memory, frame, {.fixes = first_user(frame), .resident = 1, .referenced = 1}, id, 0);
   {
     const memory::InSection pages(memory, memory::Section::kPages);
     ssd_.read(memory, id, data_of(frame));
@@ -176,33 +179,38 @@ void BufferManager<M>::unfix(M& memory, Page& page) {
   if (on_pmem(page.frame))
     return unfix_on_pmem(memory, page.frame);
   const Address base = untagged(page.frame);
+  if (!config_.count_fixes && !is_mini(page.frame))
+    return users_.remove(base);
   auto state = memory.template load<FrameState>(base);
-  ensure(state.fixes != 0, "a page is unfixed that is not fixed");
   if (is_mini(page.frame))
     return unfix_mini(memory, page.frame, state);
-  --state.fixes;
+  remove_user(base, state);
   memory.template store<FrameState>(base, state);
 }
 
 template <memory::Memory M>
 void BufferManager<M>::unfix_mini(M& memory, Address mini, FrameState state) {
   const Address base = untagged(mini);
-  --state.fixes;
-  memory.template store<FrameState>(base, state);
-  if (state.fixes != 0 || (state.flags & kPromoted) == 0)
+  remove_user(mini, state);
+  if (config_.count_fixes)
+    memory.template store<FrameState>(base, state);
+  if ((state.flags & kPromoted) == 0 || is_used(mini, state))
     return;
+  const HeldLatch<M> alone = changing_frame(memory, mini);
   // The last user of the wrapper is gone. Who still points to it is the parent's swip (section 3.3).
   const auto full = memory.template load<Address>(base + MiniFrame::kFull);
   const auto parent = memory.template load<Address>(base + MiniFrame::kParent);
   if (parent != 0) {
+    const HeldLatch<M> above = changing_frame(memory, parent);
     const auto offset = memory.template load<std::uint16_t>(base + MiniFrame::kParentOffset);
     memory.template store<Swip>(data_of(parent) + offset, kSwizzled | full);
     memory.template store<Address>(parent_at(full), parent);
     memory.template store<std::uint16_t>(parent_offset_at(full), offset);
   }
   auto behind = memory.template load<FrameState>(full);
-  --behind.fixes;
-  memory.template store<FrameState>(full, behind);
+  remove_user(full, behind);
+  if (config_.count_fixes)
+    memory.template store<FrameState>(full, behind);
   dram_.give_mini(memory, mini);
 }
 

@@ -102,7 +102,7 @@ Address BufferManager<M>::new_mini(M& memory) {
 
 template <memory::Memory M>
 bool BufferManager<M>::evictable(M& memory, Address frame, const FrameHead& head) {
-  if (head.state.fixes != 0 || head.state.children != 0 || (head.state.flags & (kPinned | kFree)) != 0)
+  if (is_used(frame, head.state) || head.state.children != 0 || (head.state.flags & (kPinned | kFree)) != 0)
     return false;
   if (head.state.referenced == 0)
     return true;
@@ -126,7 +126,7 @@ bool BufferManager<M>::sweep_slab(M& memory, Address slab) {
       evict(memory, mini, head);
       if (dram_.give_mini(memory, mini))
         return true;
-    } else if (head.state.fixes != 0) {
+    } else if (is_used(mini, head.state)) {
       held = true;
     } else {
       warm |= std::uint64_t{1} << index;
@@ -148,6 +148,7 @@ void BufferManager<M>::relocate(M& memory, Address mini) {
   ++counters_.mini_relocated;
   const Address to = dram_.take_mini(memory);
   const auto head = memory.template load<FrameHead>(untagged(mini));
+  const HeldLatch<M> alone = changing(memory, head.id);
   const std::uint32_t bytes = MiniFrame::kHeaderBytes + head.state.resident * kLineBytes;
   for (std::uint32_t byte = 0; byte < bytes; byte += kLineBytes) {
     blocks::page::Line content;
@@ -157,9 +158,11 @@ void BufferManager<M>::relocate(M& memory, Address mini) {
   table_.assign(memory, table_.find(memory, head.id), to);
   if ((head.state.flags & kPinned) != 0)
     std::replace(pins_.begin(), pins_.end(), mini, to);
-  if (const auto parent = memory.template load<Address>(parent_at(to)))
+  if (const auto parent = memory.template load<Address>(parent_at(to))) {
+    const HeldLatch<M> above = changing_frame(memory, parent);
     memory.template store<Swip>(data_of(parent) + memory.template load<std::uint16_t>(parent_offset_at(to)),
                                 kSwizzled | to);
+  }
 }
 
 template <memory::Memory M>
@@ -177,6 +180,7 @@ bool BufferManager<M>::is_mini_place(M& memory, Address slot, Address frame) {
 template <memory::Memory M>
 void BufferManager<M>::evict(M& memory, Address frame, const FrameHead& head) {
   ++counters_.evictions_dram;
+  const HeldLatch<M> alone = changing(memory, head.id);
   unswizzle(memory, frame, head.id);
   const auto source = memory.template load<Address>(untagged(frame) + FullFrame::kPmem);
   if (source == 0)
@@ -241,7 +245,7 @@ Address BufferManager<M>::take_pmem(M& memory) {
     HeldLatch<M> alone = replacing(memory);
     const Address frame = pmem_.advance();
     Descriptor descriptor = pmem_.load(memory, frame);
-    if (frame == guarded_ || descriptor.fixes != 0)
+    if (frame == guarded_ || is_used(frame, descriptor))
       continue;
     if (descriptor.referenced != 0) {
       descriptor.referenced = 0;
@@ -253,6 +257,7 @@ Address BufferManager<M>::take_pmem(M& memory) {
     if (!on_pmem(found.value))
       continue;  // lines of it are in DRAM, the others only here
     ++counters_.evictions_pmem;
+    const HeldLatch<M> changed = changing(memory, descriptor.id);
     if ((descriptor.flags & PmemPool::kDirty) != 0)
       write_to_ssd(memory, descriptor.id, frame);
     pmem_writer_.invalidate(memory, frame);

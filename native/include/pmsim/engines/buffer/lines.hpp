@@ -81,8 +81,17 @@ void BufferManager<M>::load_words(M& memory, Address full, std::uint32_t first, 
 template <memory::Memory M>
 inline void BufferManager<M>::load_word(M& memory, Address full, std::uint32_t word, std::uint64_t wanted) {
   const auto have = memory.template load<std::uint64_t>(full + FullFrame::kResident + word * 8);
-  if ((wanted & ~have) != 0)
-    load_missing(memory, full, word, wanted & ~have, have | wanted);
+  if ((wanted & ~have) == 0) [[likely]]
+    return;
+  if (page_latches_.any()) [[unlikely]]
+    return load_missing_latched(memory, full, word, wanted & ~have, have | wanted);
+  load_missing(memory, full, word, wanted & ~have, have | wanted);
+}
+template <memory::Memory M>
+void BufferManager<M>::load_missing_latched(M& memory, Address full, std::uint32_t word, std::uint64_t missing,
+                                            std::uint64_t have) {
+  const HeldLatch<M> alone = changing_frame(memory, full);
+  load_missing(memory, full, word, missing, have);
 }
 
 /// One run of missing lines is the rule: of a row, what the row before does not share with it. The copy comes
@@ -136,6 +145,7 @@ void BufferManager<M>::note_complete(M& memory, Address full) {
 template <memory::Memory M>
 void BufferManager<M>::load_all(M& memory, Address full) {
   const memory::InSection pages(memory, memory::Section::kPages);
+  const HeldLatch<M> alone = changing_frame(memory, full);
   auto source = memory.template load<Address>(full + FullFrame::kPmem);
   if (config_.page_access == PageAccess::kSystemCall)
     source = begin_read_call(memory, source);
@@ -191,6 +201,7 @@ Address BufferManager<M>::resident_mini(M& memory, Address mini, std::uint32_t o
   const std::uint32_t missing = wanted - have;
   if (count + missing > MiniFrame::kCapacity)
     return resident_full(memory, promote(memory, mini), offset, bytes);
+  const HeldLatch<M> alone = changing_frame(memory, mini);
 
   // Sorted order: what lies behind the range moves up, then the range is filled, from its end.
   const auto move_line = [&](std::uint32_t from, std::uint32_t to) {
@@ -233,12 +244,13 @@ Address BufferManager<M>::promote(M& memory, Address mini) {
   const Address full = new_full(memory);
   // Making room does not touch a fixed page.
   auto head = memory.template load<FrameHead>(base);
-  ensure(head.state.fixes != 0 && (head.state.flags & kPromoted) == 0,
+  const HeldLatch<M> alone = changing(memory, head.id);
+  ensure(is_used(mini, head.state) && (head.state.flags & kPromoted) == 0,
          "a mini page is promoted that cannot be");
   const auto slots = memory.template load<MiniSlots>(base + MiniFrame::kSlots);
   const auto dirty = memory.template load<std::uint16_t>(base + MiniFrame::kDirty);
   const auto source = memory.template load<Address>(base + MiniFrame::kPmem);
-  FrameState state{.fixes = 1, .referenced = 1};  // fixed by the wrapper
+  FrameState state{.fixes = first_user(full), .referenced = 1};  // fixed by the wrapper
   state.flags =
       static_cast<std::uint8_t>((head.state.flags & (kSomeDirty | kMoved | kFormatted | kPinned)) | kMasked);
   write_full_header(memory, full, state, head.id, source);

@@ -5,9 +5,11 @@
 namespace pmsim::engines::buffer {
 
 template <memory::Memory M>
-void BufferManager<M>::swizzle(M& memory, Address parent, std::uint32_t offset, Address swip_at,
+void BufferManager<M>::swizzle(M& memory, const Page& above, std::uint32_t offset, Address swip_at,
                                Address child) {
   ++counters_.swizzles;
+  const HeldLatch<M> alone = changing(memory, above.id);
+  const Address parent = untagged(above.frame);
   memory.template store<Swip>(swip_at, kSwizzled | child);
   auto state = memory.template load<FrameState>(parent);
   ++state.children;
@@ -23,6 +25,7 @@ void BufferManager<M>::unswizzle(M& memory, Address frame, PageId id) {
   if (parent == 0)
     return;
   ++counters_.unswizzles;
+  const HeldLatch<M> alone = changing_frame(memory, parent);
   const auto offset = memory.template load<std::uint16_t>(parent_offset_at(frame));
   memory.template store<Swip>(data_of(parent) + offset, id);
   auto state = memory.template load<FrameState>(parent);
