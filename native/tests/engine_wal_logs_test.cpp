@@ -294,6 +294,8 @@ TEST_P(EngineWalLogs, APageIsReleasedBeforeAnotherThreadAllocatesIt) {
   begin(1);
   EXPECT_GT(wal_.allocate(memory_, 1), released);
   commit();
+  EXPECT_EQ(places(OpKind::kAcquire, LatchMode::kOptimistic).size(), 1U)
+      << "it waits until the release is durable";
 }
 
 /// The buffer manager asks for every page that it writes back, also in the middle of an operation.

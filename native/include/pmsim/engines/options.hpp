@@ -40,8 +40,8 @@ struct EngineOptions {
   /// Of several threads: "shared", or "per-thread", log_bytes in equal parts (wal/commit_order.hpp).
   /// nvm-direct, nvm-undo have undo logs, one for each thread in any case.
   std::string logs = "shared";
-  /// DRAM buffer of the open transaction's log records, at least six pages; 0: 16 pages, or a fifth of
-  /// a small log.
+  /// DRAM buffer of the open transaction's log records, at least six pages, ten with hashed leaves; 0: 16
+  /// pages, or a fifth of a small log.
   std::uint64_t log_buffer_bytes = 0;
 
   /// nvm-undo: CPU cycles of a call of the transaction library (blocks/undo/types.hpp).

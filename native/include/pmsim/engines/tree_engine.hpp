@@ -110,19 +110,27 @@ class TreeEngine final : public Engine<M> {
       store_.work_as(thread);
   }
   void begin(M& memory) override {
+    require_whole();
     ensure(!in_transaction_, "begin() inside of a transaction");
     in_transaction_ = true;
     cpu_work(memory, transaction_cycles_);
     store_.begin(memory);
   }
   void commit(M& memory) override {
+    require_whole();
     ensure(in_transaction_, "commit() outside of a transaction");
     store_.commit(memory);
     in_transaction_ = false;
   }
   void abort(M& memory) override {
+    require_whole();
     ensure(in_transaction_, "abort() outside of a transaction");
-    store_.abort(memory, [&](const UndoRecord& record) { undo(memory, record); });
+    try {
+      store_.abort(memory, [&](const UndoRecord& record) { undo(memory, record); });
+    } catch (...) {
+      half_done_ = true;
+      throw;
+    }
     if constexpr (kUndoesPhysically)
       reopen(memory);
     in_transaction_ = false;
@@ -155,10 +163,10 @@ class TreeEngine final : public Engine<M> {
     });
   }
   bool insert(M& memory, TableId table, std::uint64_t key, std::span<const std::byte> payload) override {
+    if (table < tables_.size() && payload.size() != payload_bytes(tables_[table]))
+      throw ConfigError("insert: the payload has " + std::to_string(payload.size()) + " bytes, the table's " +
+                        std::to_string(payload_bytes(tables_[table])));
     return with(memory, table, key, 0, payload.size(), [&](auto& tree, auto narrow) {
-      if (payload.size() != tree.layout().payload_bytes)
-        throw ConfigError("insert: the payload has " + std::to_string(payload.size()) + " bytes, the table's " +
-                          std::to_string(tree.layout().payload_bytes));
       return tree.insert(memory, store_, narrow, payload,
                          [&] { store_.note_undo(memory, {UndoRecord::Kind::kInsert, table, key, 0, {}}); });
     });
@@ -304,26 +312,48 @@ class TreeEngine final : public Engine<M> {
       table.narrow ? table.narrow->reopen(memory, store_) : table.wide->reopen(memory, store_);
   }
 
+  [[nodiscard]] static std::uint32_t payload_bytes(const Table& table) {
+    return table.narrow ? table.narrow->layout().payload_bytes : table.wide->layout().payload_bytes;
+  }
   /// The tree of the table, for an operation on [offset, offset + bytes) of a payload.
   template <typename Operation>
   auto with(M& memory, TableId table, std::uint64_t key, std::uint32_t offset, std::size_t bytes,
             Operation&& operation) {
+    require_whole();
     ensure(in_transaction_, "an operation outside of a transaction");
     if (table >= tables_.size()) [[unlikely]]
       throw ConfigError("table " + std::to_string(table) + " does not exist");
     cpu_work(memory, cpu_cycles_);
     const Table& entry = tables_[table];
-    const std::uint32_t payload =
-        entry.narrow ? entry.narrow->layout().payload_bytes : entry.wide->layout().payload_bytes;
+    const std::uint32_t payload = payload_bytes(entry);
     if (offset > payload || bytes > payload - offset) [[unlikely]] {
       throw ConfigError("table '" + entry.name + "': " + std::to_string(bytes) + " bytes at offset " +
                         std::to_string(offset) + " leave the payload of " + std::to_string(payload));
     }
-    if (!entry.narrow)
-      return operation(*entry.wide, key);
-    if (key > std::numeric_limits<std::uint32_t>::max()) [[unlikely]]
+    if (entry.narrow && key > std::numeric_limits<std::uint32_t>::max()) [[unlikely]]
       throw ConfigError("table '" + entry.name + "': key " + std::to_string(key) + " has more than 4 bytes");
-    return operation(*entry.narrow, static_cast<std::uint32_t>(key));
+    const std::uint64_t before = recorded();
+    try {
+      return entry.narrow ? operation(*entry.narrow, static_cast<std::uint32_t>(key))
+                          : operation(*entry.wide, key);
+    } catch (...) {
+      half_done_ = recorded() != before || latches_.get() != nullptr;
+      throw;
+    }
+  }
+  [[nodiscard]] std::uint64_t recorded() const noexcept {
+    if constexpr (requires { store_.recorded(); })
+      return store_.recorded();
+    return 0;  // undone physically, byte by byte
+  }
+  /// An operation that stops in the middle, for want of room, has left a tree that no operation can take back;
+  /// where there are latches it has left them, too.
+  void require_whole() const {
+    if (half_done_) [[unlikely]]
+      throw ConfigError(
+          "the engine has run out of room in the middle of an operation: what is durable is sound, so restart "
+          "it, "
+          "with more room or smaller transactions");
   }
 
   void undo(M& memory, const UndoRecord& record) {
@@ -360,6 +390,7 @@ class TreeEngine final : public Engine<M> {
   RootRef catalog_{.id = kCatalog};
   std::vector<Table> tables_;
   bool in_transaction_ = false;
+  bool half_done_ = false;
   /// Point reads that missed one page, and the lines that they loaded: since such a page comes without any
   /// line, these are the lines that a lookup accesses (section 3.1).
   std::uint64_t cold_reads_ = 0;

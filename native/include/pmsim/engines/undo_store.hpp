@@ -56,8 +56,10 @@ class UndoStore : public PmemPages<M, UndoStore<M>> {
 
   UndoStore(M& memory, const EngineOptions& options) : UndoStore(options) {
     this->allocate_pages(memory);
-    place_.meta = memory.allocate(memory::Medium::kPmem, memory::kLineBytes, {.name = "page allocation"});
-    this->place_allocation(place_.meta);
+    // Behind a line of its own: where the region lies behind that of the pages, what flushes the last page and
+    // the allocation must not take them for one range.
+    place_.meta = memory.allocate(memory::Medium::kPmem, 2 * memory::kLineBytes, {.name = "page allocation"});
+    this->place_allocation(place_.meta + memory::kLineBytes);
     place_.log = memory.allocate(memory::Medium::kPmem, threads_ * log_bytes_, {.name = "undo log"});
     for (std::uint64_t thread = 0; thread < threads_; ++thread)
       logs_.push_back(Log::create(memory, log_place(thread), log_options_));
@@ -66,7 +68,7 @@ class UndoStore : public PmemPages<M, UndoStore<M>> {
   /// Rolls back what a crash has left of a transaction; durable on return.
   UndoStore(M& memory, const EngineOptions& options, const EnginePlace& place) : UndoStore(options) {
     place_ = place;
-    this->place_allocation(place_.meta);
+    this->place_allocation(place_.meta + memory::kLineBytes);
     for (std::uint64_t thread = 0; thread < threads_; ++thread) {
       std::optional<Log> log = Log::open(memory, log_place(thread), log_options_);
       if (!log)

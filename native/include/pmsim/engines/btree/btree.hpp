@@ -378,7 +378,7 @@ class BTree {
                 scratch_);
       left.copy(layout_.child(header.count + 1), right, layout_.child(0), (other.count + 1) * 8, scratch_);
     } else if (layout_.hashed()) {
-      HashLeaf<Key>::merge(left, right, layout_, entries_, scratch_);
+      HashLeaf<Key>::merge(left, right, layout_, entries_, scratch_, image_);
       header = left.header();
     } else {
       SortedLeaf<Key>::merge(left, right, layout_, header.count, other.count, scratch_);

@@ -151,16 +151,23 @@ struct HashLeaf {
     }
     return all[keep].key;
   }
-  /// Adds the rows of `right`, and their number to the header of `left`.
+  /// Adds the rows of `right`, and their number to the header of `left`, which is written anew: row by row a
+  /// log would have three records for each.
   template <typename Node>
   static void merge(Node& left, Node& right, const Layout& layout, std::vector<Entry>& entries,
-                    std::vector<std::byte>& scratch) {
-    sorted_entries(right, layout, 0, entries, scratch);
-    const auto payload = std::span(scratch).first(layout.payload_bytes);
-    for (const Entry& entry : entries) {
-      right.read(layout.payload(entry.slot), payload);
-      insert(left, layout, locate(left, layout, entry.key).slot, entry.key, payload);
+                    std::vector<std::byte>& scratch, std::vector<std::byte>& image) {
+    std::fill(image.begin(), image.end(), std::byte{0});
+    NodeHeader header{.count = 0, .kind = NodeKind::kHashLeaf};
+    for (Node* const from : {&left, &right}) {
+      sorted_entries(*from, layout, 0, entries, scratch);
+      from->read(0, std::span(scratch).first(layout.page_bytes));
+      for (const Entry& entry : entries) {
+        append(image, layout, header, entry.key,
+               std::span(scratch).subspan(layout.payload(entry.slot), layout.payload_bytes));
+      }
     }
+    left.write(kKeysOffset, std::span(image).subspan(kKeysOffset, layout.page_bytes - kKeysOffset));
+    put_count(left, header);
   }
 
   /// Adds a row to a page image; keeps count and flags of its header.

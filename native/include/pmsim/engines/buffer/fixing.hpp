@@ -113,9 +113,17 @@ Address BufferManager<M>::fix_frame(M& memory, Address frame, FrameHead head, Ac
   if (access == Access::kGrained)
     return frame;
   // All of a page does not fit into a mini page.
-  const Address full = (head.state.flags & kPromoted) != 0
-                           ? memory.template load<Address>(untagged(frame) + MiniFrame::kFull)
-                           : promote(memory, frame);
+  Address full = 0;
+  if ((head.state.flags & kPromoted) != 0) {
+    full = memory.template load<Address>(untagged(frame) + MiniFrame::kFull);
+  } else {
+    try {
+      full = promote(memory, frame);
+    } catch (const CapacityError&) {
+      unfix_mini(memory, frame, memory.template load<FrameState>(untagged(frame)));
+      throw;
+    }
+  }
   auto state = memory.template load<FrameState>(full);
   add_user(full, state);
   if (config_.count_fixes)

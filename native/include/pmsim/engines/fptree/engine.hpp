@@ -279,6 +279,7 @@ class FpTreeEngine final : public Engine<M> {
   // restart.hpp
   void recover(M& memory);
   [[nodiscard]] std::vector<Child> walk(M& memory, std::uint32_t table, std::vector<bool>& in_use);
+  [[nodiscard]] double rebuild_fill(const std::vector<std::vector<Child>>& children) const;
   void undo_all(M& memory);
   void undo(M& memory, const Change& change);
 
@@ -321,7 +322,7 @@ class FpTreeEngine final : public Engine<M> {
 
   /// Of walk()'s loop beside the load: tzcnt, shift, address, compare, cmov, blsr, compare-and-branch.
   static constexpr std::uint32_t kInstructionsPerKey = 7;
-  static constexpr double kRebuildFill = 0.66;  ///< of inner nodes after a restart, as after loading
+  static constexpr double kRebuildFill = 0.66;  ///< of inner nodes after a restart, as after loading, at least
 
   EnginePlace place_;
   std::uint32_t cpu_cycles_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "pmsim/engines/fptree/engine.hpp"
 
@@ -22,10 +23,35 @@ void FpTreeEngine<M, kInnerNodeBytes>::recover(M& memory) {
     children[number] = walk(memory, number, in_use);
   }
   space_.rebuild(memory, in_use);
+  const double fill = rebuild_fill(children);
   for (std::uint32_t number = 0; number < tables; ++number)
-    tables_[number].inner = build_inner(memory, children[number], kRebuildFill);
+    tables_[number].inner = build_inner(memory, children[number], fill);
   log_.recover(memory);
   undo_all(memory);
+}
+
+/// What DRAM has held before the restart it can hold after it: inner nodes are packed more densely where there
+/// is no room for kRebuildFill.
+template <memory::Memory M, std::uint32_t kInnerNodeBytes>
+double FpTreeEngine<M, kInnerNodeBytes>::rebuild_fill(const std::vector<std::vector<Child>>& children) const {
+  const btree::Layout layout = inner_layout();
+  const auto nodes = [&](double fill) {
+    std::uint64_t all = 0;
+    for (const std::vector<Child>& table : children) {
+      std::uint64_t level = table.size();
+      for (std::uint32_t capacity = layout.leaf_capacity;; capacity = layout.inner_capacity) {
+        level = static_cast<std::uint64_t>(std::ceil(static_cast<double>(level) / (fill * capacity)));
+        all += level;
+        if (level <= 1)
+          break;
+      }
+    }
+    return all;
+  };
+  double fill = kRebuildFill;
+  while (fill < 1 && nodes(fill) > store_.free_pages())
+    fill = std::min(fill + 0.02, 1.0);
+  return fill;
 }
 
 /// Reads all leaves of a table in the order of their links, as the paper's recovery does. The lowest key is

@@ -42,7 +42,7 @@ class CommitOrder {
   CommitOrder(std::uint32_t logs, Lsn first, Address latches)
       : latches_(latches == 0 ? Latches() : Latches(latches, std::uint64_t{logs} * kLatest)),
         threads_(logs, Thread{.last = first, .durable = std::vector<Lsn>(logs, first)}),
-        released_(first) {}
+        releases_(logs, 0) {}
 
   [[nodiscard]] static constexpr std::uint64_t latch_bytes(std::uint32_t logs) noexcept {
     return Latches::bytes_for(std::uint64_t{logs} * kLatest);
@@ -75,10 +75,14 @@ class CommitOrder {
     thread.last = at_time((thread.last >> kLogBits) + 1) + mine_;
     return thread.last;
   }
-  /// A page came into being, or is gone. Its id passes from one to the other by way of the allocator, which
-  /// has the time of the latest release; ids that a transaction has released are free when it is durable.
-  void follow_allocator() { threads_[mine_].last = std::max(threads_[mine_].last, released_); }
-  void note_release(Lsn lsn) { released_ = std::max(released_, lsn); }
+  /// A page came into being, or is gone. Its id passes from one to the other by way of the allocator, which has
+  /// the time of each log's latest release: whoever takes an id follows all of them, since it may be of any,
+  /// and must not be durable before the page is gone.
+  void follow_allocator() {
+    for (const Lsn release : releases_)
+      follow(release);
+  }
+  void note_release(Lsn lsn) { releases_[mine_] = lsn; }
 
   /// Before the first record of a transaction.
   template <Memory M>
@@ -136,7 +140,7 @@ class CommitOrder {
 
   Latches latches_;
   std::vector<Thread> threads_;
-  Lsn released_;
+  std::vector<Lsn> releases_;  ///< the latest of each log; 0: there was none
   std::uint32_t mine_ = 0;
   std::uint64_t held_ = 0;  ///< version of the latch of the open transaction
 };

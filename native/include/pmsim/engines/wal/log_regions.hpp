@@ -27,8 +27,9 @@ struct LogPlace {
 class LogRegions {
  public:
   /// A batch buffer, in pages: unless options say something else, and at least (an operation may copy half a
-  /// page on every level of the tree, and a root as a whole, into the half that early appends leave free).
-  static constexpr std::uint64_t kBatchPages = 16, kLeastPages = 6;
+  /// page on every level of the tree, and a root as a whole, into the half that early appends leave free; two
+  /// pages as a whole where a hashed leaf splits).
+  static constexpr std::uint64_t kBatchPages = 16, kLeastPages = 6, kLeastPagesHashed = 10;
 
   /// Throws ConfigError where the options cannot be.
   explicit LogRegions(const EngineOptions& options)
@@ -45,7 +46,8 @@ class LogRegions {
     if (per_thread_ && options.threads > CommitOrder::kMostLogs)
       throw ConfigError("threads = " + std::to_string(options.threads) + ": at most " +
                         std::to_string(CommitOrder::kMostLogs) + " can have a log each");
-    const std::uint64_t least = kLeastPages * options.page_bytes;
+    const std::uint64_t pages = options.leaf_layout == "hash" ? kLeastPagesHashed : kLeastPages;
+    const std::uint64_t least = pages * options.page_bytes;
     capacity_ = options.log_buffer_bytes != 0
                     ? options.log_buffer_bytes
                     : std::max(std::min(kBatchPages * options.page_bytes, log_bytes() / 5), least);
@@ -53,7 +55,7 @@ class LogRegions {
     if (capacity_ < least)
       throw ConfigError("log_buffer_bytes = " + std::to_string(options.log_buffer_bytes) +
                         ": an operation that splits a page must fit into half of it; at least " +
-                        std::to_string(least) + " (six pages) are needed");
+                        std::to_string(least) + " (" + std::to_string(pages) + " pages) are needed");
   }
   /// Of a log, when it has been made: throws ConfigError where it has no room for four batches.
   void check_room(std::uint64_t log_capacity) const {

@@ -60,6 +60,9 @@ class LoggedStore {
         [&](Lsn age) { self().end(memory, age); });
   }
 
+  /// Grows with every change.
+  [[nodiscard]] std::uint64_t recorded() const noexcept { return wal_->recorded(); }
+
   void checkpoint(M& memory) {
     self().write_back_all(memory);
     self().persist_allocation(memory);

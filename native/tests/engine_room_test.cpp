@@ -1,0 +1,294 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pmsim/core/error.hpp"
+#include "pmsim/core/random.hpp"
+#include "pmsim/engines/engine.hpp"
+#include "pmsim/memory/sim_memory.hpp"
+
+/// Where log, buffer or pages are scarce: what an engine refuses, and that it can go on, or restart, behind it.
+
+namespace pmsim::engines {
+namespace {
+
+using memory::SimMemory;
+
+/// Keys 0, 1, 2, ..., and payloads that follow from them.
+class Numbers final : public RowSource {
+ public:
+  explicit Numbers(std::uint64_t rows) : rows_(rows) {}
+  [[nodiscard]] std::uint64_t rows() const override { return rows_; }
+  std::uint64_t next(std::span<std::byte> payload) override {
+    std::ranges::fill(payload, std::byte{static_cast<std::uint8_t>(next_)});
+    return next_++;
+  }
+
+ private:
+  std::uint64_t rows_;
+  std::uint64_t next_ = 0;
+};
+
+EngineOptions small(const std::string& engine) {
+  EngineOptions options;
+  options.engine = engine;
+  options.page_bytes = 4096;
+  options.dram_bytes = options.pmem_bytes = options.ssd_bytes = std::uint64_t{16} << 20;
+  options.log_buffer_bytes = 40 << 10;
+  options.log_bytes = 1 << 20;
+  return options;
+}
+
+/// An engine with one table on a memory of its own.
+class Scarce {
+ public:
+  Scarce(EngineOptions options, TableSpec table, std::uint64_t rows)
+      : options_(std::move(options)), spec_(std::move(table)), rows_(rows) {
+    engine = engine_named<SimMemory>(options_.engine).create(*memory, options_);
+    Numbers source(rows);
+    id = engine->load(*memory, spec_, source, 1.0);
+  }
+  void crash() {
+    std::unique_ptr<SimMemory> after = crashed();
+    const EnginePlace place = engine->place();
+    engine.reset();
+    memory = std::move(after);
+    engine = engine_named<SimMemory>(options_.engine).restart(*memory, options_, place);
+  }
+  /// Whether a restart now would find every row.
+  void expect_restart(const char* when) {
+    const std::unique_ptr<SimMemory> after = crashed();
+    std::unique_ptr<Engine<SimMemory>> again;
+    ASSERT_NO_THROW(again = engine_named<SimMemory>(options_.engine).restart(*after, options_, engine->place()))
+        << when;
+    ASSERT_EQ(again->check(*after), "") << when;
+  }
+  void expect_as_loaded() {
+    ASSERT_EQ(engine->check(*memory), "");
+    std::uint64_t next = 0;
+    engine->begin(*memory);
+    engine->scan(*memory, id, 0, ~std::uint64_t{0}, 0, 1, ScanMode::kFullPages,
+                 [&](std::uint64_t key, std::span<const std::byte> bytes) {
+                   EXPECT_EQ(key, next++);
+                   EXPECT_EQ(bytes[0], std::byte{static_cast<std::uint8_t>(key)});
+                   return key + 1 == next;
+                 });
+    engine->commit(*memory);
+    EXPECT_EQ(next, rows_);
+  }
+  void update(std::uint64_t key, std::uint32_t bytes) {
+    engine->update(*memory, id, key, 0, std::vector(bytes, std::byte{static_cast<std::uint8_t>(key)}));
+  }
+
+  std::unique_ptr<SimMemory> memory =
+      std::make_unique<SimMemory>(memory::SimOptions{.persistence = memory::Persistence::kAdr});
+  std::unique_ptr<Engine<SimMemory>> engine;
+  TableId id = 0;
+
+ private:
+  [[nodiscard]] std::unique_ptr<SimMemory> crashed() {
+    return std::make_unique<SimMemory>(memory->crash(memory->durability().sample(random_)));
+  }
+  EngineOptions options_;
+  TableSpec spec_;
+  std::uint64_t rows_;
+  Random random_{7};
+};
+
+/// What is said of work that cannot go on; nothing where it could.
+template <typename Error = ConfigError, typename Work>
+std::string refusal(Work&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+// To take back an erased row logs more than to erase it.
+TEST(EngineRollback, FitsIntoTheLogWhateverWasErased) {
+  for (const char* engine : {"main-memory", "basic-nvm-bm"}) {
+    for (const char* leaves : {"sorted", "hash"}) {
+      for (const std::uint32_t payload : {8U, 100U, 1000U}) {
+        for (const char* device : {"pmem", "ssd"}) {
+          for (const bool crash : {false, true}) {
+            EngineOptions options = small(engine);
+            options.leaf_layout = leaves;
+            options.log_device = device;
+            SCOPED_TRACE(std::string(engine) + " " + leaves + " " + std::to_string(payload) + " " + device);
+            const std::uint64_t rows = payload == 8 ? 8000 : payload == 100 ? 2500 : 500;
+            Scarce scarce(options, {"t", 8, payload}, rows);
+            scarce.engine->begin(*scarce.memory);
+            const std::string said = refusal([&] {
+              for (std::uint64_t key = rows; key-- > 0;)
+                scarce.engine->erase(*scarce.memory, scarce.id, key);
+            });
+            EXPECT_NE(said.find("raise log_bytes"), std::string::npos) << said;
+            EXPECT_GT(scarce.engine->counters().at("log_early_appends"), 4);
+            crash ? scarce.crash() : scarce.engine->abort(*scarce.memory);
+            ASSERT_NO_FATAL_FAILURE(scarce.expect_as_loaded());
+          }
+        }
+      }
+    }
+  }
+}
+
+// What a restart takes back stays in the log, or goes, as a whole.
+TEST(EngineRollback, OfARestartIsNotCutInTwoByATruncation) {
+  for (const char* engine : {"main-memory", "basic-nvm-bm", "ssd-bm", "three-tier", "spitfire"}) {
+    for (const bool own : {false, true}) {
+      SCOPED_TRACE(std::string(engine) + (own ? ", a log for each thread" : ""));
+      EngineOptions options = small(engine);
+      options.log_buffer_bytes = 24 << 10;
+      options.log_bytes = 320 << 10;
+      if (own) {
+        options.threads = 2;
+        options.logs = "per-thread";
+        options.log_bytes *= 2;
+      }
+      Scarce scarce(options, {"t", 8, 1000}, 800);
+      scarce.engine->begin(*scarce.memory);
+      for (std::uint64_t key = 0; key < 30; ++key)
+        scarce.update(4 * key, 1000);
+      ASSERT_GT(scarce.engine->counters().at("log_early_appends"), 2);
+      scarce.crash();
+      Random random(5);
+      for (int transaction = 0; transaction < 150; ++transaction) {
+        scarce.engine->begin(*scarce.memory);
+        for (int row = 0; row < 4; ++row)
+          scarce.update(400 + random.below(400), 500);
+        scarce.engine->commit(*scarce.memory);
+        if (transaction % 3 == 0)
+          ASSERT_NO_FATAL_FAILURE(scarce.expect_restart(("after " + std::to_string(transaction)).c_str()));
+      }
+      EXPECT_GT(scarce.engine->counters().at("log_truncations"), 5);
+      scarce.expect_as_loaded();
+    }
+  }
+}
+
+// Three records for each row that goes to another leaf would not fit into the buffer of log records.
+TEST(EngineRoom, AMergeOfHashLeavesFitsIntoTheDefaultBuffer) {
+  EngineOptions options = small("main-memory");
+  options.leaf_layout = "hash";
+  options.log_buffer_bytes = 0;
+  options.log_bytes = 64 << 20;
+  Scarce scarce(options, {"t", 4, 1}, 5000);
+  scarce.engine->begin(*scarce.memory);
+  for (std::uint64_t key = 0; key < 5000; ++key)
+    scarce.engine->erase(*scarce.memory, scarce.id, key);
+  EXPECT_GT(scarce.engine->counters().at("merges"), 3);
+  scarce.engine->abort(*scarce.memory);
+  scarce.expect_as_loaded();
+}
+
+// An operation that has changed a part of what it changes cannot be taken back, and must not be committed.
+TEST(EngineRoom, AnOperationThatStopsHalfWayLeavesAnEngineThatMustRestart) {
+  EngineOptions options = small("basic-nvm-bm");
+  options.dram_bytes = 12 * (4096 + 128);
+  Scarce scarce(options, {"t", 8, 100}, 3000);
+  scarce.engine->begin(*scarce.memory);
+  const std::string said = refusal<CapacityError>([&] {
+    for (std::uint64_t key = 0; key < 3000; key += 20)
+      scarce.update(key, 100);
+  });
+  EXPECT_NE(said.find("dram_bytes: all 12 pages"), std::string::npos) << said;
+  // It was refused before anything of it was logged.
+  scarce.engine->abort(*scarce.memory);
+  scarce.expect_as_loaded();
+
+  scarce.engine->begin(*scarce.memory);
+  bool half = false;
+  for (std::uint64_t key = 0; key < 3000 && !half; key += 20) {
+    // Insertions split leaves, which takes frames in the middle.
+    const std::string refused = refusal<CapacityError>([&] {
+      scarce.engine->erase(*scarce.memory, scarce.id, key);
+      scarce.engine->insert(*scarce.memory, scarce.id, 10'000 + key, std::vector(100, std::byte{1}));
+    });
+    half = !refused.empty();
+  }
+  ASSERT_TRUE(half);
+  // The rollback has no room either.
+  EXPECT_NE(refusal([&] { scarce.engine->abort(*scarce.memory); }), "");
+  EXPECT_NE(refusal([&] { scarce.engine->commit(*scarce.memory); }).find("restart it, with more room"),
+            std::string::npos);
+  scarce.crash();
+  scarce.expect_as_loaded();
+}
+
+TEST(EngineRoom, ATwoThreadEngineThatRefusesAnOperationMustRestart) {
+  EngineOptions options = small("basic-nvm-bm");
+  options.dram_bytes = 12 * (4096 + 128);
+  options.threads = 2;
+  Scarce scarce(options, {"t", 8, 100}, 3000);
+  scarce.engine->begin(*scarce.memory);
+  EXPECT_NE(refusal<CapacityError>([&] {
+              for (std::uint64_t key = 0; key < 3000; key += 20)
+                scarce.update(key, 100);
+            }),
+            "");
+  EXPECT_NE(refusal([&] { scarce.engine->abort(*scarce.memory); }).find("restart it"), std::string::npos);
+  scarce.crash();
+  scarce.expect_as_loaded();
+}
+
+// The last page and the page allocation lie in different regions, one behind the other.
+TEST(EngineRoom, ThePagesOfNvmUndoCanBeUsedToTheLast) {
+  EngineOptions options = small("nvm-undo");
+  options.pmem_bytes = 64 * 4096;
+  Scarce scarce(options, {"t", 8, 1000}, 3);
+  std::uint64_t key = 3;
+  const std::string said = refusal<CapacityError>([&] {
+    for (;; ++key) {
+      scarce.engine->begin(*scarce.memory);
+      scarce.engine->insert(*scarce.memory, scarce.id, key, std::vector(1000, std::byte{1}));
+      scarce.engine->commit(*scarce.memory);
+    }
+  });
+  EXPECT_NE(said, "");
+  EXPECT_EQ(scarce.engine->counters().at("pages"), 64);
+  scarce.engine->abort(*scarce.memory);
+  EXPECT_EQ(scarce.engine->check(*scarce.memory), "");
+}
+
+// Where no log is kept there is nothing to force before a page is written back.
+TEST(EngineRoom, WithoutALogPagesAreReplacedAllTheSame) {
+  for (const char* device : {"none", "unwritten"}) {
+    for (const char* engine : {"basic-nvm-bm", "spitfire"}) {
+      SCOPED_TRACE(std::string(engine) + ", " + device);
+      EngineOptions options = small(engine);
+      options.log_device = device;
+      options.dram_bytes = 10 * (4096 + 128);
+      options.migration = {0.5, 0.1, 1, 1};
+      Scarce scarce(options, {"t", 8, 1000}, 400);
+      Random random(3);
+      for (int transaction = 0; transaction < 3000; ++transaction) {
+        scarce.engine->begin(*scarce.memory);
+        scarce.update(random.below(400), 300);
+        scarce.engine->commit(*scarce.memory);
+      }
+      scarce.expect_as_loaded();
+    }
+  }
+}
+
+// Inner nodes that were loaded densely must not need more DRAM after a restart.
+TEST(EngineRoom, FptreeRestartsInTheDramThatItHasUsed) {
+  EngineOptions options = small("fptree");
+  options.page_bytes = 16384;
+  options.dram_bytes = 3 * 65536;
+  options.pmem_bytes = 64 << 20;
+  Scarce scarce(options, {"t", 8, 8}, 8000 * 56);
+  scarce.engine->shutdown(*scarce.memory);
+  scarce.crash();
+  scarce.expect_as_loaded();
+}
+
+}  // namespace
+}  // namespace pmsim::engines
