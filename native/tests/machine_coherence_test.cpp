@@ -428,6 +428,24 @@ TEST(Latch, NobodyWaitsBecauseOfAnAttemptButReadersReadAgain) {
   }
 }
 
+TEST(Latch, AnAttemptOfWhatAnotherHasWrittenMeanwhileReadsAgainFirst) {
+  const PlatformParams params = two_caches();
+  const Picoseconds cycle = kSecond / params.core.frequency;
+  const auto upgrades = [&](std::uint64_t written_at) {
+    return Turns({{{load(kDramBase + 8192), work(written_at)},
+                   {acquire(kDramBase, kWrites), work(100), release(kDramBase, kWrites)}},
+                  {{load(kDramBase + 4096), work(1000)},
+                   {begin(), acquire(kDramBase, kLooks), work(1000), acquire(kDramBase, kTries), work(1000),
+                    release(kDramBase, kTries), release(kDramBase, kLooks), end(), begin()}}})
+        .run(params);
+  };
+  const auto before = upgrades(1300);
+  EXPECT_EQ(before.counters.latch_restarts, 1);
+  EXPECT_GE(before.groups[0].latency.maximum(), 3000 * cycle);
+  EXPECT_LE(before.groups[0].latency.maximum(), 3000 * cycle + 20 * kTransfer);
+  EXPECT_EQ(upgrades(5000).counters.latch_restarts, 0);
+}
+
 TEST(Latch, AnAttemptOfItsOwnTellsAReaderNothing) {
   const auto result = Turns({{{acquire(kDramBase, kLooks), acquire(kDramBase, kTries), store(kDramBase + 4096),
                                release(kDramBase, kTries), work(1000), release(kDramBase, kLooks)}},

@@ -134,7 +134,7 @@ void VirtualThread::dispatch(Picoseconds last) {
         consumed = dispatch_store(op, limit);
         break;
       case kLatchAcquire:
-        dispatch_latch_acquire(op);
+        consumed = dispatch_latch_acquire(op);
         break;
       case kLatchValidate:
         consumed = dispatch_latch_validate(op);
@@ -203,11 +203,19 @@ void VirtualThread::dispatch(Picoseconds last) {
   }
 }
 
-void VirtualThread::dispatch_latch_acquire(const TimedOp& op) {
+bool VirtualThread::dispatch_latch_acquire(const TimedOp& op) {
   const auto mode = static_cast<LatchMode>(op.level);
+  Reading& reading = reading_[op.line % reading_.size()];
   if (mode == LatchMode::kOptimistic)
-    reading_[op.line % reading_.size()] = Reading{op.line, now_};
+    reading = Reading{op.line, now_};
+  if (mode == LatchMode::kAttempt && reading.line == op.line) {
+    // Of the version that it has been reading: where that has gone it reads again first. From here on it knows.
+    if (!dispatch_latch_validate(op))
+      return false;
+    reading = Reading{op.line, now_};
+  }
   static_cast<void>(gets_latch(op.line, mode));
+  return true;
 }
 
 bool VirtualThread::gets_latch(std::uint64_t line, LatchMode mode) {
@@ -224,7 +232,10 @@ bool VirtualThread::gets_latch(std::uint64_t line, LatchMode mode) {
 /// is none, reads again, which takes as long as it took, and looks once more.
 bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
   Reading& reading = reading_[op.line % reading_.size()];
-  if (reading.line != op.line || !traffic_->latches.is_written(op.line, reading.began, id_)) {
+  if (reading.line != op.line)
+    return true;
+  if (!traffic_->latches.is_written(op.line, reading.began, id_)) {
+    reading = {};  // it is over
     return true;
   }
   ++counters_->latch_restarts;

@@ -297,7 +297,7 @@ class VirtualThread {
   }
   void issue_waiting_prefetches_of(int load, Picoseconds at);
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
-  void dispatch_latch_acquire(const TimedOp& op);
+  [[nodiscard]] bool dispatch_latch_acquire(const TimedOp& op);
   [[nodiscard]] bool dispatch_latch_validate(const TimedOp& op);
   /// False: the front end waits, until latched().
   [[nodiscard]] bool gets_latch(std::uint64_t line, LatchMode mode);

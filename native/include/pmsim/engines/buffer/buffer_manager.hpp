@@ -145,6 +145,7 @@ class BufferManager {
   void refuse_full_dram() const;
 
   // fixing.hpp
+  void look_again(M& memory, PageId parent);
   /// The page's frame, fixed: in DRAM, tagged, or on PMem.
   Address fix_by_id(M& memory, PageId id, Access access);
   /// Fixes a frame that is in DRAM. Returns what a handle says.

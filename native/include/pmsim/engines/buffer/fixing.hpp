@@ -40,12 +40,24 @@ FixedPage BufferManager<M>::fix_child(M& memory, Page& parent, std::uint32_t off
     ++counters_.swizzled_fixes;
     return {fix_frame(memory, frame, head, access), head.id};
   }
+  const std::uint64_t misses = counters_.dram_misses;
   const Address frame = fix_by_id(memory, swip, access);
+  if (page_latches_.any() && counters_.dram_misses != misses) [[unlikely]]
+    look_again(memory, parent.id);
   // A frame on PMem may be used by nobody's leave, and what is there must survive a crash: no pointers to or in
   // it.
   if (config_.pointer_swizzling && !on_pmem(frame) && !on_pmem(parent.frame) && !is_mini(parent.frame))
     swizzle(memory, parent, offset, at, frame & ~kWholeTag);
   return {frame, swip};
+}
+
+/// A page has been brought in while its parent was read optimistically: it is looked for again from there, and
+/// what happened to the parent meanwhile does not matter.
+template <memory::Memory M>
+void BufferManager<M>::look_again(M& memory, PageId parent) {
+  const Address latch = page_latches_.of(parent);
+  if (memory::LatchWord::admits(memory.template load<std::uint64_t>(latch), LatchMode::kOptimistic))
+    static_cast<void>(memory.acquire(latch, LatchMode::kOptimistic));
 }
 
 template <memory::Memory M>
