@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Distance between the seeds of tenants: 2**64 over the golden ratio.
 _SEED_STEP = 0x9E3779B97F4A7C15
+#: More would think for longer than anybody waits, and take the host's memory.
+_MOST_CLIENTS = 10**6
 
 
 class Served(NamedTuple):
@@ -59,14 +61,15 @@ class Paced:
     Parameters
     ----------
     interval : int [ps] or text with a unit
-        From one to the next.
+        From one to the next, at least 1 ps.
     """
 
     interval: Time
 
     def native(self, seed: int) -> _native.Arrivals:
         """Return what draws the gaps."""
-        return _arrivals("paced", {"interval": picoseconds(self.interval)}, seed)
+        # With 0 time would stand still.
+        return _arrivals("paced", {"interval": _time("interval", self.interval, 1)}, seed)
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,8 @@ class Bursty:
         """Return what draws the gaps."""
         numbers = {
             "interval": _interval(self.rate),
-            "on": picoseconds(self.on),
-            "off": picoseconds(self.off),
+            "on": _time("on", self.on, 1),
+            "off": _time("off", self.off, 1),
         }
         return _arrivals("bursty", numbers, seed)
 
@@ -113,7 +116,7 @@ class ClosedPool:
     Parameters
     ----------
     clients : int
-        How many.
+        How many, at least 1.
     think : int [ps] or text with a unit
         Mean think time; every client thinks before its first request.
     exponential : bool
@@ -126,7 +129,8 @@ class ClosedPool:
 
     def native(self, seed: int) -> _native.Arrivals:
         """Return what draws the think times."""
-        think = picoseconds(self.think)
+        arguments.whole("clients", self.clients, 1, _MOST_CLIENTS)  # 0 is an open loop to the core
+        think = _time("think", self.think)
         kind = "poisson" if self.exponential and think > 0 else "paced"
         return _arrivals(kind, {"interval": think}, seed)
 
@@ -197,7 +201,7 @@ class _Statistics(ABC):
     def __init__(self, server: Server, tenants: Sequence[Tenant]) -> None:
         self.server = server
         self.tenants = tuple(tenants)
-        names = [tenant.name for tenant in tenants]
+        names = [tenant.name for tenant in self.tenants]
         if len(set(names)) != len(names) or not names:
             raise ConfigError("tenants: at least one, each with a name of its own")
         self._index = {name: index for index, name in enumerate(names)}
@@ -410,6 +414,16 @@ class NativeLoad(_Statistics):
 
 def _seed(seed: int, index: int) -> int:
     return (seed + index * _SEED_STEP) % 2**63
+
+
+def _time(key: str, value: Time, least: int = 0) -> int:
+    try:
+        time = picoseconds(value)
+    except ConfigError as error:
+        raise error.prefixed(key) from None
+    if time < least:
+        raise ConfigError(f"{key}: {time} ps is too short; choose at least {least} ps")
+    return time
 
 
 def _interval(rate: float) -> float:

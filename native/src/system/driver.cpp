@@ -21,6 +21,8 @@ Driver::Driver(Session& session, std::vector<TenantSpec> tenants, bool keep_log)
     free_[worker / 64] |= std::uint64_t{1} << (worker % 64);
   }
   for (std::uint32_t tenant = 0; tenant < tenants_.size(); ++tenant) {
+    if (tenants_[tenant].clients == 0 && tenants_[tenant].arrivals.standing())
+      throw ConfigError("arrivals.interval: 0 ps between requests that nobody waits for; choose at least 1 ps");
     recorders_.emplace_back(tenants_[tenant].window);
     for (std::uint32_t client = 0; client < std::max(1U, tenants_[tenant].clients); ++client)
       set_timer(tenant);

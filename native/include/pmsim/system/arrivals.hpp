@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -39,6 +40,9 @@ class Arrivals {
 
   /// Time to the next request; kNoMore: there is none.
   [[nodiscard]] Picoseconds next();
+
+  /// Whether every gap is 0: clients that do not think, but no open loop, whose time would stand still.
+  [[nodiscard]] bool standing() const noexcept { return kind_ == Kind::kPaced && std::llround(interval_) == 0; }
 
   /// What changes from draw to draw.
   void archive(Archive& archive) {

@@ -36,7 +36,8 @@ class Driver {
     Picoseconds submitted, granted, begin, end;
   };
 
-  /// `keep_log`: every request is kept, for comparisons; without it the driver's memory is bounded.
+  /// `keep_log`: every request is kept, for comparisons; without it the driver's memory is bounded. Throws
+  /// ConfigError for an open loop without a gap between requests.
   Driver(Session& session, std::vector<TenantSpec> tenants, bool keep_log);
 
   /// Runs up to the events of `until`, without them; may be called again. `watch` is told the part of that
