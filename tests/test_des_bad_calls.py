@@ -10,14 +10,19 @@ from pmsim.des import (
     Ask,
     Bursty,
     ClosedPool,
+    EnginePart,
     Environment,
     Load,
     LogPart,
     NativeLoad,
     Paced,
+    PagesPart,
     Poisson,
+    RecordedPart,
+    Request,
     Server,
     Tenant,
+    TraceDriven,
 )
 
 
@@ -34,6 +39,18 @@ def load(server: Server) -> NativeLoad:
 SERVER: dict[str, tuple[Callable[[Server], Any], str]] = {
     "a first that is negative": (lambda s: s.main.execute("log.append", -1), "first: -1"),
     "a count that is negative": (lambda s: s.main.execute("log.append", 0, -1), "count: -1"),
+    "a first that is text": (lambda s: s.execute("log.append", "x"), "first: 'x' is not a whole number"),  # type: ignore[arg-type]
+    "a first with a fraction": (lambda s: s.execute("log.append", 1.5), r"first: 1\.5 is not a whole number"),  # type: ignore[arg-type]
+    "a first of 71 bits": (
+        lambda s: s.execute("log.append", 2**70),
+        "first: 1180591620717411303424 is too much",
+    ),
+    "no count": (lambda s: s.execute("log.append", 0, None), "count: None is not a whole number"),  # type: ignore[arg-type]
+    "a count in a request": (lambda s: s.execute(Request("log.append", 0, "x")), "count: 'x' is not"),  # type: ignore[arg-type]
+    "a number of no kind": (lambda s: s.execute(99), "kind: 99 is too much; choose at most 1"),
+    "a kind that is negative": (lambda s: s.execute(-1), "kind: -1 is too few"),
+    "a kind with a fraction": (lambda s: s.execute(1.0), r"kind: 1\.0 is not a whole number"),  # type: ignore[arg-type]
+    "no kind": (lambda s: s.execute(None), "kind: None is not a whole number"),  # type: ignore[arg-type]
     "no percent": (lambda s: s.slow_down("pmem", 0), "percent: 0 is too few"),
     "too many percent": (lambda s: s.slow_down("pmem", 10**30), "percent: .* is too much"),
     "percent as a text": (lambda s: s.slow_down("pmem", "200 %"), "percent: .* is not a whole number"),  # type: ignore[arg-type]
@@ -66,11 +83,78 @@ def test_a_tenant_that_is_not_there(load: NativeLoad, tenant: int) -> None:
         load.summary(tenant)
 
 
+def test_a_request_that_cannot_be_leaves_the_server_as_it_was(server: Server) -> None:
+    """It had taken a worker with it, or waited in the queue until the core refused it."""
+    for _ in range(3):
+        server.execute("log.append")
+    for odd in ("x", 1.5, 2**70):
+        with pytest.raises(ConfigError, match="first: "):
+            server.execute("log.append", odd)  # type: ignore[arg-type]
+    assert (server.busy, server.waiting) == (2, 1)
+    server.env.run()
+    assert (server.busy, server.waiting) == (0, 0)
+
+
+def test_numbers_of_another_library_are_requests(server: Server) -> None:
+    numpy = pytest.importorskip("numpy")
+    largest = server.execute("log.append", numpy.uint64(2**64 - 1), numpy.int8(1))
+    server.env.run()
+    assert largest.ok
+
+
+def server_of(**given: Any) -> Server:
+    return Server(Environment(), **{"parts": [LogPart()], "platform": "tum-6212u"} | given)
+
+
+MADE: dict[str, tuple[Callable[[], Any], str]] = {
+    "a time as a size": (
+        lambda: LogPart(entry_size="5 ns"),
+        "^entry_size: '5 ns' is a time, not a size; write",
+    ),
+    "an unknown parameter": (lambda: LogPart(foo=1), "^foo: unknown key; known: algorithm"),
+    "an unknown technique": (lambda: PagesPart(technique="crc32c"), "^technique: 'crc32c' is not one of"),
+    "a missing parameter": (lambda: RecordedPart(), "^requests: missing; add it$"),
+    "no text": (lambda: EnginePart(engine="\ud800"), "^engine: text that is not Unicode; correct"),
+    "parts, one by name": (lambda: server_of(parts=["log"]), r"^parts: 'log' is no part; .* \(\"log\", {}\)$"),
+    "parts, no list": (
+        lambda: server_of(parts=LogPart()),
+        "^parts: .* is not a list of parts; put it in brackets",
+    ),
+    "parts, a name": (lambda: server_of(parts="log"), "^parts: 'log' is not a list of parts"),
+    "parts, a number": (lambda: server_of(parts=5), "^parts: 5 is not a list of parts"),
+    "parts, a name that is none": (lambda: server_of(parts=[(5, {})]), "^parts: 5 is not text"),
+    "parts, an unknown name": (lambda: server_of(parts=[("lgo", {})]), "^parts: unknown part 'lgo'"),
+    "parts, no table": (lambda: server_of(parts=[("log", 5)]), r"^parts\.log: 5 is not a table"),
+    "parts, a parameter": (
+        lambda: server_of(parts=[("log", {"entry_size": 5})]),
+        r"^parts\.log: entry_size: 5 is too small; choose at least 8 B$",
+    ),
+    "workers as text": (lambda: server_of(workers="a"), "^workers: 'a' is not a whole number"),
+    "no workers": (lambda: server_of(workers=0), "^workers: 0 is too few"),
+    "no group of workers": (lambda: server_of(workers={}), "^workers: there is no group"),
+    "a group as text": (lambda: server_of(workers={"a": "b"}), r"^workers\.a: 'b' is not a whole number"),
+    "a group without workers": (lambda: server_of(workers={"a": 1, "b": 0}), r"^workers\.b: 0 is too few"),
+    "a seed with a fraction": (lambda: server_of(seed=1.5), r"^seed: 1\.5 is not a whole number"),
+    "a crash that is none": (lambda: server_of(crash="yes"), "^crash: 'yes' is neither True nor False"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), MADE.values(), ids=MADE)
+def test_what_cannot_be_made(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        make()
+    assert "\n" not in str(refused.value)
+
+
 APPEND = Ask("log.append")
 
 
 def coming(arrivals: Any) -> Tenant:
     return Tenant("a", arrivals, [APPEND])
+
+
+def asking(*mix: Any) -> Tenant:
+    return Tenant("a", Poisson(1e6), mix)
 
 
 TENANTS: dict[str, tuple[Any, str]] = {
@@ -79,11 +163,25 @@ TENANTS: dict[str, tuple[Any, str]] = {
     "a distance as a size": (coming(Paced("1 KiB")), "^interval: '1 KiB' is a size"),
     "no phase": (coming(Bursty(1e6, 0, "1 us")), "^on: 0 ps is too short"),
     "no pause": (coming(Bursty(1e6, "1 us", 0)), "^off: 0 ps is too short"),
+    "a time that is none": (coming(TraceDriven(["soon"])), "^times: 'soon' is not a time"),
     "no clients": (coming(ClosedPool(clients=0)), "^clients: 0 is too few; choose at least 1$"),
     "clients below 0": (coming(ClosedPool(clients=-1)), "^clients: -1 is too few"),
     "half a client": (coming(ClosedPool(clients=1.5)), r"^clients: 1\.5 is not a whole number"),
     "too many clients": (coming(ClosedPool(clients=2**40)), "^clients: 1099511627776 is too much"),
     "thoughts that are no time": (coming(ClosedPool(1, "x")), "^think: 'x' is not a time"),
+    "arrivals that are none": (coming(5), "^arrivals: 5 says of no request when it comes"),
+    "no window": (Tenant("a", Poisson(1e6), [APPEND], 0), "^window: 0 ps is too short"),
+    "a mix that is a name": (Tenant("a", Poisson(1e6), "log.append"), "^mix: 'log.append' is not a list"),
+    "a mix of names": (Tenant("a", Poisson(1e6), ["log.append"]), "^mix: 'log.append' is not of type Ask"),
+    "a weight below 0": (asking(Ask("log.append", -1)), "^weight: -1 is too few"),
+    "no weight": (asking(Ask("log.append", 0)), "^weight: 0 is too few; choose at least 1"),
+    "a count below 0": (asking(Ask("log.append", count=-1)), "^count: -1 is too few"),
+    "half a first": (asking(Ask("log.append", first=0.5)), r"^first: 0\.5 is not a whole"),
+    "an unknown choice": (asking(Ask("log.append", first="uniformly")), "^first: unknown"),
+    "a choice among none": (asking(Ask("log.append", first="uniform")), "^below: 0 is too"),
+    "a mean of no time": (asking(Ask("log.append", mean=0)), "^mean: 0 ps is too short"),
+    "a kind that is none": (asking(Ask(5)), "^kind: 5 is not text"),
+    "no tenant": ("a", "^tenants: 'a' is not of type Tenant"),
 }
 
 
@@ -95,6 +193,13 @@ def test_a_tenant_that_cannot_be(
     with pytest.raises(ConfigError, match=message) as refused:
         load_class(server, [tenant])
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("load_class", [Load, NativeLoad])
+@pytest.mark.parametrize(("seed", "message"), [(1.5, r"seed: 1\.5 is not"), (-1, "seed: -1 is too few")])
+def test_a_seed_of_a_load(server: Server, load_class: type[Load | NativeLoad], seed: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_class(server, [Tenant("a", Poisson(1e6), [APPEND])], seed=seed)
 
 
 def test_the_core_lets_no_time_stand_still(server: Server) -> None:

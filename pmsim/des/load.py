@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from simpy.events import Event
 
@@ -14,6 +14,8 @@ from pmsim import _native, arguments
 from pmsim.des.server import Execution, PowerFailureError, Server, WorkerGroup
 from pmsim.des.times import Time, picoseconds
 from pmsim.errors import ConfigError
+from pmsim.hints import nearest
+from pmsim.messages import shown
 from pmsim.standing import watcher
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 _SEED_STEP = 0x9E3779B97F4A7C15
 #: More would think for longer than anybody waits, and take the host's memory.
 _MOST_CLIENTS = 10**6
+#: The core adds the weights of a mix with 64 bits.
+_LARGEST_WEIGHT = 2**32 - 1
+_CHOICES = ("sequence", "uniform")
+_T = TypeVar("_T")
 
 
 class Served(NamedTuple):
@@ -106,7 +112,11 @@ class TraceDriven:
 
     def native(self, seed: int) -> _native.Arrivals:
         """Return what gives the gaps."""
-        return _native.Arrivals("trace", {}, [picoseconds(time) for time in self.times], seed)
+        try:
+            times = [picoseconds(time) for time in self.times]
+        except ConfigError as error:
+            raise error.prefixed("times") from None
+        return _native.Arrivals("trace", {}, times, seed)
 
 
 @dataclass(frozen=True)
@@ -167,10 +177,17 @@ class Ask:
 
     def native(self, server: Server) -> tuple[int, int, str, int, int, float]:
         """Return it as the core takes it."""
-        mean = 0.0 if self.mean is None else float(picoseconds(self.mean))
-        if isinstance(self.first, int):
-            return (self.weight, server.kind(self.kind), "fixed", self.first, self.count, mean)
-        return (self.weight, server.kind(self.kind), self.first, self.below, self.count, mean)
+        kind = server.kind(self.kind)
+        weight = arguments.whole("weight", self.weight, 1, _LARGEST_WEIGHT)
+        count = arguments.whole("count", self.count, 0)
+        # To the core 0 is no mean.
+        mean = 0.0 if self.mean is None else float(_time("mean", self.mean, 1))
+        if not isinstance(self.first, str):
+            return (weight, kind, "fixed", arguments.whole("first", self.first, 0), count, mean)
+        if self.first not in _CHOICES:
+            raise ConfigError(f"first: unknown choice {shown(self.first)}; {nearest(self.first, _CHOICES)}")
+        least = 1 if self.first == "uniform" else 0
+        return (weight, kind, self.first, arguments.whole("below", self.below, least), count, mean)
 
 
 @dataclass(frozen=True)
@@ -200,7 +217,7 @@ class _Statistics(ABC):
 
     def __init__(self, server: Server, tenants: Sequence[Tenant]) -> None:
         self.server = server
-        self.tenants = tuple(tenants)
+        self.tenants = _tenants(tenants)
         names = [tenant.name for tenant in self.tenants]
         if len(set(names)) != len(names) or not names:
             raise ConfigError("tenants: at least one, each with a name of its own")
@@ -281,7 +298,7 @@ class Load(_Statistics):
                 tenant,
                 tenant.arrivals.native(_seed(seed, index)),
                 _native.Mix([ask.native(server) for ask in tenant.mix], _seed(seed, index) + 1),
-                _native.Recorder(picoseconds(tenant.window), self.env.now),
+                _native.Recorder(_time("window", tenant.window, 1), self.env.now),
                 server.main,
             )
             self._running.append(running)
@@ -357,7 +374,7 @@ class NativeLoad(_Statistics):
                     tenant.arrivals.native(_seed(seed, index)),
                     _native.Mix([ask.native(server) for ask in tenant.mix], _seed(seed, index) + 1),
                     tenant.arrivals.clients if isinstance(tenant.arrivals, ClosedPool) else 0,
-                    picoseconds(tenant.window),
+                    _time("window", tenant.window, 1),
                 )
                 for index, tenant in enumerate(self.tenants)
             ],
@@ -412,8 +429,30 @@ class NativeLoad(_Statistics):
         self._driver.restore(state)
 
 
+def _tenants(tenants: Sequence[Tenant]) -> tuple[Tenant, ...]:
+    listed = _listed("tenants", tenants, Tenant)
+    for tenant in listed:
+        if not isinstance(tenant.arrivals, ArrivalsLike):
+            raise ConfigError(
+                f"arrivals: {shown(tenant.arrivals)} says of no request when it comes; choose Poisson, Paced, "
+                "Bursty, TraceDriven or ClosedPool"
+            )
+        _listed("mix", tenant.mix, Ask)
+    return listed
+
+
+def _listed(key: str, values: Sequence[_T], kind: type[_T]) -> tuple[_T, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ConfigError(f"{key}: {shown(values)} is not a list; give a list of {kind.__name__}")
+    listed = tuple(values)
+    for value in listed:
+        if not isinstance(value, kind):
+            raise ConfigError(f"{key}: {shown(value)} is not of type {kind.__name__}; give a list of those")
+    return listed
+
+
 def _seed(seed: int, index: int) -> int:
-    return (seed + index * _SEED_STEP) % 2**63
+    return (arguments.whole("seed", seed, 0) + index * _SEED_STEP) % 2**63
 
 
 def _time(key: str, value: Time, least: int = 0) -> int:

@@ -1,10 +1,11 @@
 """What a server can be made of: the parameters of its parts, with units and defaults."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast
 
 from pydantic import Field, ValidationError
 
+from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.latches import FIXES, LATCHES, LOGS, EngineFixes, EngineLatches, EngineLogs
@@ -26,7 +27,7 @@ from pmsim.kinds.types import (
     SectorSize,
     WordSize,
 )
-from pmsim.messages import config_error
+from pmsim.messages import config_error, shown, unicode_error
 from pmsim.requests import requests_of
 
 #: How a page becomes durable as a whole: the techniques of kind page-flush that write pages.
@@ -37,6 +38,16 @@ class Part(KindParameters):
     """Base of the parts: a frozen model of one part's parameters."""
 
     name: ClassVar[str]
+
+    def __init__(self, **given: Any) -> None:
+        try:
+            for text in (value for value in given.values() if isinstance(value, str)):
+                text.encode()  # as the core will take it
+            super().__init__(**given)
+        except ValidationError as error:
+            raise config_error(error, type(self)) from None
+        except UnicodeEncodeError:
+            raise unicode_error(given) from None
 
     def native(self) -> dict[str, int | str]:
         """Return the parameters as the core takes them."""
@@ -167,12 +178,30 @@ def native_part(part: PartLike) -> tuple[str, dict[str, int | str]]:
     ------
     ConfigError : unknown part, unknown parameter, wrong type or unit.
     """
-    if not isinstance(part, Part):
-        name, given = part
-        if name not in PARTS:
-            raise ConfigError(f"parts: unknown part '{name}'; {nearest(name, PARTS)}")
-        try:
-            part = PARTS[name].model_validate(dict(given))
-        except ValidationError as error:
-            raise config_error(error, PARTS[name]).prefixed(f"parts.{name}") from None
-    return part.name, part.native()
+    if isinstance(part, Part):
+        return part.name, part.native()
+    if not isinstance(part, tuple | list) or len(part) != 2:
+        raise ConfigError(f'parts: {shown(part)} is no part; give a model such as LogPart(), or ("log", {{}})')
+    name, given = arguments.text("parts", part[0]), part[1]
+    if name not in PARTS:
+        raise ConfigError(f"parts: unknown part '{name}'; {nearest(name, PARTS)}")
+    key = f"parts.{name}"
+    given = arguments.table(key, given)
+    try:
+        made = PARTS[name](**given)
+    except ConfigError as error:
+        raise error.prefixed(key) from None
+    return name, made.native()
+
+
+def native_parts(parts: Sequence[PartLike]) -> list[tuple[str, dict[str, int | str]]]:
+    """Return the parts of a server as the core takes them.
+
+    Raises
+    ------
+    ConfigError : not a list, or a part that cannot be.
+    """
+    # A model is iterable, too, over its fields.
+    if isinstance(parts, str | bytes | Mapping | Part) or not isinstance(parts, Iterable):
+        raise ConfigError(f"parts: {shown(parts)} is not a list of parts; put it in brackets")
+    return [native_part(part) for part in parts]

@@ -13,7 +13,7 @@ from simpy.events import PENDING, Event
 
 from pmsim import _native, arguments
 from pmsim.des.environment import Environment
-from pmsim.des.parts import PartLike, native_part
+from pmsim.des.parts import PartLike, native_parts
 from pmsim.des.times import NEVER, Time, picoseconds
 from pmsim.errors import ConfigError, PmsimError
 from pmsim.hints import nearest
@@ -24,7 +24,12 @@ from pmsim.standing import stretch, watcher
 
 #: In hundredths: ten thousand times what it was. With more, a second would leave the range of times.
 _SLOWEST = 1_000_000
+_LARGEST_SEED = 2**64 - 1
 _RESTART = 2**64 - 1
+#: What the core takes as `first` and `count` of a request.
+_LARGEST = 2**64 - 1
+#: The core counts workers with 32 bits; a machine has far fewer threads, which it says itself.
+_MOST_WORKERS = 2**20
 
 
 class PowerFailureError(PmsimError):
@@ -120,6 +125,7 @@ class WorkerGroup:
         self._free = list(numbers)
         self._blockers: list[Any] = []
         self._submit = server.session.submit
+        self._kinds = len(server.kinds)
 
     @property
     def busy(self) -> int:
@@ -147,17 +153,22 @@ class WorkerGroup:
 
         Raises
         ------
-        ConfigError : unknown kind, a negative number, or a priority that nobody looks at.
+        ConfigError : unknown kind, no whole number from 0 on, or a priority that nobody looks at.
         """
         if isinstance(kind, Request):
             first, count = kind.first, kind.count
             kind = kind.kind
-        if first < 0 or count < 0:  # for every request: the core says the rest
-            arguments.whole("first", first, 0)
-            arguments.whole("count", count, 0)
         server = self.server
         if isinstance(kind, str):
             kind = server.kind(kind)
+        try:  # for every request, so in one go: of whole numbers of 64 bits nothing is left
+            odd = (kind | first | count) >> 64 or kind >= self._kinds
+        except TypeError:
+            odd = True
+        if odd:
+            kind = arguments.whole("kind", kind, 0, self._kinds - 1)
+            first = arguments.whole("first", first, 0, _LARGEST)
+            count = arguments.whole("count", count, 0, _LARGEST)
         number = server._next_number
         server._next_number = number + 1
         execution = Execution(self, number, kind, first, count)
@@ -229,6 +240,17 @@ class WorkerGroup:
             self._give(self._queue.popleft())
 
 
+def _groups(workers: object) -> dict[str, int]:
+    if not isinstance(workers, Mapping):
+        return {"workers": arguments.whole("workers", workers, 1, _MOST_WORKERS)}
+    if not workers:
+        raise ConfigError("workers: there is no group; give at least one, such as {'workers': 1}")
+    return {
+        name: arguments.whole(f"workers.{name}", size, 1, _MOST_WORKERS)
+        for name, size in arguments.table("workers", workers).items()
+    }
+
+
 class Server:
     """A service on a simulated machine of its own, used as ``yield server.execute(...)``.
 
@@ -270,13 +292,15 @@ class Server:
         pool: simpy.Resource | None = None,
     ) -> None:
         machine = platform if isinstance(platform, Platform) else load_platform(platform)
-        groups = {"workers": workers} if isinstance(workers, int) else dict(workers)
-        native_parts = [native_part(part) for part in parts]
-        self._made_of: tuple[Any, ...] = (native_parts, machine.native(), groups)
+        groups = _groups(workers)
+        seed = arguments.whole("seed", seed, 0, _LARGEST_SEED)
+        crash = arguments.flag("crash", crash)
+        made_of = native_parts(parts)
+        self._made_of: tuple[Any, ...] = (made_of, machine.native(), groups)
         try:
             with stretch(0, 0):  # how long it takes beside the rest nobody knows
                 session = _native.Session(
-                    native_parts,
+                    made_of,
                     machine.native(),
                     workers=sum(groups.values()),
                     seed=seed,
@@ -374,10 +398,11 @@ class Server:
 
     def kind(self, name: str) -> int:
         """Return the number of a kind of request."""
-        number = self._number_of.get(name)
-        if number is None:
-            raise ConfigError(f"kind: this server has no '{name}'; {nearest(name, self.kinds)}")
-        return number
+        try:
+            return self._number_of[name]
+        except (KeyError, TypeError):
+            name = arguments.text("kind", name)
+            raise ConfigError(f"kind: this server has no '{name}'; {nearest(name, self.kinds)}") from None
 
     def advance(self, before: int) -> int:
         """Advance the machine; see `pmsim.des.Environment`."""
@@ -422,7 +447,7 @@ class Server:
         ConfigError : the server was made without ``crash=True``.
         """
         now = self.env.now
-        seed = arguments.whole("seed", seed, 0, 2**64 - 1)
+        seed = arguments.whole("seed", seed, 0, _LARGEST_SEED)
         restart = now + picoseconds(restart_after)
         self.session.crash(at=now, restart_at=restart, id=_RESTART, seed=seed, lost=lost or "")
         cut_off = list(self._outstanding.values())

@@ -1,10 +1,7 @@
 """What the server of each study of kind "system" is made of."""
 
-from pydantic import ValidationError
-
 from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, Part, RecordedPart, TablePart
 from pmsim.kinds.system_parameters import SystemParameters
-from pmsim.messages import config_error
 
 
 def parts_of(parameters: SystemParameters) -> tuple[Part, ...]:
@@ -14,16 +11,13 @@ def parts_of(parameters: SystemParameters) -> tuple[Part, ...]:
     ------
     ConfigError : a range of a part is narrower than that of the kind's parameter.
     """
-    try:
-        if parameters.study == "propagation":
-            return transaction_log(parameters), pages_of(parameters)
-        if parameters.study == "recorded":
-            return (RecordedPart(**engine_of(parameters).model_dump(), requests=parameters.recording),)
-        if parameters.service == "table":
-            return (TablePart(rows=parameters.rows, row_size=parameters.row_size),)
-        return (engine_of(parameters) if parameters.service == "engine" else log_of(parameters),)
-    except ValidationError as error:
-        raise config_error(error, Part) from None
+    if parameters.study == "propagation":
+        return transaction_log(parameters), pages_of(parameters)
+    if parameters.study == "recorded":
+        return (RecordedPart(**engine_of(parameters).model_dump(), requests=parameters.recording),)
+    if parameters.service == "table":
+        return (TablePart(rows=parameters.rows, row_size=parameters.row_size),)
+    return (engine_of(parameters) if parameters.service == "engine" else log_of(parameters),)
 
 
 def without_data(part: Part, workers: int) -> Part:
