@@ -1,7 +1,7 @@
 """Recorded requests: what a user's own database was asked for, as a workload of the storage engines."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -130,9 +130,7 @@ def requests_of(key: str, path: str) -> Requests:
 @lru_cache(maxsize=4)
 def _load(file: Path, _modified_ns: int, _size: int) -> Requests:
     table = _read(file)
-    for name in table.column_names:
-        if name not in COLUMNS:
-            raise ConfigError(f"{file}: {shown(name)}: unknown column; {nearest(name, COLUMNS)}")
+    _check_names(file, table.column_names)
     for name in COLUMNS[:2]:
         if name not in table.column_names:
             raise ConfigError(f"{file}: {name}: column is missing; the first line names columns, add it")
@@ -165,6 +163,8 @@ def _load(file: Path, _modified_ns: int, _size: int) -> Requests:
 def _read(file: Path) -> Any:
     try:
         if file.suffix == ".parquet":
+            if file.is_file():
+                _check_names(file, pyarrow.parquet.read_schema(file).names)  # Arrow reads no column twice
             return pyarrow.parquet.read_table(file)
         # Keys are numbers or texts, of which dates are one kind, and numbers may have more digits than 64 bits
         # or a double; only nothing is nothing: `NA` may be a key.
@@ -175,11 +175,21 @@ def _read(file: Path) -> Any:
             null_values=[""],
         )
         table = pyarrow.csv.read_csv(file, convert_options=texts)
+    except ConfigError:
+        raise
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise ConfigError(f"{file}: {reason}; name a CSV or Parquet file of requests") from None
     place = table.schema.get_field_index("key")
     return table if place < 0 else table.set_column(place, "key", _numbers_or_texts(table["key"]))
+
+
+def _check_names(file: Path, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in COLUMNS:
+            raise ConfigError(f"{file}: {shown(name)}: unknown column; {nearest(name, COLUMNS)}")
+        if names.count(name) > 1:
+            raise ConfigError(f"{file}: {name}: column occurs twice; keep one")
 
 
 def _numbers_or_texts(column: Any) -> Any:

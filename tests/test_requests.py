@@ -7,6 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -223,6 +225,10 @@ def test_every_engine_is_measured_on_the_same_requests(tmp_path: Path) -> None:
         ("operation,key\nscan,1\n", "rows: request 1 is a scan"),
         ("operation,key,rows\nscan,1,5\nscan,1,\n", "rows: request 2 is a scan"),
         ("operation,key\nread,1,2\n", "name a CSV or Parquet file"),
+        ("operation,key,key\nread,1,2\n", "key: column occurs twice; keep one"),
+        ("operation,operation,key\nread,read,1\n", "operation: column occurs twice; keep one"),
+        ("operation,key,bytes,bytes\nread,1,2,3\n", "bytes: column occurs twice; keep one"),
+        ("operation,key,size,size\nread,1,2,3\n", "'size': unknown column"),
     ],
 )
 def test_what_is_no_file_of_requests_is_refused(tmp_path: Path, content: str, says: str) -> None:
@@ -233,6 +239,16 @@ def test_what_is_no_file_of_requests_is_refused(tmp_path: Path, content: str, sa
     assert str(refused.value).startswith(f"{file}: ")
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_column_of_parquet_occurs_once(tmp_path: Path) -> None:
+    file = tmp_path / "requests.parquet"
+    columns = [pa.array(["read"]), pa.array([1]), pa.array([2])]
+    table = pa.Table.from_arrays(columns, ["operation", "key", "key"])
+    pyarrow.parquet.write_table(table, file)
+    with pytest.raises(ConfigError) as refused:
+        load_requests(file)
+    assert str(refused.value) == f"{file}: key: column occurs twice; keep one"
 
 
 @pytest.mark.parametrize(
