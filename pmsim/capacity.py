@@ -1,5 +1,6 @@
 """What capacity costs, and which configurations nothing beats."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def load_prices(path: str | Path | None = None) -> dict[str, Price]:
                 f"{file}: {tier}.{unknown[0]}: unknown key; {nearest(unknown[0], Price.__annotations__)}"
             )
         usd, year, source = table.get("usd_per_gb"), table.get("year"), table.get("source")
-        if isinstance(usd, bool) or not isinstance(usd, int | float) or usd < 0:
+        if isinstance(usd, bool) or not isinstance(usd, int | float) or not 0 <= usd < math.inf:
             raise ConfigError(f"{file}: {tier}.usd_per_gb: is not a price; write a number from 0 on")
         if not isinstance(year, int) or not isinstance(source, str) or not source:
             raise ConfigError(f"{file}: {tier}: a price needs a year and a source; add them")

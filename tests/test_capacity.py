@@ -39,6 +39,8 @@ def test_cost_adds_up_over_tiers(tmp_path: Path) -> None:
         (GOOD, "ssd: is missing"),
         (GOOD + SSD + "[tape]\n", "tape: unknown tier"),
         (GOOD + SSD.replace("0.5", "-1"), "ssd.usd_per_gb: is not a price"),
+        (GOOD + SSD.replace("0.5", "nan"), "ssd.usd_per_gb: is not a price"),
+        (GOOD + SSD.replace("0.5", "inf"), "ssd.usd_per_gb: is not a price"),
         (GOOD + SSD.replace("usd_per_gb", "eur_per_gb"), "ssd.eur_per_gb: unknown key"),
         (GOOD + SSD.replace("year = 2020\n", ""), "ssd: a price needs a year and a source"),
     ],
