@@ -15,6 +15,7 @@ from pmsim.errors import ConfigError
 from pmsim.fields import fields
 from pmsim.host_room import check_room
 from pmsim.kinds import find_kind
+from pmsim.kinds.checks import hardware_threads
 from pmsim.kinds.measurement import Measurement, measurement_of, simulator
 from pmsim.messages import shown
 from pmsim.overrides import with_overrides
@@ -184,8 +185,19 @@ def replay(path: str | Path, platform: str | Mapping[str, Any] | Platform | None
     ConfigError : not a usable trace, or one that the platform has not enough memory or threads for.
     """
     machine = recorded_platform(info(path)) if platform is None else load_platform(platform)
-    (row,) = _native.trace_replay(arguments.path("trace", path), [machine.native()], phases())
+    path = arguments.path("trace", path)
+    _check_threads(path, machine)
+    (row,) = _native.trace_replay(path, [machine.native()], phases())
     return measurement_of(row, machine)
+
+
+def _check_threads(path: Path, machine: Platform) -> None:
+    threads, most = _native.trace_info(path, False)["threads"], hardware_threads(machine)
+    if threads > most:
+        raise ConfigError(
+            f"trace {path}: has {threads} threads, platform '{machine.name}' has {most}; choose a larger "
+            "platform"
+        )
 
 
 def recorded_platform(trace: TraceInfo) -> Platform:
@@ -280,6 +292,8 @@ def _replay_command(
 ) -> None:
     """Time a trace on one or several platforms."""
     machines = [load_platform(name) for name in platform] if platform else [recorded_platform(info(file))]
+    for machine in machines:  # before the first is timed
+        _check_threads(file, machine)
     rows = []
     for machine in machines:
         measured = replay(file, machine)

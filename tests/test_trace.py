@@ -158,8 +158,25 @@ def test_a_platform_that_is_too_small_is_refused(tmp_path: Path) -> None:
     small = platform.with_values({"pmem": {"capacity": 2**29}}, source="test")
     with pytest.raises(ConfigError, match="the platform has 536870912; choose a larger platform"):
         trace.replay(path, small)
-    with pytest.raises(ConfigError, match="hardware threads"):
-        trace.replay(path, platform.with_values({"core": {"cores": 1, "threads_per_core": 1}}, source="test"))
+    few = platform.with_values({"core": {"cores": 1, "threads_per_core": 1}}, source="test")
+    with pytest.raises(ConfigError) as refused:
+        trace.replay(path, few)
+    assert str(refused.value) == (
+        f"trace {path}: has 3 threads, platform 'tum-6212u' has 1; choose a larger platform"
+    )
+
+
+def test_all_platforms_of_a_command_are_looked_at_before_the_first_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.trace"
+    trace.record(SCENARIOS[0], path, set={"threads": 24})
+    monkeypatch.setattr(_native, "trace_replay", lambda *_: pytest.fail("a replay has begun"))
+    given = ["replay", str(path), "--platform", "tum-6212u", "--platform", "sep-e5-4620v2"]
+    result = CliRunner().invoke(trace.trace_app, given)
+    assert str(result.exception) == (
+        f"trace {path}: has 24 threads, platform 'sep-e5-4620v2' has 16; choose a larger platform"
+    )
 
 
 def test_the_commands_record_describe_and_replay(tmp_path: Path) -> None:

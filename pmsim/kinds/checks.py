@@ -5,13 +5,18 @@ from pmsim.platforms import Platform
 from pmsim.units import Quantity, format_value
 
 
+def hardware_threads(machine: Platform) -> int:
+    """Return how many threads the machine runs at a time."""
+    return machine.value("core", "cores") * machine.value("core", "threads_per_core")
+
+
 def check_threads(machine: Platform, threads: int, key: str = "threads") -> None:
     """Refuse more threads than the machine has hardware threads."""
-    cores, per_core = machine.value("core", "cores"), machine.value("core", "threads_per_core")
-    if threads > cores * per_core:
+    if threads > (most := hardware_threads(machine)):
+        cores, per_core = machine.value("core", "cores"), machine.value("core", "threads_per_core")
         raise ConfigError(
-            f"{key}: {threads} threads on platform '{machine.name}' with {cores * per_core} hardware threads "
-            f"({cores} cores x {per_core}); choose at most {cores * per_core}"
+            f"{key}: {threads} threads on platform '{machine.name}' with {most} hardware threads "
+            f"({cores} cores x {per_core}); choose at most {most}"
         )
 
 
