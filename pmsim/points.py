@@ -3,7 +3,7 @@
 import copy
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -121,6 +121,7 @@ def points_of(scenario: Scenario) -> list[Point]:
     changes = scenario.changes()
     varied = dict.fromkeys(axis for change in changes for axis in change.settings)
     axes, mode = scenario.axes()
+    _check_names(axes.get("platform", []))
     points = []
     for setting in combinations(axes, mode):
         as_it_is = _point(scenario, setting, varied)
@@ -135,6 +136,18 @@ def points_of(scenario: Scenario) -> list[Point]:
     if points:
         _check_plot(scenario, points[0])
     return points
+
+
+def _check_names(platforms: Sequence[Any]) -> None:
+    # Rows and curves know a machine by its name. A zipped axis may repeat a value.
+    named: dict[str, Any] = {}
+    for platform in platforms:
+        name = _swept("sweep.platform", platform).name
+        if named.setdefault(name, platform) != platform:
+            raise ConfigError(
+                f"sweep.platform: two machines are named '{name}'; give each a name: {{base = ..., "
+                'name = "..."}'
+            )
 
 
 def _point(

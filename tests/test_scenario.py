@@ -113,6 +113,23 @@ def test_a_parameter_called_mode_can_be_swept() -> None:
     assert [point.platform.value("controller", "memory_mode") for point in points] == [0, 1]
 
 
+def test_machines_of_one_name_are_not_swept(tmp_path: Path) -> None:
+    """Their rows would look alike, and their curves be one that goes back and forth."""
+    own = tmp_path / "mine.toml"
+    own.write_text('base = "tum-6212u"\nname = "ucsd-8260"\n')
+    derived = {"base": "tum-6212u", "pmem": {"dimms": 2}}
+    for name, platforms in (("tum-6212u", ["tum-6212u", derived]), ("ucsd-8260", [str(own), "ucsd-8260"])):
+        with pytest.raises(ConfigError) as refused:
+            points_of(scenario(sweep={"platform": platforms}))
+        assert str(refused.value) == (
+            f"sweep.platform: two machines are named '{name}'; give each a name: {{base = ..., name = \"...\"}}"
+        )
+    named = points_of(scenario(sweep={"platform": ["tum-6212u", {**derived, "name": "two modules"}]}))
+    assert [point.columns["platform"] for point in named] == ["tum-6212u", "two modules"]
+    zipped = {"mode": "zip", "platform": ["tum-6212u", "tum-6212u", "ucsd-8260"], "threads": [1, 2, 1]}
+    assert len(points_of(scenario(sweep=zipped))) == 3
+
+
 def test_platform_parameters_and_platforms_can_be_swept() -> None:
     axes = {"platform": ["tum-6212u", "ucsd-8260"], "platform.pmem.media_read_latency": ["300 ns", "500 ns"]}
     points = points_of(scenario(sweep=axes))
