@@ -71,7 +71,8 @@ def run(
     # Frames and figures take a second to import; the workers of a run need neither.
     from pmsim.results import OUTPUTS, Result, RunInfo
 
-    resolved = with_overrides(load_scenario(scenario), {} if set is None else set, seed=seed)
+    written = load_scenario(scenario)
+    resolved = with_overrides(written, {} if set is None else set, seed=seed)
     usable_jobs(jobs)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise ConfigError(f"executor: {shown(executor)} runs nothing; give a concurrent.futures.Executor")
@@ -79,7 +80,7 @@ def run(
     if progress is not None:
         arguments.flag("progress", progress)
     try:
-        points = points_of(resolved)
+        points = points_of(resolved, written)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
     cache = None

@@ -8,6 +8,10 @@ from pmsim.errors import ConfigError
 from pmsim.messages import shown
 
 
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 class Overlay(BaseModel):
     """Measured or published values, drawn as markers over the simulated ones."""
 
@@ -23,7 +27,7 @@ class Overlay(BaseModel):
     @model_validator(mode="after")
     def _pairs(self) -> "Overlay":
         for number, point in enumerate(self.points, start=1):
-            if len(point) != 2 or isinstance(point[1], bool) or not isinstance(point[1], int | float):
+            if len(point) != 2 or not isinstance(point[0], str | int | float) or not _number(point[1]):
                 raise ConfigError(f"points.{number}: {shown(point)} is not a pair [x, y] of numbers; write one")
         return self
 
@@ -36,7 +40,7 @@ class Mark(BaseModel):
     x: float = Field(description="where, in the unit of the axis")
     label: str = Field(min_length=1, description="what stands beside the line")
     citation: str = Field(min_length=1, description="where it was published")
-    facet: str | float | bool | None = Field(
+    facet: str | int | float | bool | None = Field(
         None, description="value of the panel that it belongs to; all by default"
     )
 

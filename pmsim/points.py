@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from pmsim.columns import SUFFIX, column_of_axis
 from pmsim.errors import ConfigError
 from pmsim.fields import fields
 from pmsim.hints import nearest
@@ -16,20 +17,11 @@ from pmsim.kinds.base import Scalar
 from pmsim.kinds.types import KindParameters
 from pmsim.platforms import Platform, find_field
 from pmsim.profiles import load_platform
+from pmsim.published import published
 from pmsim.scenario import BLOCK_DEVICE, Scenario
 from pmsim.sweep import combinations
 from pmsim.units import Quantity
 from pmsim.variations import CHANGED, Change
-
-#: Columns of swept platform parameters carry their unit: time in ns, the rest in base units.
-_SUFFIX = {
-    Quantity.TIME: "_ns",
-    Quantity.SIZE: "_bytes",
-    Quantity.FREQUENCY: "_hz",
-    Quantity.BANDWIDTH: "_bytes_per_s",
-    Quantity.COUNT: "",
-    Quantity.FLAG: "",
-}
 
 
 @dataclass(frozen=True)
@@ -111,13 +103,28 @@ def _canonical(content: Mapping[str, Any]) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
-def points_of(scenario: Scenario) -> list[Point]:
+def points_of(scenario: Scenario, written: Scenario | None = None) -> list[Point]:
     """Return the points of a scenario, in the order of its rows.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to run.
+    written : Scenario, optional
+        What it was before the user changed it for this run. Published values of its figure that belong to
+        points of that one, and to none that is left, are no mistake.
 
     Raises
     ------
     ConfigError : a point that cannot be run, before any is run.
     """
+    points = _all_points(scenario)
+    if points:
+        _check_plot(scenario, points, written)
+    return points
+
+
+def _all_points(scenario: Scenario) -> list[Point]:
     changes = scenario.changes()
     varied = dict.fromkeys(axis for change in changes for axis in change.settings)
     axes, mode = scenario.axes()
@@ -133,8 +140,6 @@ def points_of(scenario: Scenario) -> list[Point]:
                     f"{change.key}: with '{change.label}' the same is simulated as without; remove it"
                 )
             points.append(point)
-    if points:
-        _check_plot(scenario, points[0])
     return points
 
 
@@ -190,9 +195,9 @@ def _point(
     )
 
 
-def _check_plot(scenario: Scenario, point: Point) -> None:
+def _check_plot(scenario: Scenario, points: Sequence[Point], written: Scenario | None) -> None:
     # Before anything runs: nobody wants to learn of a typo in the figure after an hour.
-    plot = scenario.plot
+    plot, point = scenario.plot, points[0]
     if plot is None:
         return
     if not plot.x and scenario.changes():
@@ -217,6 +222,19 @@ def _check_plot(scenario: Scenario, point: Point) -> None:
         raise ConfigError("plot.mark: needs a horizontal axis of numbers; name its column with plot.x")
     if plot.front and categories:
         raise ConfigError("plot.front: needs a horizontal axis of numbers; choose another plot.x, or no bars")
+    _check_published(scenario, points, written)
+
+
+def _check_published(scenario: Scenario, points: Sequence[Point], written: Scenario | None) -> None:
+    problems = published(scenario, points).problems
+    if problems and written is not None and written != scenario:
+        try:
+            own = published(written, _all_points(written)).problems
+        except ConfigError:  # only the changes make it one that can be run
+            own = {}
+        problems = {key: own[key] for key in problems if key in own}
+    if problems:
+        raise next(iter(problems.values()))
 
 
 def _platform(base: Any, setting: Mapping[str, Any], change: Change | None) -> Platform:
@@ -276,16 +294,7 @@ def _platform_column(axis: str, machine: Platform, given: Any) -> tuple[str, Sca
     section, name = axis.split(".", 1)[1].split(".", 1)
     quantity = find_field(section, name).quantity
     value = machine.value(section, name)
-    column = axis + _SUFFIX[quantity]
+    column = axis + SUFFIX[quantity]
     if quantity is Quantity.TIME:
         return column, value / 1_000
     return column, bool(value) if quantity is Quantity.FLAG else value
-
-
-def column_of_axis(axis: str) -> str:
-    """Return the column that shows a swept axis."""
-    if not axis.startswith("platform."):
-        return axis
-    section, _, name = axis.removeprefix("platform.").partition(".")
-    field = fields().get(section, {}).get(name)
-    return axis if field is None else axis + _SUFFIX[field.quantity]

@@ -68,7 +68,7 @@ def _warnings(result: "Result") -> str:
 
 
 def _citations(result: "Result") -> str:
-    overlays = result.scenario.plot.overlay if result.scenario.plot else []
+    overlays = result.plot.overlay if result.plot else []
     citations = dict.fromkeys(overlay.citation for overlay in overlays)
     if not citations:
         return ""

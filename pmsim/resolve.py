@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pmsim.points import Point
+from pmsim.published import published
 from pmsim.scenario import Scenario
 
 
@@ -25,6 +26,10 @@ def resolved_scenario(scenario: Scenario, points: Sequence[Point]) -> Scenario:
         # Some are kept out of it, since they are not part of what is simulated.
         given = {name: dumped.get(name, getattr(parameters, name)) for name in type(parameters).model_fields}
         table["parameters"] = {name: value for name, value in given.items() if name not in axes}
+    if points and scenario.plot is not None:
+        # Published values of points that the user has left out would be mistakes in a file of its own.
+        plot = published(scenario, points).written_in(scenario.plot)
+        table["plot"] = plot.model_dump(exclude_defaults=True)
     table["name"] = scenario.name or scenario.kind
     table["seed"] = scenario.seed
     if axes:

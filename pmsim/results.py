@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from pmsim.columns import column_of_axis
 from pmsim.effects import EFFECT, effects
 from pmsim.errors import ConfigError
 from pmsim.kinds import Metric, find_kind
@@ -22,7 +23,8 @@ from pmsim.plot_spec import Plot
 from pmsim.plots import PlotLayout, effects_figure, figure_of, front_rows, plot_layout
 from pmsim.plots.style import metric_title
 from pmsim.point_cache import Metrics
-from pmsim.points import Point, column_of_axis
+from pmsim.points import Point
+from pmsim.published import published
 from pmsim.report import report_html
 from pmsim.resolve import resolved_scenario
 from pmsim.runner import Failure
@@ -276,6 +278,8 @@ class Result:
         figure shows that.
         """
         plot = self.scenario.plot
+        if plot is not None and (plot.overlay or plot.mark):
+            plot = published(self.scenario, self._points).drawn_in(plot)
         axes = self._curve()
         if axes and (plot is None or not plot.x) and (plot is None or not plot.y or self._is_curve(plot.y)):
             plot = plot or Plot()

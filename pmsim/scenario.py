@@ -107,7 +107,7 @@ class Scenario(BaseModel):
                 raise ConfigError(
                     f"parameters.{key}: unknown parameter of kind '{self.kind}'; {nearest(key, known)}"
                 )
-        axes, _ = axes_of(self.sweep, self._quantity_of)
+        axes, _ = axes_of(self.sweep, self.quantity_of)
         for axis in axes:
             if axis in self.parameters:
                 raise ConfigError(f"sweep.{axis}: is also set in parameters; remove one of the two")
@@ -121,13 +121,13 @@ class Scenario(BaseModel):
 
     def axes(self) -> tuple[dict[str, list[Any]], str]:
         """Return the expanded axes of the sweep and how they combine."""
-        return axes_of(self.sweep, self._quantity_of)
+        return axes_of(self.sweep, self.quantity_of)
 
     def changes(self) -> list[Change]:
         """Return what ``vary`` and the variants change, one at a time, in the order of the file."""
-        return changes_of(self.vary, self.variant, self._quantity_of, self.unchanged)
+        return changes_of(self.vary, self.variant, self.quantity_of, self.unchanged)
 
-    def _quantity_of(self, axis: str) -> Quantity | None:
+    def quantity_of(self, axis: str) -> Quantity | None:
         """Return what an axis measures, or refuse an unknown axis."""
         model: Any = find_kind(self.kind).parameter_model
         parts = axis.split(".")

@@ -138,9 +138,10 @@ def record(
     ConfigError : the scenario or the point cannot be run, or the file cannot be written.
     """
     out = arguments.path("out", out)
-    resolved = with_overrides(load_scenario(scenario), {} if set is None else set, seed=seed)
+    written = load_scenario(scenario)
+    resolved = with_overrides(written, {} if set is None else set, seed=seed)
     try:
-        points = points_of(resolved)
+        points = points_of(resolved, written)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
     if isinstance(point, bool) or not isinstance(point, int) or not 1 <= point <= len(points):

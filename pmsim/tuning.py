@@ -161,14 +161,15 @@ def tune(
     ------
     ConfigError : the scenario is not usable, its points fill no grid, or its kind has no such metric.
     """
-    resolved = with_overrides(load_scenario(scenario), [] if set is None else set)
+    written = load_scenario(scenario)
+    resolved = with_overrides(written, [] if set is None else set)
     steps = arguments.whole("steps", steps, 1, LARGEST_SWEEP)
     seed = arguments.whole("seed", seed, 0)
     folder = None if out is None else arguments.path("out", out)
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress: {shown(progress)} cannot be called; give a function of a step")
     try:
-        points = points_of(resolved)
+        points = points_of(resolved, written)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
     goal = goal_of(points[0], metric, minimize, require)

@@ -349,6 +349,27 @@ SCENARIOS = {
         "plot.overlay.1.where.thread: unknown column",
         "'threads'",
     ),
+    "published values of no point": Case(
+        HEAD
+        + '[[plot.overlay]]\nlabel = "m"\ncitation = "c"\npoints = [[1, 2]]\nwhere = {access_size = "65 B"}\n',
+        "plot.overlay.1.where.access_size: no point has '65 B'",
+        "choose 256",
+    ),
+    "published values on no number": Case(
+        plot('x = "threads"\n[[plot.overlay]]\nlabel = "m"\ncitation = "c"\npoints = [["a", 2]]'),
+        "plot.overlay.1.points.1: 'a' stands on an axis of numbers",
+        "write a number",
+    ),
+    "published values on a list": Case(
+        HEAD + '[[plot.overlay]]\nlabel = "m"\ncitation = "c"\npoints = [[[1], 2]]\n',
+        "plot.overlay.1: points.1: [[1], 2] is not a pair",
+        "write one",
+    ),
+    "published place in no panel": Case(
+        plot('facet = "access_size"\nx = "threads"\nmark = [{x = 1, label = "m", citation = "c", facet = 2}]'),
+        "plot.mark.1.facet: no point has 2",
+        "choose 256",
+    ),
     "unknown key of the figure": Case(plot('colour = "threads"'), "plot.colour: unknown key", "'color'"),
     "figure of an unknown column": Case(plot('x = "thread"'), "plot.x: unknown column 'thread'", "'threads'"),
     "figure of an unknown metric": Case(plot('y = "bandwidth"'), "plot.y: unknown column", "'bandwidth_gb_s'"),

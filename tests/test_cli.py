@@ -319,7 +319,8 @@ def test_the_table_of_a_run_writes_sizes_as_scenarios_do_and_leaves_out_metrics_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = SMALL.replace('pattern = ["sequential", "random"]', 'region_size = ["4 KiB", "1 MiB"]')
-    (tmp_path / "small.toml").write_text(text.replace('region_size = "64 MiB"', ""))
+    text = text.replace('region_size = "64 MiB"', "").replace('["random", 403]', "[4096, 403]")
+    (tmp_path / "small.toml").write_text(text)
     run = ["run", str(tmp_path / "small.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]
     monkeypatch.delenv("COLUMNS", raising=False)
     assert main(run) == 0

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import pmsim
 from pmsim.api import load_scenario
 from pmsim.cli import app
+from pmsim.columns import column_of_axis
 from pmsim.effects import effects
 from pmsim.kinds import KINDS, find_kind
 from pmsim.kinds.types import quantity_of
@@ -21,7 +22,7 @@ from pmsim.plots.effects import effects_figure
 from pmsim.plots.figure import figure_of
 from pmsim.plots.layout import plot_layout
 from pmsim.plots.style import parameter_title, value_label
-from pmsim.points import column_of_axis, points_of
+from pmsim.points import points_of
 from pmsim.shipped import find_scenario, scenario_names
 from pmsim.units import Quantity
 from pmsim.variations import CHANGED

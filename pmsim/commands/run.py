@@ -42,10 +42,11 @@ def run_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
 ) -> None:
     """Run a scenario and write its results, figure and provenance."""
-    resolved = with_overrides(load_scenario(scenario), set_ or [], seed=seed)
+    written = load_scenario(scenario)
+    resolved = with_overrides(written, set_ or [], seed=seed)
     folder = out if out is not None else Path("out") / (resolved.name or resolved.kind)
     if dry_run:
-        _describe(resolved, scenario, folder)
+        _describe(resolved, written, scenario, folder)
         return
     before = _held_in(folder)
     try:
@@ -76,9 +77,9 @@ def _held_in(folder: Path) -> Scenario | None:
         return None
 
 
-def _describe(scenario: Scenario, origin: str, folder: Path) -> None:
+def _describe(scenario: Scenario, written: Scenario, origin: str, folder: Path) -> None:
     try:
-        points = points_of(scenario)
+        points = points_of(scenario, written)
     except ConfigError as error:
         raise error.prefixed(origin_of(origin)) from None
     console = output()
