@@ -1,15 +1,20 @@
 """What the core or the host refuses of engines and servers is told before anything runs, with exit status 2."""
 
+import re
 import resource
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pmsim.errors import ConfigError
+from pmsim.kinds.engine_messages import in_parameters
+from pmsim.kinds.engine_options import EngineParameters
 from pmsim.points import points_of
 from pmsim.scenario import Scenario
+from pmsim.units import Quantity, parse
 
 PLATFORM = "sep-e5-4620v2"
 FPTREE = {"engine": "fptree", "workload": "lookup8"}
@@ -18,13 +23,14 @@ REFUSED = {
     "a log of one page": (
         "oltp",
         {"log_size": "64 KiB"},
-        "parameters.log_size: 16384 B: too small; choose at ",
+        "parameters.log_size: 64 KiB: too small; choose at least 7.5 MiB, for four ",
     ),
-    "after a restart": ("restart", {"log_size": "64 KiB"}, "(sizes at scale 1/16)"),
+    "after a restart": ("restart", {"log_size": "64 KiB"}, "log_size: 64 KiB: too small; choose at least 7"),
+    "less than a page": ("oltp", {"log_size": "1 KiB", "scale": 1}, "log_size: 1 KiB: too small; choose at le"),
     "of nvm-direct": (
         "oltp",
         {"engine": "nvm-direct", "log_size": "64 KiB"},
-        "choose at least 65536, four pages",
+        "choose at least 1 MiB, four pages",
     ),
     "a log larger than PMem": (
         "oltp",
@@ -113,8 +119,49 @@ def test_the_line_names_the_file_and_the_swept_key(working_folder: Path, complai
     content = f'kind = "oltp"\nplatform = "{PLATFORM}"\n[sweep]\nlog_size = ["1 GiB", "64 KiB"]\n'
     (working_folder / "s.toml").write_text(content)
     said = complaint("run", "s.toml")
-    assert "s.toml: sweep.log_size: 16384 B: too small" in said
+    assert "s.toml: sweep.log_size: 64 KiB: too small" in said
     assert "log_bytes" not in said
+
+
+@pytest.mark.parametrize("scale", ["1", "1/3", "1/4", "1/1000"])
+@pytest.mark.parametrize("engine", ["three-tier", "nvm-direct", "nvm-undo"])
+def test_the_log_that_is_proposed_is_large_enough_and_no_larger_than_need_be(engine: str, scale: str) -> None:
+    given = {"engine": engine, "scale": scale, "data_size": "512 MiB", "log_size": 64}
+    with pytest.raises(ConfigError) as raised:
+        points_of(scenario("oltp", given))
+    proposed = re.search(r"log_size: 64 B: too small; choose at least ([\d.]+ \w+),", str(raised.value))
+    assert proposed, raised.value
+    points_of(scenario("oltp", given | {"log_size": proposed[1]}))
+    if engine == "three-tier":  # whose log proposes some room for its header
+        return
+    page = int(16384 / Fraction(scale)) // 64 * 64
+    with pytest.raises(ConfigError, match="log_size"):
+        points_of(scenario("oltp", given | {"log_size": parse(proposed[1], Quantity.SIZE) - page}))
+
+
+def test_a_message_is_in_the_terms_of_the_parameters_and_says_what_is_not() -> None:
+    given = EngineParameters.model_validate({"scale": "1/16", "engine": "fptree", "pmem_capacity": "1 GiB"})
+    told = {
+        "engine fptree: pmem_bytes = 67108864: its 9 leaves are full; raise it": (
+            "pmem_capacity: 1 GiB: its 9 leaves are full; raise it (sizes at scale 1/16)"
+        ),
+        "the home tier of the pages is full: it has room for 9 pages; make pmem_bytes or ssd_bytes larger": (
+            "pmem_capacity: the data do not fit into 1 GiB; raise it"
+        ),
+        "engine x: the data do not fit into dram_bytes = 9; raise it": (
+            "dram_capacity: the data do not fit into 2 GiB; raise it"
+        ),
+        "engine x: a transaction changes more than fits into log_bytes = 9; raise it": (
+            "engine x: a transaction changes more than fits into log_size = 1 GiB; raise it"
+        ),
+        "threads = 2048: at most 1024 can have a log each": "threads: 2048: at most 1024 can have a log each",
+        "region 'write-ahead log' on pmem: 9 bytes do not fit: 1 of 2 bytes are in use; make it smaller": (
+            "log_size: region 'write-ahead log' on pmem: 9 bytes do not fit: 1 of 2 bytes are in use; "
+            "make it smaller (sizes at scale 1/16)"
+        ),
+    }
+    for of_core, of_user in told.items():
+        assert str(in_parameters(ConfigError(of_core), given)) == of_user
 
 
 @pytest.mark.parametrize("kind", ["oltp", "restart", "system"])

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from pmsim import _native
 from pmsim.des.parts import PARTS, EnginePart, Part, native_part
 from pmsim.errors import CapacityError, ConfigError
-from pmsim.kinds.engine_options import in_parameters
+from pmsim.kinds.engine_messages import CAPACITIES, REGION, in_parameters
+from pmsim.kinds.engine_options import EngineParameters
 from pmsim.platforms import Platform
 
 #: Of a message about a part: its name is not one of the parameters.
 _PART = re.compile(rf"^(?:{'|'.join(PARTS)})\.")
 
-_REGION = re.compile(r"^region '[^']*' on (dram|pmem|block): ")
-_CAPACITIES = {"dram": "dram_capacity", "pmem": "pmem_capacity", "block": "ssd_capacity"}
 
-
-def check_workload(workload: str, machine: Platform, given: Mapping[str, int | str], scale: str = "1") -> None:
+def check_workload(
+    workload: str, machine: Platform, given: Mapping[str, int | str], parameters: EngineParameters | None = None
+) -> None:
     """Refuse what the core refuses of a workload, or the host of its memory.
 
     What does not fit into the machine is a point of its own: sweeps over capacities end a curve there.
@@ -29,7 +29,7 @@ def check_workload(workload: str, machine: Platform, given: Mapping[str, int | s
     except CapacityError:
         return
     except ConfigError as error:
-        raise in_parameters(error, scale) from None
+        raise in_parameters(error, parameters) from None
 
 
 def check_server(machine: Platform, parts: Sequence[Part], workers: int, *, crash: bool) -> None:
@@ -40,5 +40,5 @@ def check_server(machine: Platform, parts: Sequence[Part], workers: int, *, cras
     except ConfigError as error:
         message = _PART.sub("", str(in_parameters(error)))
         # A region does not fit beside the others: one of the capacities is too large.
-        tier = _REGION.match(message) if any(isinstance(part, EnginePart) for part in parts) else None
-        raise ConfigError(f"{_CAPACITIES[tier[1]]}: {message}" if tier else message) from None
+        tier = REGION.match(message) if any(isinstance(part, EnginePart) for part in parts) else None
+        raise ConfigError(f"{CAPACITIES[tier[2]]}: {message}" if tier else message) from None

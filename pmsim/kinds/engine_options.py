@@ -12,6 +12,7 @@ from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.checks import check_threads, check_tier
+from pmsim.kinds.engine_messages import in_parameters as in_parameters
 from pmsim.kinds.latches import FIXES, LATCHES, LOGS, EngineFixes, EngineLatches, EngineLogs
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import EngineLogName
@@ -354,27 +355,6 @@ def recorded(parameters: EngineParameters) -> Requests:
 def timed_warmup(operations: int) -> int:
     """Return how many transactions the core runs for the caches of the CPU before it measures (oltp.cpp)."""
     return min(max(operations // 10, min(operations, 100)), 50_000)
-
-
-#: What the engines call the parameters that are sizes.
-_PARAMETERS = {
-    "dram_bytes": "dram_capacity",
-    "pmem_bytes": "pmem_capacity",
-    "ssd_bytes": "ssd_capacity",
-    "page_bytes": "page_size",
-    "log_bytes": "log_size",
-}
-
-
-#: How the engines begin a message about one of their options.
-_OPTION = re.compile(r"^(?:engine [\w-]+: )?(\w+) = (\d+): ")
-
-
-def in_parameters(error: ConfigError, scale: str = "1") -> ConfigError:
-    """Return an error of an engine in the names of the parameters, and say that its sizes are scaled ones."""
-    text = re.sub("|".join(_PARAMETERS), lambda match: _PARAMETERS[match[0]], str(error))
-    text = _OPTION.sub(r"\1: \2 B: ", text)
-    return type(error)(text if scale == "1" else f"{text} (sizes at scale {scale})")
 
 
 def scaled_machine(platform: Platform, parameters: EngineParameters) -> Platform:

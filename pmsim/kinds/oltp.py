@@ -10,11 +10,11 @@ from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.counters import engine_counters
+from pmsim.kinds.engine_messages import in_parameters
 from pmsim.kinds.engine_options import (
     EngineParameters,
     check_engine,
     engine_columns,
-    in_parameters,
     rows_in_memory,
     scaled_machine,
 )
@@ -140,7 +140,7 @@ class Oltp(Kind[OltpParameters]):
     def check(self, machine: Platform, parameters: OltpParameters) -> None:
         """Refuse what the machine cannot hold; what the engine cannot hold is a point that does not fit."""
         check_engine(machine, parameters)
-        check_workload("oltp", machine, _native(parameters), parameters.scale)
+        check_workload("oltp", machine, _native(parameters), parameters)
 
     def least_host_memory(self, parameters: OltpParameters) -> tuple[str, int]:
         """Return the bytes of the rows."""
@@ -167,7 +167,7 @@ class Oltp(Kind[OltpParameters]):
         except CapacityError:
             return [self._does_not_fit(parameters) for _ in machines]
         except ConfigError as error:
-            raise in_parameters(error, parameters.scale) from None
+            raise in_parameters(error, parameters) from None
         return [_metrics(run, parameters) for run in runs]
 
     def curve(self, parameters: OltpParameters) -> tuple[str, str] | None:

@@ -11,12 +11,12 @@ from pydantic import Field
 from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
+from pmsim.kinds.engine_messages import in_parameters
 from pmsim.kinds.engine_options import (
     DURABLE_LOGS,
     EngineParameters,
     check_engine,
     engine_columns,
-    in_parameters,
     rows_in_memory,
     scaled_machine,
 )
@@ -71,7 +71,7 @@ class Restart(Kind[RestartParameters]):
                 f"log_device: {parameters.log_device}; nothing is durable, so there is nothing to restart, "
                 f"choose {' or '.join(DURABLE_LOGS)}"
             )
-        check_workload("restart", machine, _native(parameters), parameters.scale)
+        check_workload("restart", machine, _native(parameters), parameters)
 
     def least_host_memory(self, parameters: RestartParameters) -> tuple[str, int]:
         """Return the bytes of the rows."""
@@ -90,7 +90,7 @@ class Restart(Kind[RestartParameters]):
             nothing: dict[str, int | float] = {metric.name: math.nan for metric in self.metrics}
             return nothing | {"fits": 0, "simulated_ops": 0, "out_of_range_count": 0}
         except ConfigError as error:
-            raise in_parameters(error, parameters.scale) from None
+            raise in_parameters(error, parameters) from None
         ends = [run.started_ps + end for end in run.batch_ends_ps]
         curve = windows_of(run.started_ps, ends, operations, parameters.windows)
         peak = max(throughput for _, throughput in curve)
