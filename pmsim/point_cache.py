@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from pmsim.errors import ConfigError
+from pmsim.kinds.does_not_fit import DoesNotFit
 from pmsim.points import Point
 from pmsim.versions import native_build, native_version, package_version
 
@@ -45,7 +46,11 @@ class PointCache:
         metrics = entry.get("metrics") if isinstance(entry, dict) else None
         if not isinstance(metrics, dict) or entry.get("sha256") != _checksum(metrics):
             return None
-        return metrics
+        if metrics.get("fits") != 0:
+            return metrics
+        # Versions before this one did not keep the reason: it is asked for again.
+        reason = entry.get("reason")
+        return DoesNotFit(metrics, reason) if isinstance(reason, str) else None
 
     def store(self, point: Point, metrics: Metrics) -> None:
         """Keep a finished point; a crash in the middle leaves no half file."""
@@ -61,6 +66,8 @@ class PointCache:
             "metrics": metrics,
             "sha256": _checksum(metrics),
         }
+        if isinstance(metrics, DoesNotFit):
+            entry["reason"] = metrics.reason
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         try:
             temporary.write_text(json.dumps(entry, indent=1))

@@ -18,6 +18,7 @@ from pmsim.columns import column_of_axis
 from pmsim.effects import EFFECT, effects
 from pmsim.errors import ConfigError
 from pmsim.kinds import Metric, find_kind
+from pmsim.kinds.does_not_fit import DoesNotFit
 from pmsim.kinds.types import quantity_of
 from pmsim.plot_spec import Plot
 from pmsim.plots import PlotLayout, effects_figure, figure_of, front_rows, plot_layout
@@ -70,6 +71,8 @@ class Result:
         One row per finished point: parameter columns, metric columns, ``seed``, ``configuration``.
     failures : tuple of Failure
         Points that could not be simulated.
+    not_held : tuple of Failure
+        Points whose data the engine cannot hold: in the frame, with `fits` 0; here with the reason.
     provenance : dict
         Versions, hashes, seeds, command and wall time.
     """
@@ -84,6 +87,11 @@ class Result:
     ) -> None:
         self.scenario = scenario
         self.failures = tuple(failures)
+        self.not_held = tuple(
+            Failure(index, point.describe(), found.reason)
+            for index, (point, found) in enumerate(zip(points, metrics, strict=True))
+            if isinstance(found, DoesNotFit)
+        )
         self._points = tuple(points)
         self._changes = len(scenario.changes())
         self._metrics = self._metric_list()

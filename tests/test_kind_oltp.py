@@ -1,5 +1,6 @@
 """Kind "oltp": scale, capacities, counts and the statistics of what it reports."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -74,11 +75,55 @@ def run_file(folder: Path, **parameters: object) -> Any:
     return CliRunner().invoke(app, ["run", str(path), "--out", str(folder / "out")])
 
 
+DRAM_TOO_SMALL = "dram_capacity: 64 KiB cannot hold the 8 pages of "
+
+
 def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
     result = run_file(tmp_path, engine="main-memory", operations=200, warmup=0, scale="1/64", data_size="4 GiB")
     assert result.exit_code == 0
-    assert "pmsim: in 1 of 1 rows `fits` is 0" in result.stderr
-    assert "dram_capacity has to hold all pages of main-memory" in result.stderr
+    assert "pmsim: in 1 of 1 points `fits` is 0" in result.stderr
+    assert "dram_capacity: the data do not fit into 2 GiB; raise it\n" in result.stderr
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_reason_why_data_do_not_fit_is_kept_with_the_point(tmp_path: Path, jobs: int) -> None:
+    # Not for want of a home: all three tiers could hold the data. DRAM has no room for an operation.
+    scenario = pmsim.Scenario(
+        kind="oltp",
+        platform=PLATFORM,
+        parameters={"data_size": "64 MiB", "scale": 1, "operations": 200, "warmup": 0},
+        sweep={"dram_capacity": ["8 MiB", "64 KiB"], "ssd_capacity": ["1 GiB", "2 GiB"]},
+    )
+    for kept in (0, 4):
+        result = pmsim.run(scenario, jobs=jobs, out=tmp_path)
+        assert result.provenance["points_from_cache"] == kept
+        assert list(result.frame["fits"]) == [1, 1, 0, 0]
+        first, _ = map(str, result.not_held)
+        assert first.startswith(f"point 3 (dram_capacity = 64 KiB, ssd_capacity = 1 GiB): {DRAM_TOO_SMALL}")
+        assert first.endswith("; choose at least 144 KiB")
+    least = pmsim.run(scenario, set={"sweep": {}, "dram_capacity": "144 KiB"}, jobs=1)
+    assert list(least.frame["fits"]) == [1]
+
+
+def test_a_kept_point_without_its_reason_is_simulated_again(tmp_path: Path) -> None:
+    given = {"data_size": "64 MiB", "scale": 1, "dram_capacity": "64 KiB"}
+    scenario = pmsim.Scenario(kind="oltp", platform=PLATFORM, parameters=given)
+    pmsim.run(scenario, jobs=1, out=tmp_path)
+    (file,) = (tmp_path / "points").glob("*.json")
+    entry = json.loads(file.read_text())
+    assert entry.pop("reason").startswith(DRAM_TOO_SMALL)
+    file.write_text(json.dumps(entry))
+    again = pmsim.run(scenario, jobs=1, out=tmp_path)
+    assert again.provenance["points_from_cache"] == 0
+    assert len(again.not_held) == 1
+
+
+def test_a_restart_says_why_its_data_do_not_fit() -> None:
+    given = {"data_size": "64 MiB", "scale": "1/4", "engine": "ssd-bm", "dram_capacity": 0}
+    result = pmsim.run(pmsim.Scenario(kind="restart", platform=PLATFORM, parameters=given), jobs=1)
+    (reason,) = (each.message for each in result.not_held)
+    assert reason.startswith("dram_capacity: 0 B at scale 1/4 cannot hold the 8 pages")
+    assert reason.endswith("choose at least 576 KiB")
 
 
 @pytest.mark.parametrize("engine", sorted(_native.engines()))

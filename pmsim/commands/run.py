@@ -8,7 +8,6 @@ import pandas as pd
 import typer
 from rich.console import Console
 
-from pmsim import _native
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
 from pmsim.effects import AFTER, BEFORE, EFFECT
 from pmsim.errors import ConfigError
@@ -123,29 +122,20 @@ def _report(result: Result, folder: Path) -> None:
         console.print()
         _print_rows(console, front, list(front.columns), [], result.front_title)
     errors = complaints()
+    told = result.provenance
     for failure in result.failures:
         errors.print(f"pmsim: {failure}")
-    if "fits" in result.frame and len(refused := result.frame[result.frame["fits"] == 0]):
+    if result.not_held:
         errors.print(
-            f"pmsim: in {len(refused)} of {len(result.frame)} rows `fits` is 0: the engine cannot hold the "
-            f"data in the capacities it was given; raise them, or make the data smaller. {_homes(refused)}"
+            f"pmsim: in {len(result.not_held)} of {told['points']} points `fits` is 0: the engine cannot hold "
+            f"the data; the first is {result.not_held[0]}"
         )
-    told = result.provenance
     done = told["points"] - len(result.failures)
     console.print(
         f"{done} of {told['points']} points ({told['points_from_cache']} kept from before) "
         f"in {told['wall_time_s']:.1f} s: {folder / 'report.html'}",
         soft_wrap=True,
     )
-
-
-def _homes(refused: pd.DataFrame) -> str:
-    """Tell which capacity has to hold all pages of each engine."""
-    engines: dict[str, list[str]] = {}
-    for engine in dict.fromkeys(refused["engine"]):
-        engines.setdefault(_native.engines()[engine][1], []).append(engine)
-    homes = [f"{home}_capacity has to hold all pages of {', '.join(names)}" for home, names in engines.items()]
-    return "; ".join(homes)
 
 
 def _print_frame(console: Console, result: Result) -> None:

@@ -10,6 +10,7 @@ from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.counters import engine_counters
+from pmsim.kinds.does_not_fit import DoesNotFit
 from pmsim.kinds.engine_messages import in_parameters
 from pmsim.kinds.engine_options import (
     EngineParameters,
@@ -164,8 +165,9 @@ class Oltp(Kind[OltpParameters]):
         """Load and warm up once, and measure each machine."""
         try:
             runs = measure_lanes("oltp", machines, _native(parameters), seed)
-        except CapacityError:
-            return [self._does_not_fit(parameters) for _ in machines]
+        except CapacityError as error:
+            reason = str(in_parameters(error, parameters))
+            return [DoesNotFit.of(self.metric_list(parameters), reason) for _ in machines]
         except ConfigError as error:
             raise in_parameters(error, parameters) from None
         return [_metrics(run, parameters) for run in runs]
@@ -185,10 +187,6 @@ class Oltp(Kind[OltpParameters]):
             {**metrics, "wear_rank": rank, "wear_rank_writes": metrics[name]} for rank, name in ranks.items()
         ]
         return [row for row in rows if row["wear_rank_writes"]] or rows[:1]
-
-    def _does_not_fit(self, parameters: OltpParameters) -> dict[str, int | float]:
-        nothing: dict[str, int | float] = {metric.name: math.nan for metric in self.metric_list(parameters)}
-        return nothing | {"fits": 0, "simulated_ops": 0, "out_of_range_count": 0}
 
 
 def _native(parameters: OltpParameters) -> dict[str, int | str]:

@@ -2,7 +2,6 @@
 
 import bisect
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -11,6 +10,7 @@ from pydantic import Field
 from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
+from pmsim.kinds.does_not_fit import DoesNotFit
 from pmsim.kinds.engine_messages import in_parameters
 from pmsim.kinds.engine_options import (
     DURABLE_LOGS,
@@ -86,9 +86,8 @@ class Restart(Kind[RestartParameters]):
         operations = parameters.simulated_operations
         try:
             run = measure("restart", machine, _native(parameters), seed)
-        except CapacityError:
-            nothing: dict[str, int | float] = {metric.name: math.nan for metric in self.metrics}
-            return nothing | {"fits": 0, "simulated_ops": 0, "out_of_range_count": 0}
+        except CapacityError as error:
+            return DoesNotFit.of(self.metrics, str(in_parameters(error, parameters)))
         except ConfigError as error:
             raise in_parameters(error, parameters) from None
         ends = [run.started_ps + end for end in run.batch_ends_ps]
