@@ -8,6 +8,7 @@ from typing import Any
 from pmsim.des import studies
 from pmsim.des.load import Ask
 from pmsim.des.times import MS, US
+from pmsim.errors import ConfigError
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.capacities import capacity_columns
 from pmsim.kinds.counters import machine_counters
@@ -65,6 +66,7 @@ class System(Kind[SystemParameters]):
     def run(self, machine: Platform, parameters: SystemParameters, seed: int) -> dict[str, int | float]:
         """Simulate one point of the study."""
         found, series = _simulate(machine, parameters, seed)
+        _check_counted(found, parameters)
         return _metrics(found) | _series(series)
 
     def resumes(self, parameters: SystemParameters) -> bool:
@@ -76,6 +78,7 @@ class System(Kind[SystemParameters]):
     ) -> dict[str, int | float]:
         """Simulate one point of the study, from the last segment that an interrupted run has finished."""
         found, series = _simulate(machine, parameters, seed, state)
+        _check_counted(found, parameters)
         return _metrics(found) | _series(series)
 
     def curve(self, parameters: SystemParameters) -> tuple[str, str] | None:
@@ -209,6 +212,16 @@ def _under_load(
     else:
         found = studies.open_load(setting, rate, parameters.requests)
     return found | {"saturation": saturation}, []
+
+
+def _check_counted(found: Mapping[str, Any], parameters: SystemParameters) -> None:
+    # Of no request there is no latency: 0 ns would be the best tail of a sweep.
+    if found["count"]:
+        return
+    if parameters.study == "recorded":
+        raise ConfigError("recording: no request was counted; give more of them")
+    length = "duration" if parameters.study in _OVER_TIME else "requests"
+    raise ConfigError(f"{length}: no request was counted; raise {length}")
 
 
 def _metrics(found: Mapping[str, Any]) -> dict[str, int | float]:
