@@ -16,12 +16,12 @@ from pmsim.output_place import check_output_folder
 from pmsim.overrides import with_overrides
 from pmsim.platforms import Platform
 from pmsim.point_cache import PointCache
-from pmsim.points import points_of
 from pmsim.profiles import load_platform
 from pmsim.progress import progress_bar
 from pmsim.runner import run_points, usable_jobs
 from pmsim.scenario import Scenario
 from pmsim.shipped import find_scenario
+from pmsim.unused import checked_points
 
 if TYPE_CHECKING:
     from pmsim.results import Result
@@ -80,7 +80,7 @@ def run(
     if progress is not None:
         arguments.flag("progress", progress)
     try:
-        points = points_of(resolved, written)
+        points = checked_points(resolved, written)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
     cache = None

@@ -20,13 +20,14 @@ from pmsim.kinds.measurement import Measurement, measurement_of, simulator
 from pmsim.messages import shown
 from pmsim.overrides import with_overrides
 from pmsim.platforms import Platform
-from pmsim.points import Point, points_of
+from pmsim.points import Point
 from pmsim.profiles import load_platform, platform_names
 from pmsim.progress import progress_bar
 from pmsim.runner import evaluate
 from pmsim.scenario import Scenario
 from pmsim.standing import phases, watched
 from pmsim.terminal import Column, output, print_table
+from pmsim.unused import checked_points
 from pmsim.versions import native_version, package_version
 
 #: Parameters of a derived platform that `pmsim trace info` names.
@@ -141,7 +142,7 @@ def record(
     written = load_scenario(scenario)
     resolved = with_overrides(written, {} if set is None else set, seed=seed)
     try:
-        points = points_of(resolved, written)
+        points = checked_points(resolved, written)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
     if isinstance(point, bool) or not isinstance(point, int) or not 1 <= point <= len(points):

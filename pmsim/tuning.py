@@ -20,11 +20,12 @@ from pmsim.host_room import check_room
 from pmsim.messages import shown
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import Metrics, PointCache
-from pmsim.points import Point, points_of
+from pmsim.points import Point
 from pmsim.runner import evaluate
 from pmsim.scenario import Scenario
 from pmsim.search_space import Coordinates, SearchSpace
 from pmsim.sweep import LARGEST_SWEEP
+from pmsim.unused import checked_points
 
 #: A step that loses a tenth of the best value is taken with probability 1/e at the start.
 START_TEMPERATURE = 0.1
@@ -169,7 +170,7 @@ def tune(
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress: {shown(progress)} cannot be called; give a function of a step")
     try:
-        points = points_of(resolved, written)
+        points = checked_points(resolved, written)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
     goal = goal_of(points[0], metric, minimize, require)

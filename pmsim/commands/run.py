@@ -15,12 +15,12 @@ from pmsim.host_room import check_room
 from pmsim.kinds import find_kind
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import PointCache
-from pmsim.points import points_of
 from pmsim.results import Result
 from pmsim.runner import RunInterrupted
 from pmsim.scenario import Scenario
 from pmsim.terminal import Column, complaints, output, print_table
 from pmsim.units import number
+from pmsim.unused import checked_points
 
 _ROWS_SHOWN = 30
 _METRICS_SHOWN = 3
@@ -78,7 +78,7 @@ def _held_in(folder: Path) -> Scenario | None:
 
 def _describe(scenario: Scenario, written: Scenario, origin: str, folder: Path) -> None:
     try:
-        points = points_of(scenario, written)
+        points = checked_points(scenario, written)
     except ConfigError as error:
         raise error.prefixed(origin_of(origin)) from None
     console = output()

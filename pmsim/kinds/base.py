@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pmsim.arguments import table
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.kinds.applies import Uses
 from pmsim.kinds.counters import COUNTER_PREFIX as COUNTER_PREFIX
 from pmsim.kinds.counters import RUN_COUNTERS, machine_counters
 from pmsim.kinds.metric import Metric as Metric
@@ -32,6 +33,8 @@ class Kind(ABC, Generic[P]):
     #: Whether the micro-operations of a point can be recorded (docs/trace-format.md): of programs that run by
     #: themselves, not of servers whose requests come when a clock says so.
     recordable: ClassVar[bool] = True
+    #: When its parameters mean something, where some do not always (`pmsim.unused`).
+    uses: ClassVar[Uses] = {}
     parameter_model: type[P]
 
     def parameters(self, given: Mapping[str, Any]) -> P:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator
 from pmsim import _native
 from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
+from pmsim.kinds.applies import ENGINE, check_file
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.checks import check_threads, check_tier
 from pmsim.kinds.engine_messages import in_parameters as in_parameters
@@ -378,6 +379,7 @@ def scaled_machine(platform: Platform, parameters: EngineParameters) -> Platform
 def check_engine(machine: Platform, parameters: EngineParameters) -> None:
     """Refuse what machine or benchmark cannot be. Whether data fit an engine is for the engine to say."""
     check_threads(machine, parameters.threads)
+    check_file("requests", ENGINE, parameters)
     if parameters.fixes == "optimistic" and parameters.threads > 1 and parameters.latches != "optimistic":
         raise ConfigError(
             f"fixes: optimistic readers learn from a page's latch that it has gone; with latches = "

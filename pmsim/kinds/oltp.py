@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pmsim.errors import CapacityError, ConfigError
+from pmsim.kinds.applies import ENGINE
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.counters import engine_counters
@@ -120,6 +121,7 @@ class Oltp(Kind[OltpParameters]):
         Metric("steady", "", "1: the warm-up ended because transfers between tiers had become steady"),
         *COMMON_METRICS,
     )
+    uses = ENGINE
     parameter_model = OltpParameters
 
     def metric_list(self, parameters: OltpParameters) -> tuple[Metric, ...]:

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from pmsim.errors import CapacityError, ConfigError
+from pmsim.kinds.applies import ENGINE
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.does_not_fit import DoesNotFit
@@ -55,6 +56,7 @@ class Restart(Kind[RestartParameters]):
         *LATENCY_METRICS,
         *COMMON_METRICS,
     )
+    uses = ENGINE
     parameter_model = RestartParameters
 
     def machine(self, platform: Platform, parameters: RestartParameters) -> Platform:

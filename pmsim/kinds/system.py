@@ -9,6 +9,7 @@ from pmsim.des import studies
 from pmsim.des.load import Ask
 from pmsim.des.times import MS, US
 from pmsim.errors import ConfigError
+from pmsim.kinds.applies import SYSTEM
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.capacities import capacity_columns
 from pmsim.kinds.counters import machine_counters
@@ -41,6 +42,7 @@ class System(Kind[SystemParameters]):
         *COMMON_METRICS,
     )
     recordable = False
+    uses = SYSTEM
     parameter_model = SystemParameters
 
     def metric_list(self, parameters: SystemParameters) -> tuple[Metric, ...]:

@@ -1,6 +1,7 @@
 """What kind "system" refuses: what the machine lacks or cannot hold, and what makes no study."""
 
 from pmsim.errors import ConfigError
+from pmsim.kinds.applies import SYSTEM, check_file
 from pmsim.kinds.buildable import check_server
 from pmsim.kinds.checks import capacity, check_memory, check_region, check_threads, check_tier
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
@@ -27,6 +28,7 @@ def check_system(machine: Platform, parameters: SystemParameters) -> None:
 
 def check_study(machine: Platform, parameters: SystemParameters) -> None:
     """Refuse what the machine lacks and what makes no study."""
+    check_file("recording", SYSTEM, parameters)
     check_threads(machine, parameters.workers, "workers")
     check_threads(machine, parameters.workers + parameters.writers, "writers")
     service = "log" if parameters.study == "propagation" else parameters.service
