@@ -207,12 +207,12 @@ bool VirtualThread::dispatch_latch_acquire(const TimedOp& op) {
   const auto mode = static_cast<LatchMode>(op.level);
   Reading& reading = reading_[op.line % reading_.size()];
   if (mode == LatchMode::kOptimistic)
-    reading = Reading{op.line, now_};
+    reading = Reading{.line = op.line, .began = now_, .idle = idle_};
   if (mode == LatchMode::kAttempt && reading.line == op.line) {
     // Of the version that it has been reading: where that has gone it reads again first. From here on it knows.
     if (!dispatch_latch_validate(op))
       return false;
-    reading = Reading{op.line, now_};
+    reading = Reading{.line = op.line, .began = now_, .idle = idle_};
   }
   static_cast<void>(gets_latch(op.line, mode));
   return true;
@@ -229,7 +229,9 @@ bool VirtualThread::gets_latch(std::uint64_t line, LatchMode mode) {
 }
 
 /// The branch on it is predicted to find nothing. Where a writer has been there, the thread waits until there
-/// is none, reads again, which takes as long as it took, and looks once more.
+/// is none, reads again, which takes as long as it took, and looks once more. What it has waited for others'
+/// latches meanwhile, and read again under those further down, it does not have to do again: with a leaf in
+/// hand it would otherwise let the next one wait for its own wait, and so on without end.
 bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
   Reading& reading = reading_[op.line % reading_.size()];
   if (reading.line != op.line)
@@ -240,7 +242,10 @@ bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
   }
   ++counters_->latch_restarts;
   const Picoseconds noticed = std::max(now_, loads_done_);
-  const Picoseconds again = noticed - reading.began;
+  if (reading.work == 0)
+    reading.work = std::max<Picoseconds>(noticed - reading.began - (idle_ - reading.idle), 1);
+  const Picoseconds again = reading.work;
+  idle_ += again;
   now_ = reading.began = noticed + times_->mispredict;
   if (gets_latch(op.line, LatchMode::kOptimistic)) {
     now_ += again;

@@ -217,9 +217,13 @@ void VirtualThread::latched(const LatchTable::Grant& grant) {
       grant.copied ? transfers.copy(grant.line, grant.at, times_->llc) : transfers.move(grant.line, grant.at);
   now_ = std::max(now_, seen);
   counters_->latch_wait_ps += now_ - latch_asked_;
+  idle_ += now_ - latch_asked_;
   // An optimistic reader begins when the writer has gone.
   Reading& reading = reading_[grant.line % reading_.size()];
-  reading.began = reading.line == grant.line ? now_ : reading.began;
+  if (reading.line == grant.line) {
+    reading.began = now_;
+    reading.idle = idle_;
+  }
   now_ += std::exchange(reads_again_, 0);
   blocked_ = false;
   front_key_ = now_;

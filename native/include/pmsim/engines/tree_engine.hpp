@@ -351,8 +351,7 @@ class TreeEngine final : public Engine<M> {
   void require_whole() const {
     if (half_done_) [[unlikely]]
       throw ConfigError(
-          "the engine has run out of room in the middle of an operation: what is durable is sound, so restart "
-          "it, "
+          "the engine has run out of room in the middle of an operation; what is durable is sound: restart it, "
           "with more room or smaller transactions");
   }
 
