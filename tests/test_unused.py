@@ -211,5 +211,5 @@ def test_what_a_file_uses_may_stay_where_set_leaves_no_use_for_it() -> None:
 
     narrowed = scenario("three-tier")
     assert checked_points(narrowed, scenario("spitfire", "three-tier"))
-    with pytest.raises(ConfigError, match=r"parameters\.migration_dr: has no meaning for engine = 'three-tier'"):
+    with pytest.raises(ConfigError, match="migration_dr: has no meaning for engine = 'three-tier'"):
         checked_points(narrowed)
