@@ -446,13 +446,13 @@ TEST(Latch, AnAttemptOfWhatAnotherHasWrittenMeanwhileReadsAgainFirst) {
   EXPECT_EQ(upgrades(5000).counters.latch_restarts, 0);
 }
 
-// Each has waited for the leaf, and finds then that the parent has changed. What it reads again, with the leaf in
-// hand, is the parent, and not its wait: otherwise each would keep the next one waiting for twice as long.
+// Each has waited for the leaf, and finds then that the parent has changed. What it reads again, with the leaf
+// in hand, is the parent, and not its wait: otherwise each would keep the next one waiting for twice as long.
 TEST(Latch, AWaitIsNotRepeatedBecauseOfWhatWasReadBefore) {
   const PlatformParams params = two_caches();
   const std::uint64_t parent = kDramBase, leaf = kDramBase + 64;
-  const Script::Ops descends{acquire(parent, kLooks), work(100), acquire(leaf, kWrites), release(parent, kLooks),
-                             work(1000), release(leaf, kWrites)};
+  const Script::Ops descends{acquire(parent, kLooks), work(100),  acquire(leaf, kWrites),
+                             release(parent, kLooks), work(1000), release(leaf, kWrites)};
   std::vector<std::deque<Script::Ops>> threads(3);
   for (auto& thread : threads)
     thread.assign(20, descends);
