@@ -53,12 +53,12 @@ class Rig {
     manager->before_write_back([this](SimMemory&, std::uint64_t up_to) { forced = std::max(forced, up_to); });
     if (config_.count_fixes)
       return;
-    const std::uint64_t pages = config_.home_pages();
+    const std::uint64_t count = config_.home_pages();
     if (latches_ == 0)
-      latches_ = memory.allocate(memory::Medium::kDram, Latches::bytes_for(pages));
-    for (std::uint64_t page = 0; page < pages; ++page)
+      latches_ = memory.allocate(memory::Medium::kDram, Latches::bytes_for(count));
+    for (std::uint64_t page = 0; page < count; ++page)
       memory.store<std::uint64_t>(latches_ + page * memory::kLineBytes, 0);
-    manager->latch_pages(Latches(latches_, pages));
+    manager->latch_pages(Latches(latches_, count));
   }
   /// How often a page has been latched by who changed its frame: each time it has been given up again.
   std::uint64_t times_latched(PageId id) {
