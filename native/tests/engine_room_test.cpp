@@ -164,8 +164,9 @@ TEST(EngineRollback, OfARestartIsNotCutInTwoByATruncation) {
         for (int row = 0; row < 4; ++row)
           scarce.update(400 + random.below(400), 500);
         scarce.engine->commit(*scarce.memory);
-        if (transaction % 3 == 0)
+        if (transaction % 3 == 0) {
           ASSERT_NO_FATAL_FAILURE(scarce.expect_restart(("after " + std::to_string(transaction)).c_str()));
+        }
       }
       EXPECT_GT(scarce.engine->counters().at("log_truncations"), 5);
       scarce.expect_as_loaded();
