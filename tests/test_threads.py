@@ -133,6 +133,23 @@ def test_every_engine_keeps_its_tables_in_order(engine: str, latches: str, logs:
     assert measure(**given)["core_transfers_per_tx"] > 1
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("workload", "logs"), [("ycsb-d", "shared"), ("ycsb-d", "per-thread"), ("ycsb-e", "shared")]
+)
+def test_threads_that_split_leaves_wait_for_each_other_in_no_circle(
+    engine: str, workload: str, logs: str
+) -> None:
+    given = {"engine": engine, "workload": workload, "logs": logs, "threads": 24, "check": True}
+    # Data of 8 MiB, to which new rows come.
+    given |= {"dram_capacity": "2 GiB", "pmem_capacity": "2 GiB", "ssd_capacity": "2 GiB"}
+    if engine in ("nvm-direct", "nvm-undo"):
+        del given["logs"]
+    run = measure(**given)
+    assert run["latch_waits_per_tx"] > 0
+    assert run["counter.engine.splits"] > 5
+
+
 def test_logs_of_threads_are_truncated_as_they_fill() -> None:
     given = {
         "workload": "ycsb-a",

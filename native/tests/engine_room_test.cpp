@@ -139,6 +139,65 @@ TEST(EngineRollback, FitsIntoTheLogWhateverWasErased) {
   }
 }
 
+// However full the log is when a transaction begins: refused ones and their rollbacks fill it, too.
+TEST(EngineRollback, FitsAgainAndAgainIntoASmallLog) {
+  for (const char* leaves : {"sorted", "hash"}) {
+    for (const std::uint64_t log : {170U, 204U, 300U, 420U}) {
+      SCOPED_TRACE(std::string(leaves) + ", " + std::to_string(log) + " KiB");
+      EngineOptions options = small("main-memory");
+      options.leaf_layout = leaves;
+      options.log_bytes = log << 10;
+      Scarce scarce(options, {"t", 8, 1000}, 200);
+      for (int time = 0; time < 130; ++time) {
+        scarce.engine->begin(*scarce.memory);
+        static_cast<void>(refusal([&] {
+          for (std::uint64_t key = 200; key-- > 0;)
+            scarce.engine->erase(*scarce.memory, scarce.id, key);
+        }));
+        ASSERT_NO_THROW(scarce.engine->abort(*scarce.memory)) << time;
+      }
+      scarce.crash();
+      ASSERT_NO_FATAL_FAILURE(scarce.expect_as_loaded());
+    }
+  }
+}
+
+// What has once been accepted must not depend on how full the log is.
+TEST(EngineRollback, LeavesRoomForEveryTransactionOfOneSize) {
+  for (const char* engine : {"main-memory", "spitfire"}) {
+    for (const std::uint64_t log : {400U, 560U, 1024U}) {
+      SCOPED_TRACE(std::string(engine) + ", " + std::to_string(log) + " KiB");
+      EngineOptions options = small(engine);
+      options.log_bytes = log << 10;
+      options.migration = {0.5, 0.01, 1, 1};
+      Scarce scarce(options, {"t", 8, 1000}, 400);
+      const int updates = std::string(engine) == "spitfire" ? 1 : 18;
+      for (int transaction = 0; transaction < 1500; ++transaction) {
+        scarce.engine->begin(*scarce.memory);
+        ASSERT_NO_THROW(for (int row = 0; row < updates; ++row)
+                            scarce.update((7 * transaction + row) % 400, 1000));
+        scarce.engine->commit(*scarce.memory);
+      }
+      scarce.expect_as_loaded();
+    }
+  }
+}
+
+// Pages that are changed in place force the log in the middle of an operation, which must not be refused there.
+TEST(EngineRollback, OfSpitfireIsAskedForBeforeAnOperation) {
+  EngineOptions options = small("spitfire");
+  options.migration = {0, 0, 1, 1};
+  Scarce scarce(options, {"t", 8, 1000}, 400);
+  scarce.engine->begin(*scarce.memory);
+  const std::string said = refusal([&] {
+    for (std::uint64_t key = 0;; key = (key + 1) % 400)
+      scarce.update(key, 1000);
+  });
+  EXPECT_NE(said.find("raise log_bytes"), std::string::npos) << said;
+  ASSERT_NO_THROW(scarce.engine->abort(*scarce.memory));
+  scarce.expect_as_loaded();
+}
+
 // What a restart takes back stays in the log, or goes, as a whole.
 TEST(EngineRollback, OfARestartIsNotCutInTwoByATruncation) {
   for (const char* engine : {"main-memory", "basic-nvm-bm", "ssd-bm", "three-tier", "spitfire"}) {

@@ -463,6 +463,21 @@ TEST(Latch, AWaitIsNotRepeatedBecauseOfWhatWasReadBefore) {
   EXPECT_LE(result.elapsed, 60 * 1600 * kSecond / params.core.frequency);
 }
 
+// One has the leaf when it finds that a split has latched the parent, which waits for the leaf.
+TEST(Latch, WhoHasALeafInHandDoesNotWaitForItsParent) {
+  const std::uint64_t parent = kDramBase, leaf = kDramBase + 64;
+  const auto result = Turns({{{acquire(leaf, kWrites), work(3000), release(leaf, kWrites)}},
+                             {{load(kDramBase + 4096), work(500)},
+                              {acquire(parent, kLooks), work(100), acquire(leaf, kWrites),
+                               release(parent, kLooks), work(100), release(leaf, kWrites)}},
+                             {{load(kDramBase + 8192), work(1500)},
+                              {acquire(parent, kWrites), work(100), acquire(leaf, kWrites), work(100),
+                               release(leaf, kWrites), release(parent, kWrites)}}})
+                          .run(two_caches());
+  EXPECT_EQ(result.counters.latch_restarts, 1);
+  EXPECT_EQ(result.counters.latch_waits, 2);
+}
+
 TEST(Latch, AnAttemptOfItsOwnTellsAReaderNothing) {
   const auto result = Turns({{{acquire(kDramBase, kLooks), acquire(kDramBase, kTries), store(kDramBase + 4096),
                                release(kDramBase, kTries), work(1000), release(kDramBase, kLooks)}},

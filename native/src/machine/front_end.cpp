@@ -130,8 +130,11 @@ void VirtualThread::dispatch(Picoseconds last) {
       case code(OpKind::kSfence):
       case code(OpKind::kMfence):
       case code(OpKind::kAtomic):
+        consumed = dispatch_store(op, limit);
+        break;
       case kLatchRelease:
         consumed = dispatch_store(op, limit);
+        held_ -= consumed && static_cast<LatchMode>(op.level) != LatchMode::kAttempt ? 1 : 0;
         break;
       case kLatchAcquire:
         consumed = dispatch_latch_acquire(op);
@@ -207,13 +210,14 @@ bool VirtualThread::dispatch_latch_acquire(const TimedOp& op) {
   const auto mode = static_cast<LatchMode>(op.level);
   Reading& reading = reading_[op.line % reading_.size()];
   if (mode == LatchMode::kOptimistic)
-    reading = Reading{.line = op.line, .began = now_, .idle = idle_};
+    reading = Reading{.line = op.line, .began = now_, .idle = idle_, .held = held_};
   if (mode == LatchMode::kAttempt && reading.line == op.line) {
     // Of the version that it has been reading: where that has gone it reads again first. From here on it knows.
     if (!dispatch_latch_validate(op))
       return false;
-    reading = Reading{.line = op.line, .began = now_, .idle = idle_};
+    reading = Reading{.line = op.line, .began = now_, .idle = idle_, .held = held_};
   }
+  held_ += mode == LatchMode::kShared || mode == LatchMode::kExclusive ? 1 : 0;
   static_cast<void>(gets_latch(op.line, mode));
   return true;
 }
@@ -247,6 +251,14 @@ bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
   const Picoseconds again = reading.work;
   idle_ += again;
   now_ = reading.began = noticed + times_->mispredict;
+  if (held_ > reading.held) {
+    // With a latch in hand that it has acquired since: a thread would give that up, and wait then. To wait with
+    // it in hand for who comes down the tree could be to wait for itself.
+    reading = {};
+    now_ += again;
+    front_key_ = now_;
+    return false;
+  }
   if (gets_latch(op.line, LatchMode::kOptimistic)) {
     now_ += again;
     front_key_ = now_;

@@ -41,7 +41,7 @@ struct EngineOptions {
   /// nvm-direct, nvm-undo have undo logs, one for each thread in any case.
   std::string logs = "shared";
   /// DRAM buffer of the open transaction's log records, at least six pages, ten with hashed leaves; 0: 16
-  /// pages, or a fifth of a small log.
+  /// pages, or a tenth of a small log.
   std::uint64_t log_buffer_bytes = 0;
 
   /// nvm-undo: CPU cycles of a call of the transaction library (blocks/undo/types.hpp).

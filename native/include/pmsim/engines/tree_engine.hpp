@@ -112,9 +112,9 @@ class TreeEngine final : public Engine<M> {
   void begin(M& memory) override {
     require_whole();
     ensure(!in_transaction_, "begin() inside of a transaction");
-    in_transaction_ = true;
     cpu_work(memory, transaction_cycles_);
     store_.begin(memory);
+    in_transaction_ = true;
   }
   void commit(M& memory) override {
     require_whole();
@@ -186,10 +186,12 @@ class TreeEngine final : public Engine<M> {
   }
 
   void checkpoint(M& memory) override {
+    require_whole();
     ensure(!in_transaction_, "checkpoint() inside of a transaction");
     store_.checkpoint(memory);
   }
   void shutdown(M& memory) override {
+    require_whole();
     ensure(!in_transaction_, "shutdown() inside of a transaction");
     store_.shutdown(memory);
   }

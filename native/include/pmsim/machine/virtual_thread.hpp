@@ -428,12 +428,14 @@ class VirtualThread {
   CoreTraffic* traffic_;
   Picoseconds latch_asked_ = 0;
   Picoseconds reads_again_ = 0;  ///< for that long, when the thread has the latch
+  std::uint32_t held_ = 0;       ///< latches in hand, as far as the front end has come
   Picoseconds idle_ = 0;         ///< spent waiting for latches and reading again, in all
   struct Reading {
     std::uint64_t line = ~std::uint64_t{0};
     Picoseconds began = 0;
-    Picoseconds idle = 0;  ///< idle_ at that time
-    Picoseconds work = 0;  ///< what reading it takes; 0: not known
+    Picoseconds idle = 0;    ///< idle_ at that time
+    Picoseconds work = 0;    ///< what reading it takes; 0: not known
+    std::uint32_t held = 0;  ///< held_ at that time
   };
   std::array<Reading, 64> reading_{};  ///< latches read under optimistically, direct-mapped by line
 };

@@ -96,7 +96,13 @@ Address BufferManager<M>::fix_by_id(M& memory, PageId id, Access access) {
     if (is_used(found.value, descriptor)) {
       const Page page{found.value, id};
       fix_on_pmem(memory, found.value, descriptor);
-      const Address full = migrate(memory, page);
+      Address full = 0;
+      try {
+        full = migrate(memory, page);
+      } catch (const CapacityError&) {
+        unfix_on_pmem(memory, found.value);
+        throw;
+      }
       const auto head = memory.template load<FrameHead>(full);
       const Address frame = fix_frame(memory, full, head, access);
       unfix_on_pmem(memory, found.value);
@@ -152,7 +158,13 @@ Address BufferManager<M>::load_from_pmem(M& memory, PageId id, Address source, c
   ++counters_.pages_loaded_pmem;
   const bool mini = config_.mini_pages && access == Access::kGrained;
   guarded_ = source;
-  const Address frame = mini ? new_mini(memory) : new_full(memory);
+  Address frame = 0;
+  try {
+    frame = mini ? new_mini(memory) : new_full(memory);
+  } catch (const CapacityError&) {
+    guarded_ = 0;
+    throw;
+  }
   guarded_ = 0;
   if (mini) {
     ++counters_.mini_allocated;

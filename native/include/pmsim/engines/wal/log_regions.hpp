@@ -50,7 +50,7 @@ class LogRegions {
     const std::uint64_t least = pages * options.page_bytes;
     capacity_ = options.log_buffer_bytes != 0
                     ? options.log_buffer_bytes
-                    : std::max(std::min(kBatchPages * options.page_bytes, log_bytes() / 5), least);
+                    : std::max(std::min(kBatchPages * options.page_bytes, log_bytes() / 10), least);
     capacity_ = blocks::log::round_up(capacity_, kSectorBytes);
     if (capacity_ < least)
       throw ConfigError("log_buffer_bytes = " + std::to_string(options.log_buffer_bytes) +

@@ -100,9 +100,11 @@ class Wal {
   [[nodiscard]] std::uint64_t used() const { return log().used(); }
   /// The age of a change that the open transaction makes: the log must not be truncated beyond it.
   [[nodiscard]] Lsn open_age() const { return order_ ? age_ : first_part_ != 0 ? first_part_ : tail(); }
-  /// What a transaction finds free when it begins: a quarter of the log, and in a small one as much as two full
-  /// batch buffers take (at most half: check_size()).
-  [[nodiscard]] std::uint64_t reserve() const { return std::max(capacity() / 4, 2 * capacity_); }
+  /// What a transaction finds free when it begins: a quarter of the log, and in a small one as much as one
+  /// takes that fills a batch buffer, with its rollback (at most half).
+  [[nodiscard]] std::uint64_t reserve() const {
+    return std::max(capacity() / 4, std::min(5 * capacity_, capacity() / 2));
+  }
   /// The log is filled up to the reserve: it has to be truncated before a transaction begins.
   [[nodiscard]] bool is_at_reserve() const { return used() > capacity() - reserve(); }
   /// The log reaches further back than changes of dirty pages should.
@@ -421,14 +423,15 @@ class Wal {
   /// The tree is sound here: what has been collected may be appended.
   template <Memory M>
   void end_operation(M& memory) {
+    if (!undoing_ && regions_.is_kept())
+      require_rollback();
     if (used_ > capacity_ / 2)
       append_part(memory);
-    else if (first_part_ != 0 && !undoing_)
-      require_rollback();
   }
-  /// A transaction that leaves no room for its rollback, and that of one more operation, must not go on.
+  /// A transaction that leaves no room for its rollback must not go on. It is asked before an operation begins,
+  /// so with room for one: a split that writes two pages anew, or half of a smaller buffer.
   void require_rollback() const {
-    if (log().fits(2 * BatchHead::kBytes + used_ + rollback_ + 2 * capacity_))
+    if (log().fits(2 * BatchHead::kBytes + used_ + rollback_ + capacity_ + capacity_ / 2))
       return;
     throw ConfigError(
         "a transaction with more than " + std::to_string(parts_bytes_ + used_) +
@@ -444,8 +447,6 @@ class Wal {
                         " bytes of log, which could not be rolled back with log_device = \"" +
                         regions_.options().log_device +
                         "\"; choose pmem or ssd, or make the transaction smaller");
-    if (!undoing_)
-      require_rollback();
     parts_bytes_ += used_;
     if (first_part_ == 0)
       first_part_ = tail();
