@@ -44,7 +44,7 @@ def test_every_series_and_measure_is_used(family: tuple[str, Suite]) -> None:
 #: results in view (docs/calibration.md).
 CALIBRATED = {
     "coro": ["coro-lookup-speedup-dram"],
-    "inplace": ["inplace-read-seq-ordering", "inplace-read-rand-ordering"],
+    "inplace": ["inplace-fam-gain-shrinks", "inplace-read-seq-ordering", "inplace-read-rand-ordering"],
     "log": ["log-padding-gain", "log-hymem-ordering"],
     "page": ["page-crc32-rate"],
 }
@@ -92,6 +92,7 @@ def test_storage_engines_are_predicted() -> None:
         "hymem-scan-full-swizzle",
         "hymem-scan-max-overhead",
         "hymem-fptree-leaf-accesses",
+        "hymem-hash-leaf",
         "hymem-zipf-gain-50",
         "hymem-update-basic-half",
         "hymem-update-others-similar",

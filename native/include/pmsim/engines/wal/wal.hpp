@@ -429,9 +429,10 @@ class Wal {
       append_part(memory);
   }
   /// A transaction that leaves no room for its rollback must not go on. It is asked before an operation begins,
-  /// so with room for one: a split that writes two pages anew, or half of a smaller buffer.
+  /// so with room for one: a split that writes two pages anew, in a log that has it.
   void require_rollback() const {
-    if (log().fits(2 * BatchHead::kBytes + used_ + rollback_ + capacity_ + capacity_ / 2))
+    if (log().fits(2 * BatchHead::kBytes + used_ + rollback_ +
+                   std::min(capacity_ + capacity_ / 2, reserve() / 2)))
       return;
     throw ConfigError(
         "a transaction with more than " + std::to_string(parts_bytes_ + used_) +
