@@ -92,7 +92,6 @@ def test_storage_engines_are_predicted() -> None:
         "hymem-scan-full-swizzle",
         "hymem-scan-max-overhead",
         "hymem-fptree-leaf-accesses",
-        "hymem-hash-leaf",
         "hymem-zipf-gain-50",
         "hymem-update-basic-half",
         "hymem-update-others-similar",
