@@ -19,6 +19,7 @@
 #include "pmsim/engines/wal/log_file.hpp"
 #include "pmsim/engines/wal/log_regions.hpp"
 #include "pmsim/engines/wal/record.hpp"
+#include "pmsim/engines/wal/rollback_bound.hpp"
 #include "pmsim/engines/wal/undo_list.hpp"
 
 namespace pmsim::engines::wal {
@@ -175,7 +176,7 @@ class Wal {
     if (undoing_)
       return;
     end_operation(memory);
-    rollback_weight_ = record.kind == UndoRecord::Kind::kErase ? erased_weight_ : kOther;
+    rollback_.begin_operation(record.kind);
     const Kind kind = record.kind == UndoRecord::Kind::kUpdate   ? Kind::kUpdate
                       : record.kind == UndoRecord::Kind::kInsert ? Kind::kInsert
                                                                  : Kind::kErase;
@@ -201,16 +202,7 @@ class Wal {
 
   /// undo(record) takes back one operation, through this log; its records are redo records like all others.
   template <Memory M, typename Undo>
-  void abort(M& memory, Undo&& undo) {
-    ensure(open_, "wal: an abort without a transaction");
-    if (used_ == 0 && first_part_ == 0) {
-      open_ = false;
-      return;
-    }
-    collect_undo(memory);
-    take_back(memory, undo);
-    ++aborts_;
-  }
+  void abort(M& memory, Undo&& undo);
 
   /// Durable on return: what is older than `age` in the thread's log is gone. Changes that are older must be
   /// durable in the pages, and in their map.
@@ -245,47 +237,10 @@ class Wal {
   /// Calls redo(record, lsn, age) for every redo record of the logs, in the order of LSNs. Afterwards finish()
   /// is due.
   template <Memory M, typename Redo>
-  void replay(M& memory, Redo&& redo) {
-    std::vector<LogCursor> cursors;
-    for (const LogFile& file : logs_)
-      cursors.emplace_back(memory, file, stamps_);
-    losers_.assign(logs(), {});
-    for (std::uint64_t batches = 0;;) {
-      const auto at = std::ranges::min_element(cursors, {}, &LogCursor::turn);
-      if (at->turn() == LogCursor::kEnd)
-        break;
-      Loser& loser = losers_[static_cast<std::size_t>(at - cursors.begin())];
-      if (at->is_first()) {
-        ++batches;
-        transaction_ = std::max(transaction_, at->head().transaction);
-        if (loser.first_part == 0)
-          loser.first_part = at->batch();
-      }
-      if (const std::optional<Record>& record = at->record(); record && is_redo(record->head.kind)) {
-        if (at->turn() >= horizon_)
-          // The age of all that a transaction has changed is where it begins: while a page of it is dirty, all
-          // of it stays in the log, with what its undo records count.
-          redo(*record, at->turn(), order_ ? age_of(Epochs::kFirst) + batches : loser.first_part);
-      } else if (record) {
-        loser.undo.note(*record);
-      }
-      if (at->is_last() && at->head().end != End::kPart)
-        loser = {};
-      at->advance(memory);
-    }
-    resume_loser(memory);
-  }
+  void replay(M& memory, Redo&& redo);
   /// Takes back what the transactions without end did, if there are any, and calls ended(age) for each.
   template <Memory M, typename Undo, typename Ended = void (*)(Lsn)>
-  void finish(M& memory, Undo&& undo, Ended ended = [](Lsn) {}) {
-    while (open_) {
-      const Lsn age = open_age();
-      take_back(memory, undo);
-      ended(age);
-      resume_loser(memory);
-    }
-    work_as(0);
-  }
+  void finish(M& memory, Undo&& undo, Ended ended = [](Lsn) {});
 
   void counters(std::map<std::string, double>& into) const {
     into["log_batches"] = static_cast<double>(batches_);
@@ -295,10 +250,6 @@ class Wal {
   }
 
  private:
-  /// What taking back logs at most, by what was logged: to insert an erased row again, and to split the pages
-  /// again that were merged, up to 2.3 times as much in sorted leaves, and 3 in hashed ones, which a split
-  /// writes anew (measured; native test EngineRollback); anything else less than once.
-  static constexpr std::uint64_t kErased = 3, kErasedHashed = 4, kOther = 2;
   /// An age of several logs is an epoch and, so that it differs from transaction to transaction, a number.
   static constexpr int kAgeBits = 32;
   [[nodiscard]] static constexpr Lsn age_of(std::uint64_t epoch) noexcept { return epoch << kAgeBits; }
@@ -314,7 +265,7 @@ class Wal {
         makes_redo_(options.log_device != "none"),
         stamps_(regions_.stamps()),
         capacity_(regions_.batch_capacity()),
-        erased_weight_(options.leaf_layout == "hash" ? kErasedHashed : kErased) {}
+        rollback_(options.leaf_layout == "hash") {}
 
   [[nodiscard]] std::uint32_t logs() const noexcept { return regions_.logs(); }
   template <Memory M>
@@ -394,7 +345,7 @@ class Wal {
       }
     }
     used_ += bytes;
-    rollback_ += bytes * rollback_weight_;
+    rollback_.add(bytes);
     return lsn;
   }
   /// Of a record of several logs, whose head is at `at` in the batch.
@@ -431,14 +382,14 @@ class Wal {
   /// A transaction that leaves no room for its rollback must not go on. It is asked before an operation begins,
   /// so with room for one: a split that writes two pages anew, in a log that has it.
   void require_rollback() const {
-    if (log().fits(2 * BatchHead::kBytes + used_ + rollback_ +
+    if (log().fits(2 * BatchHead::kBytes + used_ + rollback_.bytes() +
                    std::min(capacity_ + capacity_ / 2, reserve() / 2)))
       return;
     throw ConfigError(
         "a transaction with more than " + std::to_string(parts_bytes_ + used_) +
         " bytes of log does not fit into the log, in which it must leave room for its rollback (" +
-        std::to_string(rollback_) + " bytes): " + std::to_string(used()) + " of " + std::to_string(capacity()) +
-        " bytes are in use; raise log_bytes or make the transaction smaller");
+        std::to_string(rollback_.bytes()) + " bytes): " + std::to_string(used()) + " of " +
+        std::to_string(capacity()) + " bytes are in use; raise log_bytes or make the transaction smaller");
   }
 
   template <Memory M>
@@ -465,8 +416,7 @@ class Wal {
     open_ = false;
     first_part_ = 0;
     parts_bytes_ = 0;
-    rollback_ = 0;
-    rollback_weight_ = kOther;
+    rollback_.clear();
     return anything;
   }
 
@@ -484,69 +434,22 @@ class Wal {
     bytes_ += tail() - before;
   }
 
+  // undo.hpp
   /// Fills undo_ with the records of the open transaction, from the log and from the buffer.
   template <Memory M>
-  void collect_undo(M& memory) {
-    undo_.clear();
-    const auto note = [&](std::span<const std::byte> batch) {
-      RecordReader records(batch, stamps_);
-      while (const std::optional<Record> record = records.next()) {
-        if (!is_redo(record->head.kind))
-          undo_.note(*record);
-      }
-    };
-    std::vector<std::byte> bytes;
-    if (first_part_ != 0) {
-      // A log on SSD reads into the batch buffer: what is there goes first.
-      if (regions_.on_ssd() && used_ > 0)
-        append(memory, End::kPart);
-      Lsn at = first_part_;
-      while (const std::optional<Lsn> behind = log().read(memory, at, bytes)) {
-        note(bytes);
-        at = *behind;
-      }
-    }
-    if (used_ == 0)
-      return;
-    bytes.resize(BatchHead::kBytes + used_);
-    memory.read(batch(), bytes);
-    note(bytes);
-  }
+  void collect_undo(M& memory);
 
   template <Memory M, typename Undo>
-  void take_back(M& memory, Undo&& undo) {
-    undoing_ = true;
-    while (undo_.size() > 0) {
-      undo(undo_.back());
-      undo_.shrink(undo_.size() - 1);
-      put(memory, {Kind::kUndone, 0, 0, 0, 0, undo_.size()}, {});
-      end_operation(memory);
-    }
-    undoing_ = false;
-    close(memory, End::kAbort);
-  }
+  void take_back(M& memory, Undo&& undo);
 
   /// Opens the transaction of the next log whose last one has no end.
   template <Memory M>
-  void resume_loser(M& memory) {
-    for (std::uint32_t log = 0; log < losers_.size(); ++log) {
-      if (losers_[log].first_part == 0)
-        continue;
-      work_as(log);
-      first_part_ = std::exchange(losers_[log].first_part, 0);
-      prepare(memory);
-      open_ = true;
-      undo_ = std::move(losers_[log].undo);
-      return;
-    }
-    losers_.clear();
-  }
+  void resume_loser(M& memory);
 
   LogRegions regions_;
   bool makes_redo_;
   Stamps stamps_;
   std::uint64_t capacity_;  ///< of the batch buffer, for records
-  std::uint64_t erased_weight_;
   Place place_;
   std::vector<LogFile> logs_;
   std::optional<CommitOrder> order_;  ///< of several logs, as epochs_
@@ -564,8 +467,7 @@ class Wal {
   std::uint64_t transaction_ = 0;
   Lsn first_part_ = 0;             ///< of the open transaction, where parts of it are in the log already; or 0
   std::uint64_t parts_bytes_ = 0;  ///< in these
-  std::uint64_t rollback_ = 0;     ///< bytes of log that taking back the open transaction takes at most
-  std::uint64_t rollback_weight_ = kOther;
+  RollbackBound rollback_;
   UndoList undo_;
   std::vector<Loser> losers_;  ///< by log, from replay() to finish()
   std::uint64_t batches_ = 0;
@@ -575,3 +477,5 @@ class Wal {
 };
 
 }  // namespace pmsim::engines::wal
+
+#include "pmsim/engines/wal/undo.hpp"
