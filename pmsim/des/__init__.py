@@ -30,15 +30,8 @@ from pmsim.des.parts import (
     RecordedPart,
     TablePart,
 )
-from pmsim.des.server import (
-    Completion,
-    Execution,
-    PowerFailureError,
-    Recovery,
-    Request,
-    Server,
-    WorkerGroup,
-)
+from pmsim.des.request import Completion, PowerFailureError, Recovery, Request
+from pmsim.des.server import Execution, Server, WorkerGroup
 from pmsim.des.standby import HotStandby
 from pmsim.des.times import MS, NEVER, NS, US, S, picoseconds
 

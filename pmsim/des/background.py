@@ -7,7 +7,8 @@ from typing import Any
 from simpy.events import Event
 
 from pmsim.des.environment import Environment
-from pmsim.des.server import Completion, PowerFailureError, WorkerGroup
+from pmsim.des.request import Completion, PowerFailureError
+from pmsim.des.server import WorkerGroup
 from pmsim.des.times import Time, picoseconds
 from pmsim.errors import ConfigError
 

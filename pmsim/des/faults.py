@@ -6,7 +6,8 @@ from typing import Any, Literal
 from simpy.events import Event
 
 from pmsim import _native
-from pmsim.des.server import Recovery, Server
+from pmsim.des.request import Recovery
+from pmsim.des.server import Server
 from pmsim.des.times import Time, picoseconds
 
 Device = Literal["pmem", "block"]

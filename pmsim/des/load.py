@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from simpy.events import Event
 
 from pmsim import _native, arguments
-from pmsim.des.server import Execution, PowerFailureError, Server, WorkerGroup
+from pmsim.des.request import PowerFailureError
+from pmsim.des.server import Execution, Server, WorkerGroup
 from pmsim.des.times import Time, picoseconds
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import simpy
 from simpy.events import PENDING, Event
@@ -14,8 +13,9 @@ from simpy.events import PENDING, Event
 from pmsim import _native, arguments
 from pmsim.des.environment import Environment
 from pmsim.des.parts import PartLike, native_parts
+from pmsim.des.request import Completion, PowerFailureError, Recovery, Request
 from pmsim.des.times import NEVER, Time, picoseconds
-from pmsim.errors import ConfigError, PmsimError
+from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.engine_options import in_parameters
 from pmsim.platforms import Platform
@@ -30,57 +30,6 @@ _RESTART = 2**64 - 1
 _LARGEST = 2**64 - 1
 #: The core counts workers with 32 bits; a machine has far fewer threads, which it says itself.
 _MOST_WORKERS = 2**20
-
-
-class PowerFailureError(PmsimError):
-    """The server lost its power before the request was acknowledged; whether it took effect is unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a client asks for: a kind of the server, and two numbers that mean what the kind says."""
-
-    kind: str
-    first: int = 0
-    count: int = 1
-
-
-class Completion(NamedTuple):
-    """An acknowledged request; times in picoseconds.
-
-    Attributes
-    ----------
-    request : int
-        Its number, unique in the server.
-    worker : int
-        The thread that executed it.
-    submitted, granted, begin, end : int [ps]
-        When the client asked, got a worker, when the worker's core began, and when all had retired.
-    result : int
-        What the kind promises.
-    """
-
-    request: int
-    worker: int
-    submitted: int
-    granted: int
-    begin: int
-    end: int
-    result: int
-
-    @property
-    def latency(self) -> int:
-        """From the client's call to the acknowledgement [ps]."""
-        return self.end - self.submitted
-
-
-class Recovery(NamedTuple):
-    """A restart after a power failure; times in picoseconds."""
-
-    failed: int
-    restarted: int
-    ready: int
-    lost: int
 
 
 class Execution(Event):

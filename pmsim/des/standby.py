@@ -6,7 +6,8 @@ from typing import Any
 from simpy.events import Event, Process
 
 from pmsim.des.environment import Environment
-from pmsim.des.server import PowerFailureError, WorkerGroup
+from pmsim.des.request import PowerFailureError
+from pmsim.des.server import WorkerGroup
 from pmsim.des.times import Time, picoseconds
 from pmsim.errors import ConfigError
 

@@ -22,7 +22,8 @@ from pmsim.des.faults import power_failures
 from pmsim.des.load import Ask, ClosedPool, NativeLoad, Poisson, Tenant, TraceDriven
 from pmsim.des.long_run import LongRun
 from pmsim.des.parts import LogPart, PagesPart, Part
-from pmsim.des.server import PowerFailureError, Recovery, Server
+from pmsim.des.request import PowerFailureError, Recovery
+from pmsim.des.server import Server
 from pmsim.des.times import S
 from pmsim.errors import SimulationError
 from pmsim.platforms import Platform

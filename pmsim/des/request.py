@@ -1,0 +1,59 @@
+"""What a client asks a server for, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pmsim.errors import PmsimError
+
+
+class PowerFailureError(PmsimError):
+    """The server lost its power before the request was acknowledged; whether it took effect is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client asks for: a kind of the server, and two numbers that mean what the kind says."""
+
+    kind: str
+    first: int = 0
+    count: int = 1
+
+
+class Completion(NamedTuple):
+    """An acknowledged request; times in picoseconds.
+
+    Attributes
+    ----------
+    request : int
+        Its number, unique in the server.
+    worker : int
+        The thread that executed it.
+    submitted, granted, begin, end : int [ps]
+        When the client asked, got a worker, when the worker's core began, and when all had retired.
+    result : int
+        What the kind promises.
+    """
+
+    request: int
+    worker: int
+    submitted: int
+    granted: int
+    begin: int
+    end: int
+    result: int
+
+    @property
+    def latency(self) -> int:
+        """From the client's call to the acknowledgement [ps]."""
+        return self.end - self.submitted
+
+
+class Recovery(NamedTuple):
+    """A restart after a power failure; times in picoseconds."""
+
+    failed: int
+    restarted: int
+    ready: int
+    lost: int
