@@ -1,8 +1,8 @@
 """Published values of a figure: which points of the scenario they belong to, told before anything runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pmsim.columns import column_of_axis
 from pmsim.errors import ConfigError
@@ -16,6 +16,7 @@ from pmsim.variations import CHANGED
 if TYPE_CHECKING:
     from pmsim.points import Point
 
+_T = TypeVar("_T")
 _VALUES_SHOWN = 20
 _PS_PER_NS = 1_000
 
@@ -51,22 +52,23 @@ class Published:
 def published(scenario: Scenario, points: Sequence["Point"]) -> Published:
     """Sort out which published things of a scenario's figure belong to its points."""
     figure = _Figure(scenario, points)
-    overlays: dict[int, Overlay] = {}
-    marks: dict[int, Mark] = {}
     problems: dict[str, ConfigError] = {}
-    for number, overlay in enumerate(figure.plot.overlay, start=1):
-        key = f"plot.overlay.{number}"
-        try:
-            overlays[number] = figure.overlay(key, overlay)
-        except ConfigError as error:
-            problems[key] = error
-    for number, mark in enumerate(figure.plot.mark, start=1):
-        key = f"plot.mark.{number}"
-        try:
-            marks[number] = figure.mark(key, mark)
-        except ConfigError as error:
-            problems[key] = error
+    overlays = _belonging("overlay", figure.plot.overlay, figure.overlay, problems)
+    marks = _belonging("mark", figure.plot.mark, figure.mark, problems)
     return Published(overlays, marks, problems)
+
+
+def _belonging(
+    name: str, given: Sequence[_T], meant: Callable[[str, _T], _T], problems: dict[str, ConfigError]
+) -> dict[int, _T]:
+    kept: dict[int, _T] = {}
+    for number, one in enumerate(given, start=1):
+        key = f"plot.{name}.{number}"
+        try:
+            kept[number] = meant(key, one)
+        except ConfigError as error:
+            problems[key] = error
+    return kept
 
 
 class _Figure:
