@@ -93,6 +93,8 @@ class PlainMemory {
   void block_read(Address, Address, std::size_t) {}
   void block_write(Address, Address, std::size_t) {}
   void block_flush(memory::Site = memory::kNoSite) {}
+  std::uint64_t block_gather(Address, Address, std::size_t) { return 1; }
+  void block_commit(std::uint64_t, memory::Site = memory::kNoSite) {}
   void operation_begin() {}
   void operation_end() {}
   memory::Section enter(memory::Section section) { return section; }

@@ -36,7 +36,7 @@ def states_of(name: str) -> int:
 @pytest.mark.parametrize("name", ENGINES)
 def test_no_crash_breaks_the_promise_of_a_storage_engine(name: str) -> None:
     # The programs of several threads are longer: few of them do everything.
-    states = max(STATES // (25 if name.endswith(("-threads", "-logs")) else 200), 1)
+    states = max(STATES // (25 if name.endswith(("-threads", "-logs", "-groups")) else 200), 1)
     result = check_block(name, states=states, mutate=False)
     check = result.check
     assert check.violation is None, check.violation.counterexample

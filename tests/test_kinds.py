@@ -43,6 +43,7 @@ ENGINE = {
         "latches",
         "fixes",
         "logs",
+        "commits",
         "scale",
         "scale_caches",
         "warmup",
@@ -138,6 +139,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         {"transactions_per_s", "transactions_per_s_low", "transactions_per_s_high", "fits", "dram_hit_ratio"}
         | {"pages_time_share", "log_time_share", "pmem_writes_per_day"}
         | {"core_transfers_per_tx", "latch_waits_per_tx", "latch_restarts_per_tx", "latch_wait_share"}
+        | {"commits_per_group"}
         | {"table_rows", "lines_per_cold_read", "rolled_back_ratio", "warmup_transactions", "steady"}
         | {f"{name}_per_tx" for name in PER_TX}
         | {f"wear_{name}" for name in WEAR}

@@ -115,6 +115,29 @@ def test_threads_with_logs_of_their_own_wait_where_they_change_the_same_page() -
     assert hot > 5 * spread
 
 
+def test_threads_that_commit_in_groups_share_writes_and_flushes_of_the_ssd() -> None:
+    given = {"workload": "ycsb-a", "threads": 24, "log_device": "ssd"}
+    single, group = (measure(**given, commits=commits) for commits in ("single", "group"))
+    assert group["transactions_per_s"] > 5 * single["transactions_per_s"]
+    assert single["latch_wait_share"] > 0.9 > 0.1 > group["latch_wait_share"]
+    assert single["commits_per_group"] == 0
+    # Half of the threads wait for a group while the other half is under way.
+    assert 11 < group["commits_per_group"] < 13
+    assert group["ssd_writes_per_tx"] == pytest.approx(0.5 / group["commits_per_group"], rel=0.1)
+    assert group["log_bytes_per_tx"] == pytest.approx(single["log_bytes_per_tx"], rel=0.02)
+
+
+def test_one_thread_has_nobody_to_commit_with() -> None:
+    given = {"workload": "ycsb-a", "log_device": "ssd"}
+    assert measure(**given, commits="group") == measure(**given)
+
+
+@pytest.mark.parametrize("given", [{"log_device": "pmem"}, {"log_device": "ssd", "logs": "per-thread"}])
+def test_groups_are_for_one_log_on_the_ssd(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=f"commits: .* log_device = '{given['log_device']}'"):
+        measure(**given, commits="group", threads=4)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("latches", "logs", "fixes"),
@@ -123,10 +146,13 @@ def test_threads_with_logs_of_their_own_wait_where_they_change_the_same_page() -
         ("optimistic", "shared", "counted"),
         ("optimistic", "per-thread", "counted"),
         ("optimistic", "per-thread", "optimistic"),
+        ("optimistic", "groups", "optimistic"),
     ],
 )
 def test_every_engine_keeps_its_tables_in_order(engine: str, latches: str, logs: str, fixes: str) -> None:
     given = {"latches": latches, "logs": logs, "fixes": fixes}
+    if logs == "groups":
+        given |= {"logs": "shared", "log_device": "ssd", "commits": "group"}
     given |= {"threads": 6, "workload": "ycsb-a", "check": True}
     if engine != "main-memory":
         given |= {"engine": engine, "dram_capacity": "256 MiB", "operations": 4000}

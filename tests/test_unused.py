@@ -69,6 +69,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
         {"engine": ["nvm-direct", "nvm-undo"]},
         "parameters.logs: has no meaning for threads = 1 and engine = 'nvm-direct' or 'nvm-undo'; remov",
     ),
+    "commits": (
+        "oltp",
+        {"commits": "group", "log_device": "ssd"},
+        {},
+        "parameters.commits: has no meaning for threads = 1; remove it or use threads = 2 or more",
+    ),
     "logs of undo logs": (
         "oltp",
         {"threads": 2},

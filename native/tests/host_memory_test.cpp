@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pmsim/core/random.hpp"
@@ -216,6 +219,61 @@ TEST(HostMemory, BlocksGoThroughTheFile) {
       config_error([&] { memory.block_read(device + 4096, frame, 512); }).find(file.path + ": ends before"),
       std::string::npos);
   EXPECT_NE(config_error([&] { memory.block_read(device + 4, frame, 512); }).find("multiples of 512"),
+            std::string::npos);
+}
+
+/// Threads of the host append to one log by groups: every piece is in the file when its commit returns, and
+/// there are never more flushes than pieces.
+TEST(HostMemory, ThreadsCommitInGroups) {
+  constexpr std::uint64_t kThreads = 4, kTurns = 50;
+  const TemporaryFile file;
+  HostOptions options = small();
+  options.capacities = Capacities::of(1 << 20, 0, 1 << 20);
+  options.block_path = file.path;
+  HostMemory memory(options);
+  const Address staging = memory.allocate(Medium::kDram, kThreads * 512);
+  const Address latch = memory.allocate(Medium::kDram, kLineBytes);
+  const Address device = memory.allocate(Medium::kBlock, 1 << 20);
+  std::atomic<std::uint64_t> tail = 0;
+  std::atomic<int> lost = 0;
+  std::vector<std::thread> threads;
+  for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      std::ifstream written(file.path, std::ios::binary);
+      std::vector<char> found(512);
+      for (std::uint64_t turn = 0; turn < kTurns; ++turn) {
+        const std::vector<std::byte> piece = bytes_from(512, 1 + thread * kTurns + turn);
+        memory.write(staging + 512 * thread, piece);
+        const std::uint64_t version = memory.acquire(latch, LatchMode::kExclusive);
+        const std::uint64_t place = tail.fetch_add(512);
+        const std::uint64_t gathered = memory.block_gather(device + place, staging + 512 * thread, 512);
+        memory.release(latch, LatchMode::kExclusive, version);
+        memory.block_commit(gathered);
+        written.seekg(static_cast<std::streamoff>(place));
+        written.read(found.data(), 512);
+        lost += std::memcmp(found.data(), piece.data(), 512) == 0 ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(lost, 0);
+  EXPECT_GE(memory.block_groups(), kTurns);
+  EXPECT_LE(memory.block_groups(), kThreads * kTurns);
+}
+
+TEST(HostMemory, AGroupThatCannotBeWrittenIsAnErrorForAllInIt) {
+  HostOptions options = small();
+  options.capacities = Capacities::of(1 << 20, 0, 1 << 20);
+  options.block_path = "/dev/full";
+  HostMemory memory(options);
+  const Address staging = memory.allocate(Medium::kDram, 512);
+  const Address device = memory.allocate(Medium::kBlock, 1 << 20);
+  const std::uint64_t first = memory.block_gather(device, staging, 512);
+  const std::uint64_t second = memory.block_gather(device + 512, staging, 512);
+  EXPECT_NE(config_error([&] { memory.block_commit(second); }).find("/dev/full: write failed"),
+            std::string::npos);
+  EXPECT_NE(config_error([&] { memory.block_commit(first); }).find("/dev/full: write failed"),
             std::string::npos);
 }
 

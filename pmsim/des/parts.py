@@ -8,7 +8,16 @@ from pydantic import Field, ValidationError
 from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
-from pmsim.kinds.latches import FIXES, LATCHES, LOGS, EngineFixes, EngineLatches, EngineLogs
+from pmsim.kinds.latches import (
+    COMMITS,
+    FIXES,
+    LATCHES,
+    LOGS,
+    EngineCommits,
+    EngineFixes,
+    EngineLatches,
+    EngineLogs,
+)
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import LogName
 from pmsim.kinds.system_call import (
@@ -133,6 +142,7 @@ class EnginePart(Part):
     log_device: Literal["pmem", "ssd"] = Field("pmem", description="where the log is")
     log_size: LineSize = Field(2**26, description="bytes of the log [B]")
     logs: EngineLogs = LOGS
+    commits: EngineCommits = COMMITS
     cpu_cycles: CountOrZero = Field(
         0, description="CPU cycles of an operation besides its instructions; a calibration"
     )

@@ -114,6 +114,7 @@ _BUFFERED = _one_of("engine", *_BUFFER_MANAGERS)
 #: The others have undo logs of their own, on PMem.
 _LOGGED = _one_of("engine", "main-memory", *_BUFFER_MANAGERS)
 _LOG_ON_PMEM = _one_of("log_device", "pmem")
+_LOG_ON_SSD = _one_of("log_device", "ssd")
 _FILES = _one_of("engine", "file-bm")
 
 #: Of kinds with an engine.
@@ -141,6 +142,7 @@ ENGINE: Uses = {
     "log_algorithm": (_LOGGED, _LOG_ON_PMEM),
     "log_layout": (_LOGGED, _LOG_ON_PMEM),
     "logs": (_SEVERAL_THREADS, _LOGGED),
+    "commits": (_SEVERAL_THREADS, _LOGGED, _LOG_ON_SSD, _one_of("logs", "shared")),
     "library_cycles": (_one_of("engine", "nvm-undo"),),
     "system_call_cycles": (_FILES,),
     "system_call_copies": (_FILES,),

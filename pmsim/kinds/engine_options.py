@@ -14,7 +14,16 @@ from pmsim.kinds.applies import ENGINE, check_file
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.checks import check_threads, check_tier
 from pmsim.kinds.engine_messages import in_parameters as in_parameters
-from pmsim.kinds.latches import FIXES, LATCHES, LOGS, EngineFixes, EngineLatches, EngineLogs
+from pmsim.kinds.latches import (
+    COMMITS,
+    FIXES,
+    LATCHES,
+    LOGS,
+    EngineCommits,
+    EngineFixes,
+    EngineLatches,
+    EngineLogs,
+)
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.system_call import (
@@ -213,6 +222,7 @@ class EngineParameters(KindParameters):
         description="bytes of the log; old changes are written back as it fills [B]",
     )
     logs: EngineLogs = LOGS
+    commits: EngineCommits = COMMITS
     # Calibrated on two numbers of main-memory at 1 GB, on the emulator of the paper: 3.6 M transactions/s of
     # YCSB-RO, one operation each, and 88 k of TPC-C, some forty each (van Renen et al. 2018, section 5.3;
     # docs/calibration.md).
@@ -323,6 +333,7 @@ class EngineParameters(KindParameters):
             "log_algorithm",
             "log_layout",
             "logs",
+            "commits",
             "cpu_cycles",
             "transaction_cycles",
             "library_cycles",
@@ -384,6 +395,12 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
         raise ConfigError(
             f"fixes: optimistic readers learn from a page's latch that it has gone; with latches = "
             f"'{parameters.latches}' choose 'counted', or latches = 'optimistic'"
+        )
+    if parameters.commits == "group" and (parameters.log_device, parameters.logs) != ("ssd", "shared"):
+        raise ConfigError(
+            f"commits: threads write in groups to one log on the SSD; with log_device = "
+            f"'{parameters.log_device}' and logs = '{parameters.logs}' choose 'single', or log_device = 'ssd' "
+            f"and logs = 'shared'"
         )
     size = parameters.page_size
     if size & (size - 1) or not 4096 <= size <= 65536:

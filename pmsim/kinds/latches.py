@@ -26,6 +26,18 @@ EngineLogs = Annotated[
     ),
 ]
 
+#: The log of a paper's engine has one thread.
+COMMITS: Literal["single", "group"] = "single"
+
+EngineCommits = Annotated[
+    Literal["single", "group"],
+    Field(
+        description="of several threads with one log on the SSD, whether each makes its transaction durable by "
+        "a write and a flush of its own, one after the other, or in a group: whoever finds none under way "
+        "writes and flushes what all have appended",
+    ),
+]
+
 #: The engines of the publications count.
 FIXES: Literal["counted", "optimistic"] = "counted"
 

@@ -15,6 +15,7 @@ extern const SubjectKind kInPlaceFam;
 extern const SubjectKind kLeafInsert;
 extern const SubjectKind kLeafGroupInsert;
 extern const SubjectKind kUndoLog;
+extern const SubjectKind kLogSsd;
 extern const SubjectKind kUndoHeap;
 extern const SubjectKind kSortedRun;
 extern const SubjectKind kSortedRunIndividual;
@@ -58,6 +59,7 @@ extern const SubjectKind kEngineMainMemoryLogs;
 extern const SubjectKind kEngineSsdBmLogs;
 extern const SubjectKind kEngineThreeTierLogs;
 extern const SubjectKind kEngineSpitfireLogs;
+extern const SubjectKind kEngineSsdBmGroups;
 
 std::span<const SubjectKind* const> subject_kinds() noexcept {
   static const std::vector<const SubjectKind*> kinds = [] {
@@ -79,6 +81,7 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kLeafInsert,
         &kLeafGroupInsert,
         &kUndoLog,
+        &kLogSsd,
         &kUndoHeap,
         &kSortedRun,
         &kSortedRunIndividual,
@@ -106,6 +109,7 @@ std::span<const SubjectKind* const> subject_kinds() noexcept {
         &kEngineSsdBmLogs,
         &kEngineThreeTierLogs,
         &kEngineSpitfireLogs,
+        &kEngineSsdBmGroups,
     };
     for (const SubjectKind* log : log_subjects())
       all.push_back(log);

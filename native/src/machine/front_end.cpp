@@ -153,6 +153,12 @@ void VirtualThread::dispatch(Picoseconds last) {
       case code(OpKind::kBlockFlush):
         consumed = dispatch_block_io(op, limit);
         break;
+      case code(OpKind::kBlockGather):
+        consumed = dispatch_block_gather(op, limit);
+        break;
+      case code(OpKind::kBlockCommit):
+        consumed = dispatch_block_commit(limit);
+        break;
       case code(OpKind::kOperationBegin):
         if ((op.flags & kTimedSerialising) != 0) {
           consumed = drain_window(limit);
@@ -398,23 +404,6 @@ bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
     core_->writeback_slots.take(accepted);
   }
   interrupted_ = memory_->has_changed();
-  return true;
-}
-
-bool VirtualThread::dispatch_block_io(const TimedOp& op, Picoseconds limit) {
-  if (!drain_window(limit)) {
-    return false;
-  }
-  BlockDevice& device = memory_->block_device();
-  if (op.kind == code(OpKind::kBlockRead)) {
-    now_ = device.read(op.line, op.instructions, now_);
-  } else if (op.kind == code(OpKind::kBlockWrite)) {
-    now_ = device.write(op.line, op.instructions, now_);
-  } else {
-    now_ = device.flush(now_);
-    ++block_flushes_;
-    block_flush_done_ = now_;
-  }
   return true;
 }
 

@@ -378,6 +378,8 @@ template <bool kCoherent>
     case OpKind::kBlockRead:
     case OpKind::kBlockWrite:
     case OpKind::kBlockFlush:
+    case OpKind::kBlockGather:
+    case OpKind::kBlockCommit:
       push(out, op.kind, op.address, op.bytes, kL1, kTlbFirst, 0);
       break;
     case OpKind::kOperationBegin:

@@ -68,6 +68,14 @@ void Lane::settle_latches() {
   }
 }
 
+void Lane::settle_groups() {
+  traffic_->group.take_woken(woken_);
+  for (const GroupCommit::Woken& woken : woken_) {
+    threads_[woken.thread].group_ended(woken);
+    settle_thread(woken.thread);
+  }
+}
+
 void Lane::step(Picoseconds at, Picoseconds until) {
   const std::size_t agent = agents_.earliest();
   now_ = std::max(now_, at);
@@ -85,6 +93,9 @@ void Lane::step_thread(std::size_t thread, Picoseconds until) {
   }
   if (traffic_->latches.has_grants()) [[unlikely]] {
     settle_latches();
+  }
+  if (traffic_->group.has_woken()) [[unlikely]] {
+    settle_groups();
   }
   if (core_count_ < thread_count_) {
     settle_siblings_of(thread);

@@ -38,6 +38,7 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
       queue_mask_(queue_.size() - 1),
       queue_capacity_(
           static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.store_buffer / threads_on_core))),
+      group_seen_(params.llc.transfer_latency),
       traffic_(&traffic) {}
 
 Picoseconds VirtualThread::next_action() const noexcept {

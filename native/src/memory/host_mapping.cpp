@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -124,6 +127,29 @@ void BlockFile::write(std::uint64_t offset, const std::byte* from, std::size_t b
     if (put < 0)
       fail(path_, "write failed", "free some space, or align to the sector with block_direct");
     done += static_cast<std::size_t>(put);
+  }
+}
+
+void BlockFile::write(std::uint64_t offset, std::span<const std::span<const std::byte>> pieces) const {
+  static constexpr std::size_t kMost = 64;  // POSIX promises 16, Linux has 1024
+  std::array<iovec, kMost> vector;
+  for (; !pieces.empty(); pieces = pieces.subspan(std::min(kMost, pieces.size()))) {
+    const auto now = pieces.first(std::min(kMost, pieces.size()));
+    std::size_t bytes = 0;
+    for (std::size_t index = 0; index < now.size(); ++index) {
+      vector[index] = {const_cast<std::byte*>(now[index].data()), now[index].size()};
+      bytes += now[index].size();
+    }
+    const ssize_t put =
+        ::pwritev(file_.get(), vector.data(), static_cast<int>(now.size()), static_cast<off_t>(offset));
+    if (put != static_cast<ssize_t>(bytes)) {  // interrupted, cut short or failed: write() says which
+      std::uint64_t place = offset;
+      for (const std::span<const std::byte> piece : now) {
+        write(place, piece.data(), piece.size());
+        place += piece.size();
+      }
+    }
+    offset += bytes;
   }
 }
 

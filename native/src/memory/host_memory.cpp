@@ -120,4 +120,11 @@ void HostMemory::block_flush(Site) {
     block_.flush();
 }
 
+std::uint64_t HostMemory::block_gather(Address device, Address source, std::size_t bytes) {
+  table_.check_block(device, bytes);
+  return group_->gather(device - medium_base(Medium::kBlock), {at(source, bytes), bytes});
+}
+
+void HostMemory::block_commit(std::uint64_t gathered, Site) { group_->commit(gathered, block_); }
+
 }  // namespace pmsim::memory

@@ -174,11 +174,17 @@ void SimMemory::block_read(Address device, Address destination, std::size_t byte
 }
 
 void SimMemory::block_write(Address device, Address source, std::size_t bytes) {
+  transfer(OpKind::kBlockWrite, device, source, bytes);
+}
+
+void SimMemory::block_flush(Site site) { empty_write_cache(OpKind::kBlockFlush, site); }
+
+void SimMemory::transfer(OpKind kind, Address device, Address source, std::size_t bytes) {
   Region& to = block_region(device, bytes);
   const Region& from = region_of(source, bytes);
   ensure(from.backing != Backing::kSparse, "a block transfer from a sparse region");
   to.data.accessed(bytes);
-  emit(OpKind::kBlockWrite, device, static_cast<std::uint32_t>(bytes));
+  emit(kind, device, static_cast<std::uint32_t>(bytes));
   worked();
   if (from.backing == Backing::kNone || to.backing == Backing::kNone)
     return;
@@ -252,12 +258,12 @@ void SimMemory::replay(const LogEntry& entry) {
   stream_ = attached;
 }
 
-void SimMemory::block_flush(Site site) {
+void SimMemory::empty_write_cache(OpKind kind, Site site) {
   if (tracking_)
     note(OpKind::kBlockFlush, site, 0, 0);
   if (site == disabled_site_)
     return;
-  emit(OpKind::kBlockFlush, medium_base(Medium::kBlock), 0, 0, site);
+  emit(kind, medium_base(Medium::kBlock), 0, 0, site);
   if (!durability_)
     return;
   durability_->flush_sectors();

@@ -40,6 +40,9 @@ struct EngineOptions {
   /// Of several threads: "shared", or "per-thread", log_bytes in equal parts (wal/commit_order.hpp).
   /// nvm-direct, nvm-undo have undo logs, one for each thread in any case.
   std::string logs = "shared";
+  /// Of several threads with one log on the SSD: "single", each by a write and a flush of its own, one after
+  /// the other, or "group", in which whoever finds no group under way writes what all have appended.
+  std::string commits = "single";
   /// DRAM buffer of the open transaction's log records, at least six pages, ten with hashed leaves; 0: 16
   /// pages, or a tenth of a small log.
   std::uint64_t log_buffer_bytes = 0;

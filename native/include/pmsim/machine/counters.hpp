@@ -53,6 +53,9 @@ namespace pmsim::machine {
   X(block_reads, "block-device read commands")                                                              \
   X(block_writes, "block-device write commands")                                                            \
   X(block_flushes, "block-device cache flushes")                                                            \
+  X(block_gathers, "pieces handed over to be written in a group")                                           \
+  X(block_groups, "groups of them: a write command and a flush each")                                       \
+  X(group_wait_ps, "time that threads waited for groups of others")                                         \
   X(out_of_range_count,                                                                                     \
     "uses that no measurement covers: streamed lines left incomplete, dirty victims of the memory-mode cache")
 

@@ -72,6 +72,8 @@ class Lane {
   void settle_modules();
   /// Threads that have got the latch they waited for go on.
   void settle_latches();
+  /// The same of a group of block writes.
+  void settle_groups();
   /// Threads of the same core may go on, because a buffer of it has changed. A thread that has its core for
   /// itself is settled by `settle_alone`.
   template <typename Settle>
@@ -91,6 +93,7 @@ class Lane {
   Tournament agents_;
   std::vector<Grant> grants_;
   std::vector<LatchTable::Grant> latched_;
+  std::vector<GroupCommit::Woken> woken_;
   Picoseconds now_ = 0;
   std::int64_t served_actions_ = 0;
 };

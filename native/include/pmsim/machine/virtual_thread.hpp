@@ -10,6 +10,7 @@
 #include "pmsim/machine/buffer_line.hpp"
 #include "pmsim/machine/core_timing.hpp"
 #include "pmsim/machine/counters.hpp"
+#include "pmsim/machine/group_commit.hpp"
 #include "pmsim/machine/histogram.hpp"
 #include "pmsim/machine/latch_table.hpp"
 #include "pmsim/machine/line_transfers.hpp"
@@ -43,9 +44,10 @@ struct Retired {
 /// What the cores of a lane share besides memory.
 struct CoreTraffic {
   CoreTraffic(const PlatformParams& params, std::uint32_t threads)
-      : transfers(params.llc.transfer_latency), latches(threads) {}
+      : transfers(params.llc.transfer_latency), latches(threads), group(threads) {}
   LineTransfers transfers;
   LatchTable latches;
+  GroupCommit group;
 };
 
 /// How far the threads of a lane have come together, and where they stop to be looked at.
@@ -102,6 +104,9 @@ class VirtualThread {
   void slots_changed();
   /// The thread has the latch that it waited for.
   void latched(const LatchTable::Grant& grant);
+  /// A group has ended that the thread has waited for: what it had gathered is durable, or it leads the next
+  /// one.
+  void group_ended(const GroupCommit::Woken& woken);
 
   /// Ends the sleep of a thread whose feed had nothing: it asks again at `at`, or as soon as its front end is
   /// free. What the thread does then is what it would have done had it never slept.
@@ -297,6 +302,13 @@ class VirtualThread {
   }
   void issue_waiting_prefetches_of(int load, Picoseconds at);
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
+  bool dispatch_block_gather(const TimedOp& op, Picoseconds limit);
+  bool dispatch_block_commit(Picoseconds limit);
+  /// The thread waits for a command of its group.
+  enum class Leading : std::uint8_t { kNothing, kWrite, kFlush };
+  bool lead(Leading command, Picoseconds until) noexcept;
+  /// The thread has come back from a flush of the device now.
+  void block_flushed() noexcept;
   [[nodiscard]] bool dispatch_latch_acquire(const TimedOp& op);
   [[nodiscard]] bool dispatch_latch_validate(const TimedOp& op);
   /// False: the front end waits, until latched().
@@ -408,7 +420,10 @@ class VirtualThread {
   std::uint64_t fences_dispatched_ = 0;
   std::uint64_t fences_completed_ = 0;
   std::uint64_t block_flushes_ = 0;
-  Picoseconds block_flush_done_ = 0;  ///< of the last one
+  Picoseconds block_flush_done_ = 0;     ///< of the last one
+  Leading leading_ = Leading::kNothing;  ///< of the group that it leads
+  Picoseconds group_asked_ = 0;          ///< since when it waits for a group of others
+  Picoseconds group_seen_;               ///< how long it takes to see that that has ended: the way of a line
   Picoseconds last_commit_ = 0;
   Picoseconds fence_done_ = 0;  ///< the latest fence that has completed
   /// The way from L1 to what lies below takes the next line of a store, or flush, from then on.

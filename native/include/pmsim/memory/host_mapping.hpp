@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -63,6 +64,8 @@ class BlockFile {
   /// Each throws ConfigError naming the file when the transfer fails.
   void read(std::uint64_t offset, std::byte* into, std::size_t bytes) const;
   void write(std::uint64_t offset, const std::byte* from, std::size_t bytes) const;
+  /// Pieces that lie one behind the other in the file, from `offset` on, by as few calls as possible.
+  void write(std::uint64_t offset, std::span<const std::span<const std::byte>> pieces) const;
   void flush() const;
 
  private:

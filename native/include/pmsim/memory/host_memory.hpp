@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -13,6 +14,7 @@
 #include "pmsim/core/error.hpp"
 #include "pmsim/memory/copy_lines.hpp"
 #include "pmsim/memory/host_cpu.hpp"
+#include "pmsim/memory/host_group.hpp"
 #include "pmsim/memory/host_mapping.hpp"
 #include "pmsim/memory/memory.hpp"
 #include "pmsim/memory/region.hpp"
@@ -139,6 +141,8 @@ class HostMemory {
   void block_read(Address device, Address destination, std::size_t bytes);
   void block_write(Address device, Address source, std::size_t bytes);
   void block_flush(Site = kNoSite);
+  std::uint64_t block_gather(Address device, Address source, std::size_t bytes);
+  void block_commit(std::uint64_t gathered, Site = kNoSite);
   void operation_begin() noexcept {}
   void operation_end() noexcept {}
   Section enter(Section section) noexcept { return section; }
@@ -149,6 +153,8 @@ class HostMemory {
   [[nodiscard]] bool pmem_is_dax() const noexcept { return windows_[index_of(Medium::kPmem)].is_dax(); }
   [[nodiscard]] const CpuFeatures& features() const noexcept { return features_; }
   [[nodiscard]] StreamWidth stream_width() const noexcept { return stream_width_; }
+  /// Groups of block writes so far.
+  [[nodiscard]] std::uint64_t block_groups() const { return group_->groups(); }
   [[nodiscard]] const RegionTable& regions() const noexcept { return table_; }
 
  private:
@@ -190,6 +196,7 @@ class HostMemory {
   RegionTable table_;
   std::array<HostMapping, kMedia - 1> windows_;  ///< dram, pmem
   BlockFile block_;
+  std::unique_ptr<HostGroup> group_ = std::make_unique<HostGroup>();  ///< stays where it is when this moves
 };
 
 static_assert(Memory<HostMemory>);

@@ -105,6 +105,13 @@ struct LatchWord {
 ///  - block_read and block_write move whole sectors between a kBlock address and a dram or pmem address, and
 ///  wait.
 ///    Written sectors may be durable, each with any of its versions; block_flush makes the latest one so.
+///  - block_gather hands sectors over to a group and does not wait: they may be durable from then on, and
+///  source
+///    must stay as it is until they surely are, which is when block_commit returns. It is given what
+///    block_gather returned, the latest of the thread's. Whoever finds no group under way writes, by one
+///    command for what lies together and one flush, all that has been handed over; others wait, for that or for
+///    the next (group commit; DeWitt et al., Implementation Techniques for Main Memory Database Systems, SIGMOD
+///    1984, section 5.2). What was handed over before is durable, too, then.
 /// Cost only
 ///  - compute: cycles of work and the instructions that fill the window meanwhile. HostMemory executes nothing.
 ///  - mispredict: the branch at this place depends on the value of the load before it, and no predictor can
@@ -142,6 +149,8 @@ concept Memory =
       { memory.block_read(address, address, bytes) } -> std::same_as<void>;
       { memory.block_write(address, address, bytes) } -> std::same_as<void>;
       { memory.block_flush(site) } -> std::same_as<void>;
+      { memory.block_gather(address, address, bytes) } -> std::same_as<std::uint64_t>;
+      { memory.block_commit(word, site) } -> std::same_as<void>;
       { memory.operation_begin() } -> std::same_as<void>;
       { memory.operation_end() } -> std::same_as<void>;
       { memory.enter(Section::kLog) } -> std::same_as<Section>;

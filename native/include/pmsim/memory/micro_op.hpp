@@ -28,8 +28,12 @@ enum class OpKind : std::uint8_t {
   kAcquire = 16,  ///< the latch of the line at `address`, in LatchMode `flags`: a kAtomic (optimistic: a load),
                   ///< and a wait while others hold it, unless it is an attempt
   kRelease = 17,  ///< gives it up: a kAtomic (of a writer: a store; optimistic: a load)
+  kBlockGather =
+      18,  ///< hands `bytes` at `address` of a block device over to the next group; waits for nothing
+  kBlockCommit = 19,  ///< waits until what the thread has handed over is durable; the first that finds no group
+                      ///< under way writes all that has been handed over, and empties the device's write cache
 };
-inline constexpr int kOpKinds = 18;
+inline constexpr int kOpKinds = 20;
 
 /// Bits of MicroOp::flags.
 enum OpFlag : std::uint8_t {

@@ -149,6 +149,15 @@ class SimMemory {
   void block_read(Address device, Address destination, std::size_t bytes);
   void block_write(Address device, Address source, std::size_t bytes);
   void block_flush(Site site = kNoSite);
+  /// Operations run one after the other: it is the machine that finds others to go with.
+  std::uint64_t block_gather(Address device, Address source, std::size_t bytes) {
+    transfer(OpKind::kBlockGather, device, source, bytes);
+    return ++gathered_;
+  }
+  void block_commit(std::uint64_t gathered, Site site = kNoSite) {
+    ensure(gathered != 0 && gathered <= gathered_, "a commit of what nobody has gathered");
+    empty_write_cache(OpKind::kBlockCommit, site);
+  }
   void operation_begin() { emit(OpKind::kOperationBegin, 0, 0); }
   void operation_end() { emit(OpKind::kOperationEnd, 0, 0); }
   Section enter(Section section) {
@@ -373,6 +382,9 @@ class SimMemory {
   /// Counts the use of a site and writes the log.
   void note(OpKind kind, Site site, Address address, std::size_t bytes);
   void put_sector(Region& to, Address device, const std::byte* data);
+  /// From memory to the device.
+  void transfer(OpKind kind, Address device, Address source, std::size_t bytes);
+  void empty_write_cache(OpKind kind, Site site);
   [[nodiscard]] Region& block_region(Address device, std::size_t bytes);
   void step() const {
     if (on_step_)
@@ -396,6 +408,7 @@ class SimMemory {
   std::optional<std::vector<LogEntry>> log_;
   std::optional<std::vector<Address>> journal_;  ///< lines stored to, for replicas
   std::uint64_t changes_ = 0;                    ///< stores that changed pmem, while a journal is kept
+  std::uint64_t gathered_ = 0;                   ///< calls of block_gather()
   std::uint32_t thread_ = 0;
   std::uint32_t operation_ = 0;
 };

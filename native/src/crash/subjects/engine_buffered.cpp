@@ -85,6 +85,14 @@ std::unique_ptr<Subject> ssd_bm_logs(std::uint64_t seed, Scale scale) {
   options.log_device = "ssd";
   return with_logs(options, seed, scale);
 }
+/// Three threads with one log, whose batches wait in buffers of their own.
+std::unique_ptr<Subject> ssd_bm_groups(std::uint64_t seed, Scale scale) {
+  engines::EngineOptions options = tiny("ssd-bm");
+  options.log_device = "ssd";
+  options.threads = 3;
+  options.commits = "group";
+  return std::make_unique<EngineSubject>(options, kLongSize, seed, scale);
+}
 
 }  // namespace
 
@@ -124,5 +132,9 @@ extern const SubjectKind kEngineSpitfireLogs;
 const SubjectKind kEngineSpitfireLogs{
     "engine-spitfire-logs", "storage engine: rows used in place on PMem, three threads with a log each",
     kSpitfireLogsPoints, spitfire_logs, false};
+extern const SubjectKind kEngineSsdBmGroups;
+const SubjectKind kEngineSsdBmGroups{
+    "engine-ssd-bm-groups", "storage engine: DRAM over pages on SSD, three threads that commit in groups",
+    kSsdLogPoints, ssd_bm_groups, false};
 
 }  // namespace pmsim::crash

@@ -61,6 +61,10 @@ class LogFile {
   [[nodiscard]] static bool is_kept(const EngineOptions& options) noexcept {
     return options.log_device != "unwritten" && options.log_device != "none";
   }
+  /// Whether threads commit in groups.
+  [[nodiscard]] static bool gathers(const EngineOptions& options) noexcept {
+    return on_ssd(options) && options.commits == "group" && options.threads > 1;
+  }
   /// Of staging, for batches of so many bytes: room for an entry's header, and a sector (SectorLog).
   [[nodiscard]] static std::uint64_t staging_bytes(std::uint64_t batch) noexcept {
     return blocks::log::round_up(kHeadBytes + batch, kSectorBytes) + kSectorBytes;
@@ -79,7 +83,7 @@ class LogFile {
       return LogFile(NoLog(), place);
     if (on_ssd(options))
       return LogFile(SectorLog::create(memory, place.log, place.bytes, place.staging, place.staging_bytes),
-                     place);
+                     place, gathers(options));
     return LogFile(
         blocks::log::AnyLog::create(memory, options.log_algorithm, block_place(place), block_options(options)),
         place);
@@ -89,7 +93,7 @@ class LogFile {
   [[nodiscard]] static std::optional<LogFile> recover(M& memory, const EngineOptions& options,
                                                       const Place& place) {
     const auto found = [&](auto log) -> std::optional<LogFile> {
-      return log ? std::optional(LogFile(*std::move(log), place)) : std::nullopt;
+      return log ? std::optional(LogFile(*std::move(log), place, gathers(options))) : std::nullopt;
     };
     if (on_ssd(options))
       return found(SectorLog::recover(memory, place.log, place.bytes, place.staging, place.staging_bytes));
@@ -110,10 +114,18 @@ class LogFile {
   [[nodiscard]] bool fits(std::uint64_t batch) const {
     return ask([&](const auto& log) { return log.fits(batch); });
   }
-  /// Appends `bytes` from `batch`, in a staging buffer. `latch()` holds others off, from where they meet.
+  /// Appends `bytes` from `batch`, in a staging buffer. `latch()` holds others off, from where they meet, to
+  /// where the batch is durable or, of a group, handed over.
   template <Memory M, typename Latch>
   void append(M& memory, std::uint64_t bytes, Address batch, Latch&& latch) {
-    if (auto* log = std::get_if<SectorLog>(&log_)) {
+    if (auto* log = std::get_if<SectorLog>(&log_); log != nullptr && gathers_) {
+      std::uint64_t gathered = 0;
+      {
+        const auto alone = latch();
+        gathered = log->gather(memory, bytes, batch - kHeadBytes);
+      }
+      SectorLog::commit(memory, gathered);
+    } else if (log != nullptr) {
       const auto alone = latch();
       log->append(memory, bytes);
     } else if (auto* dropped = std::get_if<NoLog>(&log_)) {
@@ -139,7 +151,8 @@ class LogFile {
   }
 
  private:
-  LogFile(Log log, const Place& place) : log_(std::move(log)), place_(place) {}
+  LogFile(Log log, const Place& place, bool gathers = false)
+      : log_(std::move(log)), place_(place), gathers_(gathers) {}
 
   [[nodiscard]] static blocks::log::Place block_place(const Place& place) noexcept {
     return {place.log, place.bytes, place.tail_bytes == 0 ? 0 : place.tail, place.tail_bytes};
@@ -150,6 +163,7 @@ class LogFile {
 
   Log log_;
   Place place_;
+  bool gathers_;
   std::vector<std::byte> registers_;  ///< a batch is copied through them to the log
 };
 

@@ -39,6 +39,12 @@ class LogRegions {
     LogFile::check(options);
     if (options.logs != "shared" && options.logs != "per-thread")
       throw ConfigError("logs = \"" + options.logs + "\": must be shared or per-thread");
+    if (options.commits != "single" && options.commits != "group")
+      throw ConfigError("commits = \"" + options.commits + "\": must be single or group");
+    if (options.commits == "group" && (!on_ssd() || options.logs != "shared"))
+      throw ConfigError(
+          "commits = \"group\": is for one log on the SSD; choose log_device = \"ssd\" and logs = "
+          "\"shared\", or commits = \"single\"");
     if (per_thread_ && !is_kept())
       throw ConfigError(
           "log_device = \"" + options.log_device +
@@ -87,9 +93,10 @@ class LogRegions {
     return place;
   }
 
-  /// Staging buffers: one for each thread; with one log on SSD, which reads it from where it was made, one.
+  /// Staging buffers: one for each thread; with one log on SSD, which reads it from where it was made, one,
+  /// unless several wait there to be written.
   [[nodiscard]] std::uint64_t buffers() const noexcept {
-    return per_thread_ || (latched_ && !on_ssd()) ? options_.threads : 1;
+    return per_thread_ || (latched_ && !on_ssd()) || LogFile::gathers(options_) ? options_.threads : 1;
   }
   [[nodiscard]] Address staging(const LogPlace& place, std::uint64_t buffer) const noexcept {
     return place.buffer + buffer * staging_bytes();

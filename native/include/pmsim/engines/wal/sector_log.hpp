@@ -26,24 +26,33 @@ using memory::Site;
 
 /// A log on a block device, for engines without persistent memory.
 ///
-///     sector 0: {magic, head, capacity} | circular space of sectors: ... head: entry entry ... tail | free ...
-///     entry = {lsn, length, crc32c of lsn, length and payload, 0} payload, from a sector on
+///     sector 0: {magic, head, capacity, incarnation, least incarnation behind the head}
+///     circular space of sectors: ... head: entry entry ... tail | free ...
+///     entry = {lsn, length, crc32c of all this and payload, incarnation} payload, from a sector on
 ///
 /// LSNs are positions in the endless stream of bytes, as in blocks/log. The caller builds an entry in DRAM, in
 /// a staging buffer whose first kHeadBytes are left for the header: a commit is one or two block writes and one
 /// flush of the device.
 ///
-/// What is durable when. append(): the entry, when it returns. truncate_to(): the new head, when it returns, so
-/// that no later append overwrites an entry that a crash could bring back. A sector is written whole or not at
-/// all, so the header sector needs no second copy. A torn entry is one whose checksum fails (2^-32 of them are
-/// missed, as in every log of this kind); an entry of an earlier pass has another LSN.
+/// Group commit: gather() gives an entry its place and hands it over, commit() waits until it is durable, with
+/// what others have handed over meanwhile. Who gathers must be alone; who commits need not.
+///
+/// What is durable when. append(): the entry, when it returns; commit(): that and all before it. truncate_to():
+/// the new head, when it returns, so that no later append overwrites an entry that a crash could bring back. A
+/// sector is written whole or not at all, so the header sector needs no second copy. A torn entry is one whose
+/// checksum fails (2^-32 of them are missed, as in every log of this kind); an entry of an earlier pass has
+/// another LSN. Of a group, an entry can be durable whose predecessor is not: nobody was told, recovery ends
+/// before it, and its bytes stay. When the next append takes the place of the predecessor, it would be there
+/// again. So every recovery begins another incarnation, durable before anything is appended, and what follows
+/// an entry of a later incarnation is none.
 class SectorLog {
  public:
-  static constexpr Site kCreateFlush = 1110, kEntryFlush = 1111, kHeadFlush = 1112;
-  static constexpr std::array<SiteInfo, 3> kSites{{
+  static constexpr Site kCreateFlush = 1110, kEntryFlush = 1111, kHeadFlush = 1112, kIncarnationFlush = 1113;
+  static constexpr std::array<SiteInfo, 4> kSites{{
       {kCreateFlush, "log on SSD: flush the header of the new log"},
       {kEntryFlush, "log on SSD: flush the entry"},
       {kHeadFlush, "log on SSD: flush the new head before the space behind it is reused"},
+      {kIncarnationFlush, "log on SSD: flush the new incarnation before an entry has it"},
   }};
   static constexpr std::uint64_t kHeadBytes = 32;
   /// Checksumming, per 8 bytes: crc32 with a memory operand, addition, compare-and-branch; and per line nothing
@@ -55,10 +64,13 @@ class SectorLog {
   [[nodiscard]] static SectorLog create(M& memory, Address device, std::uint64_t bytes, Address staging,
                                         std::uint64_t staging_bytes) {
     SectorLog log(device, bytes, staging, staging_bytes);
-    log.head_ = log.tail_ = log.capacity_;  // no LSN is 0
+    log.head_ = log.tail_ = log.began_ = log.capacity_;  // no LSN is 0
+    log.incarnation_ = log.least_ = 1;
     log.write_head(memory, kCreateFlush);
     return log;
   }
+  /// The log that create() has made, with every entry that is durable; nothing where that had not finished. A
+  /// new incarnation, durable on return.
   template <Memory M>
   [[nodiscard]] static std::optional<SectorLog> recover(M& memory, Address device, std::uint64_t bytes,
                                                         Address staging, std::uint64_t staging_bytes) {
@@ -70,9 +82,18 @@ class SectorLog {
     if (memory.template load<std::uint64_t>(log.head_sector() + 16) != log.capacity_ ||
         log.head_ < log.capacity_)
       throw ConfigError("log: the log on the SSD was made with another log_bytes");
+    log.incarnation_ = memory.template load<std::uint64_t>(log.head_sector() + 24);
+    log.least_ = memory.template load<std::uint64_t>(log.head_sector() + 32);
     log.tail_ = log.head_;
-    while (const std::optional<std::uint64_t> length = log.fetch(memory, log.tail_))
+    std::uint64_t least = log.least_;
+    while (const std::optional<std::uint64_t> length = log.fetch(memory, log.tail_, least)) {
+      least = memory.template load<std::uint64_t>(staging + 24);
       log.tail_ += log.footprint(*length);
+    }
+    ++log.incarnation_;
+    log.began_ = log.tail_;
+    log.set_head(log.head_);
+    log.write_head(memory, kIncarnationFlush);
     return log;
   }
 
@@ -88,25 +109,24 @@ class SectorLog {
 
   /// Appends the `payload` bytes that lie in the staging buffer behind the room for the header.
   template <Memory M>
-  Lsn append(M& memory, std::uint64_t payload) {
-    if (!fits(payload))
-      throw blocks::log::LogFull(footprint(payload), capacity_ - (tail_ - head_), capacity_);
-    const Lsn lsn = tail_;
-    for (std::uint64_t done = 0; done < payload; done += memory::kLineBytes)
-      memory.compute(0, kInstructionsPerWord * 8);
-    const std::uint32_t check = checksum(memory, lsn, payload);
-    memory.template store<std::uint64_t>(staging_, lsn);
-    memory.template store<std::uint64_t>(staging_ + 8, payload);
-    memory.template store<std::uint64_t>(staging_ + 16, check);
-    memory.template store<std::uint64_t>(staging_ + 24, 0);
-    const std::uint64_t bytes = footprint(payload);
-    const std::uint64_t first = std::min(bytes, capacity_ - lsn % capacity_);
-    memory.block_write(place(lsn), staging_, first);
-    if (first < bytes)
-      memory.block_write(place(lsn + first), staging_ + first, bytes - first);
+  void append(M& memory, std::uint64_t payload) {
+    place(memory, payload, staging_,
+          [&](Address device, Address from, std::uint64_t bytes) { memory.block_write(device, from, bytes); });
     memory.block_flush(kEntryFlush);
-    tail_ = lsn + bytes;
-    return lsn;
+  }
+  /// The same from any staging buffer, to be written with what others append: a number for commit(). The buffer
+  /// must stay as it is until then.
+  template <Memory M>
+  [[nodiscard]] std::uint64_t gather(M& memory, std::uint64_t payload, Address staging) {
+    std::uint64_t gathered = 0;
+    place(memory, payload, staging, [&](Address device, Address from, std::uint64_t bytes) {
+      gathered = memory.block_gather(device, from, bytes);
+    });
+    return gathered;
+  }
+  template <Memory M>
+  static void commit(M& memory, std::uint64_t gathered) {
+    memory.block_commit(gathered, kEntryFlush);
   }
 
   /// `end` is the LSN of an entry or the tail.
@@ -114,7 +134,7 @@ class SectorLog {
   void truncate_to(M& memory, Lsn end) {
     if (end == head_)
       return;
-    head_ = end;
+    set_head(end);
     write_head(memory, kHeadFlush);
   }
 
@@ -123,7 +143,7 @@ class SectorLog {
   [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& payload) const {
     if (at >= tail_)
       return std::nullopt;
-    const std::optional<std::uint64_t> length = fetch(memory, at);
+    const std::optional<std::uint64_t> length = fetch(memory, at, least_);
     ensure(length.has_value(), "an entry of the log on SSD is damaged");
     payload.resize(*length);
     memory.read(staging_ + kHeadBytes, payload);
@@ -141,51 +161,84 @@ class SectorLog {
     staging_bytes_ = round_down(staging_bytes, kSectorBytes) - kSectorBytes;
   }
 
-  [[nodiscard]] Address place(Lsn lsn) const noexcept { return device_ + kSectorBytes + lsn % capacity_; }
+  [[nodiscard]] Address sector(Lsn lsn) const noexcept { return device_ + kSectorBytes + lsn % capacity_; }
   [[nodiscard]] Address head_sector() const noexcept { return staging_ + staging_bytes_; }
 
+  /// Where the head is the tail, bytes behind it may be of any incarnation before this one.
+  void set_head(Lsn head) noexcept {
+    head_ = head;
+    least_ = head >= began_ ? incarnation_ : least_;
+  }
   template <Memory M>
   void write_head(M& memory, Site flush) const {
     memory.template store<std::uint64_t>(head_sector(), kMagic);
     memory.template store<std::uint64_t>(head_sector() + 8, head_);
     memory.template store<std::uint64_t>(head_sector() + 16, capacity_);
+    memory.template store<std::uint64_t>(head_sector() + 24, incarnation_);
+    memory.template store<std::uint64_t>(head_sector() + 32, least_);
     memory.block_write(device_, head_sector(), kSectorBytes);
     memory.block_flush(flush);
   }
 
-  /// Of what the staging buffer holds.
+  /// Makes an entry of the payload in `staging`, at the tail; write(device, from, bytes) for each of its parts.
+  template <Memory M, typename Write>
+  void place(M& memory, std::uint64_t payload, Address staging, Write&& write) {
+    if (!fits(payload))
+      throw blocks::log::LogFull(footprint(payload), capacity_ - (tail_ - head_), capacity_);
+    const Lsn lsn = tail_;
+    for (std::uint64_t done = 0; done < payload; done += memory::kLineBytes)
+      memory.compute(0, kInstructionsPerWord * 8);
+    const std::uint32_t check = checksum(memory, lsn, payload, incarnation_, staging);
+    memory.template store<std::uint64_t>(staging, lsn);
+    memory.template store<std::uint64_t>(staging + 8, payload);
+    memory.template store<std::uint64_t>(staging + 16, check);
+    memory.template store<std::uint64_t>(staging + 24, incarnation_);
+    const std::uint64_t bytes = footprint(payload);
+    const std::uint64_t first = std::min(bytes, capacity_ - lsn % capacity_);
+    write(sector(lsn), staging, first);
+    if (first < bytes)
+      write(sector(lsn + first), staging + first, bytes - first);
+    tail_ = lsn + bytes;
+  }
+
+  /// Of what a staging buffer holds.
   template <Memory M>
-  [[nodiscard]] std::uint32_t checksum(M& memory, Lsn lsn, std::uint64_t payload) const {
-    const std::array<std::uint64_t, 2> first{lsn, payload};
+  [[nodiscard]] static std::uint32_t checksum(M& memory, Lsn lsn, std::uint64_t payload,
+                                              std::uint64_t incarnation, Address staging) {
+    const std::array<std::uint64_t, 3> first{lsn, payload, incarnation};
     std::uint32_t crc = crc32c_fast(std::as_bytes(std::span(first)));
     std::array<std::byte, 4096> piece;
     for (std::uint64_t done = 0; done < payload; done += piece.size()) {
       const auto part = std::span(piece).first(std::min<std::uint64_t>(piece.size(), payload - done));
-      memory.read(staging_ + kHeadBytes + done, part);
+      memory.read(staging + kHeadBytes + done, part);
       crc = crc32c_fast(part, crc);
     }
     return crc;
   }
 
-  /// Reads the entry at `lsn` into the staging buffer; its length, where it is whole.
+  /// Reads the entry at `lsn` into the staging buffer; its length, where it is whole, and of an incarnation
+  /// from `least` on.
   template <Memory M>
-  [[nodiscard]] std::optional<std::uint64_t> fetch(M& memory, Lsn lsn) const {
+  [[nodiscard]] std::optional<std::uint64_t> fetch(M& memory, Lsn lsn, std::uint64_t least) const {
     const std::uint64_t free = capacity_ - (lsn - head_);
     if (free < kSectorBytes)
       return std::nullopt;
-    memory.block_read(place(lsn), staging_, kSectorBytes);
+    memory.block_read(sector(lsn), staging_, kSectorBytes);
     const auto length = memory.template load<std::uint64_t>(staging_ + 8);
     if (memory.template load<std::uint64_t>(staging_) != lsn || length > staging_bytes_ - kHeadBytes ||
         footprint(length) > free)
       return std::nullopt;
     const auto check = memory.template load<std::uint64_t>(staging_ + 16);
+    const auto incarnation = memory.template load<std::uint64_t>(staging_ + 24);
+    if (incarnation < least)
+      return std::nullopt;
     const std::uint64_t bytes = footprint(length);
     const std::uint64_t first = std::min(bytes, capacity_ - lsn % capacity_);
     if (first > kSectorBytes)
-      memory.block_read(place(lsn) + kSectorBytes, staging_ + kSectorBytes, first - kSectorBytes);
+      memory.block_read(sector(lsn) + kSectorBytes, staging_ + kSectorBytes, first - kSectorBytes);
     if (first < bytes)
-      memory.block_read(place(lsn + first), staging_ + first, bytes - first);
-    return check == checksum(memory, lsn, length) ? std::optional(length) : std::nullopt;
+      memory.block_read(sector(lsn + first), staging_ + first, bytes - first);
+    return check == checksum(memory, lsn, length, incarnation, staging_) ? std::optional(length) : std::nullopt;
   }
 
   Address device_;
@@ -194,6 +247,9 @@ class SectorLog {
   std::uint64_t staging_bytes_ = 0;  ///< for entries; a sector for the header follows
   Lsn head_ = 0;
   Lsn tail_ = 0;
+  std::uint64_t incarnation_ = 0;  ///< of what is appended
+  Lsn began_ = 0;                  ///< it did, with the entry there
+  std::uint64_t least_ = 0;        ///< of the entry at the head
 };
 
 }  // namespace pmsim::engines::wal

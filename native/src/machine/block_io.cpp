@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "pmsim/machine/virtual_thread.hpp"
+
+/// Transfers to and from the block device, alone and in groups.
+namespace pmsim::machine {
+
+using memory::OpKind;
+
+bool VirtualThread::dispatch_block_io(const TimedOp& op, Picoseconds limit) {
+  if (!drain_window(limit)) {
+    return false;
+  }
+  BlockDevice& device = memory_->block_device();
+  if (op.kind == code(OpKind::kBlockRead)) {
+    now_ = device.read(op.line, op.instructions, now_);
+  } else if (op.kind == code(OpKind::kBlockWrite)) {
+    now_ = device.write(op.line, op.instructions, now_);
+  } else {
+    now_ = device.flush(now_);
+    block_flushed();
+  }
+  return true;
+}
+
+bool VirtualThread::dispatch_block_gather(const TimedOp& op, Picoseconds limit) {
+  if (!make_room(1, limit)) {
+    return false;
+  }
+  ++counters_->block_gathers;
+  traffic_->group.gather(id_, op.line, op.instructions);
+  step(1);
+  return true;
+}
+
+/// Who leads a group gives each command when the one before has come back, so that the device sees those of all
+/// threads in the order of time.
+bool VirtualThread::dispatch_block_commit(Picoseconds limit) {
+  GroupCommit& group = traffic_->group;
+  BlockDevice& device = memory_->block_device();
+  GroupCommit::Range range;
+  switch (leading_) {
+    case Leading::kNothing:
+      if (!drain_window(limit)) {
+        return false;
+      }
+      if (group.is_durable(id_)) {
+        break;
+      }
+      if (group.is_under_way()) {
+        group.wait(id_);
+        group_asked_ = now_;
+        blocked_ = true;
+        front_key_ = kNever;
+        return false;
+      }
+      ++counters_->block_groups;
+      range = group.begin();
+      return lead(Leading::kWrite, device.write(range.address, range.bytes, now_));
+    case Leading::kWrite:
+      return lead(Leading::kFlush, device.flush(now_));
+    case Leading::kFlush:
+      leading_ = Leading::kNothing;
+      group.end(now_);
+      interrupted_ = true;  // others go on from here
+      break;
+  }
+  block_flushed();
+  return true;
+}
+
+bool VirtualThread::lead(Leading command, Picoseconds until) noexcept {
+  leading_ = command;
+  now_ = front_key_ = until;
+  return false;
+}
+
+void VirtualThread::block_flushed() noexcept {
+  ++block_flushes_;
+  block_flush_done_ = now_;
+}
+
+void VirtualThread::group_ended(const GroupCommit::Woken& woken) {
+  // It has been looking at a word that the leader writes.
+  now_ = std::max(now_, woken.at + group_seen_);
+  counters_->group_wait_ps += now_ - group_asked_;
+  blocked_ = false;
+  front_key_ = now_;
+}
+
+}  // namespace pmsim::machine
