@@ -18,7 +18,17 @@ from pmsim.calibrate_tier import dram_as_second_tier, modules_as_second_tier
 from pmsim.errors import ConfigError
 from pmsim.host_machine import HostMachine, this_machine
 from pmsim.host_subjects import DeviceSubjects
-from pmsim.host_timing import DISTURBED, FULL, QUICK, Effort, Subject, Timing, check_file, time_benchmark
+from pmsim.host_timing import (
+    DISTURBED,
+    FULL,
+    QUICK,
+    Effort,
+    Subject,
+    Timing,
+    check_file,
+    time_benchmark,
+    try_file,
+)
 from pmsim.output_place import check_output_file
 from pmsim.platforms import Platform
 from pmsim.profiles import CALIBRATED, load_platform
@@ -97,6 +107,8 @@ def calibrate(
     check_file(on)
     machine = this_machine()
     effort = QUICK if quick else FULL
+    if on is not None:
+        try_file(on, effort)  # what comes before the file is used takes a minute
     rounds = _QUICK_ROUNDS if quick else _ROUNDS
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     draft = Draft(load_platform(base_of(machine)), machine, name, date)

@@ -14,6 +14,8 @@ from pmsim.platforms import Platform
 
 #: Below this share of processor time the median repetition was disturbed by other processes.
 DISTURBED = 0.95
+#: Far between, so that trying a file touches little of it [B].
+_SPARSE = 2**21
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,20 @@ def check_file(on: Path | None) -> None:
         raise ConfigError(f"--on {on}: is a directory; name a file in it, which is created or overwritten")
     if not os.path.isdir(on.absolute().parent):
         raise ConfigError(f"--on {on}: its directory does not exist; name a file in an existing one")
+
+
+def try_file(on: Path, effort: Effort) -> None:
+    """Map the file once, as large as measuring will.
+
+    Raises
+    ------
+    ConfigError : the operating system refuses it, for example because it is read-only or no regular file.
+    """
+    once = Effort(repetitions=1, seconds=0.0, region=effort.region)
+    try:
+        time_benchmark("chase", chase(effort.region, _SPARSE, cold=False, memory="pmem"), once, on)
+    except ConfigError as error:
+        raise error.prefixed("--on") from None
 
 
 def time_benchmark(

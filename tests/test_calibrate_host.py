@@ -160,6 +160,12 @@ def test_a_file_that_is_not_dax_is_fitted_with_a_warning(tmp_path, capsys):
     assert platform.parameters["pmem"]["dimms"].origin == "assumed"
 
 
+def test_a_file_that_cannot_be_mapped_is_refused_before_anything_is_measured(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("pmsim.calibrate.read_core", lambda *_: pytest.fail("measured"))
+    assert main(["calibrate", "--quick", "--on", "/dev/null", "--out", str(tmp_path / "p.toml")]) == 2
+    assert "pmsim: --on: /dev/null: cannot be mapped" in capsys.readouterr().err
+
+
 def test_a_directory_as_file_is_one_line_and_exit_status_2(tmp_path, capsys):
     assert main(["calibrate", "--quick", "--on", str(tmp_path), "--out", str(tmp_path / "p.toml")]) == 2
     error = capsys.readouterr().err
