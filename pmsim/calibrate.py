@@ -65,6 +65,11 @@ class Row:
         return self.subject.value(self.timing)
 
     @property
+    def spread(self) -> float:
+        """Distance of the quartiles of what was measured, over its median."""
+        return self.subject.spread(self.timing)
+
+    @property
     def ratio(self) -> float:
         """Predicted over measured."""
         return self.predicted / self.measured

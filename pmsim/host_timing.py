@@ -54,6 +54,9 @@ class Timing:
         Shortest time of an operation in any repetition.
     low, high : float [1/s]
         Quartiles of the rate.
+    ns_low, ns_high : float [ns]
+        Quartiles of the time of an operation. A benchmark that waits between operations and times each on its
+        own has a rate of which most is waiting.
     bytes : int [B]
         Moved by an operation.
     cpu_share : float
@@ -73,11 +76,8 @@ class Timing:
     cpu_share: float
     repetitions: int
     is_dax: bool
-
-    @property
-    def spread(self) -> float:
-        """Distance of the quartiles over the median."""
-        return (self.high - self.low) / self.rate
+    ns_low: float
+    ns_high: float
 
 
 def check_file(on: Path | None) -> None:
@@ -137,17 +137,20 @@ def time_benchmark(
         repetitions=effort.repetitions,
         seconds=effort.seconds,
     )
-    rates = sorted(measured["operations_per_s"])
+    rates, times = sorted(measured["operations_per_s"]), sorted(measured["ns_per_operation"])
+    quarter = len(rates) // 4
     return Timing(
-        ns=statistics.median(measured["ns_per_operation"]),
-        best_ns=min(measured["ns_per_operation"]),
+        ns=statistics.median(times),
+        best_ns=times[0],
         rate=statistics.median(rates),
-        low=rates[len(rates) // 4],
-        high=rates[-1 - len(rates) // 4],
+        low=rates[quarter],
+        high=rates[-1 - quarter],
         bytes=measured["bytes_per_operation"],
         cpu_share=statistics.median(measured["cpu_share"]),
         repetitions=len(rates),
         is_dax=measured["is_dax"],
+        ns_low=times[quarter],
+        ns_high=times[-1 - quarter],
     )
 
 
@@ -197,6 +200,12 @@ class Subject:
         if self.metric == "bandwidth_gb_s":
             return timing.rate * timing.bytes / 1e9
         return timing.rate
+
+    def spread(self, timing: Timing) -> float:
+        """Distance of the quartiles over the median, of what the metric expresses."""
+        if self.metric == "latency_ns":
+            return (timing.ns_high - timing.ns_low) / timing.ns
+        return (timing.high - timing.low) / timing.rate
 
     def predict(self, platform: Platform, seed: int = 0) -> float:
         """Simulate it on a platform."""

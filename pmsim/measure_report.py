@@ -31,7 +31,7 @@ def frame_of(result: MeasureResult) -> pd.DataFrame:
                 "metric": row.subject.metric,
                 "unit": row.subject.unit,
                 "measured": row.measured,
-                "spread": row.timing.spread,
+                "spread": row.spread,
                 "repetitions": row.timing.repetitions,
                 "cpu_share": row.timing.cpu_share,
                 "is_dax": row.timing.is_dax,

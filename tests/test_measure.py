@@ -101,9 +101,9 @@ def test_without_a_profile_it_says_how_to_get_one(tmp_path, capsys, monkeypatch)
     assert "run pmsim calibrate first" in capsys.readouterr().err
 
 
-def row(name, measured, simulated, block="log"):
-    subject = Subject(name=name, block=block, benchmark="", host={}, kind="")
-    timing = Timing(0, 0, measured, measured, measured, 0, 1.0, 5, False)
+def row(name, measured, simulated, block="log", metric="ops_per_s"):
+    subject = Subject(name=name, block=block, benchmark="", host={}, kind="", metric=metric)
+    timing = Timing(measured, measured, measured, measured, measured, 0, 1.0, 5, False, measured, measured)
     return Row(subject, timing, simulated)
 
 
@@ -121,7 +121,7 @@ def test_a_prediction_that_failed_keeps_no_order():
 def test_values_of_different_units_are_not_compared():
     bandwidth = Row(
         Subject(name="x", block="log", benchmark="", host={}, kind="", metric="bandwidth_gb_s"),
-        Timing(0, 0, 1.0, 1.0, 1.0, 64, 1.0, 5, False),
+        Timing(0, 0, 1.0, 1.0, 1.0, 64, 1.0, 5, False, 0, 0),
         1.0,
     )
     assert order_of("log", [row("a", 100, 100), bandwidth]).pairs == 0
@@ -151,15 +151,20 @@ def test_a_timing_is_expressed_in_the_metric_of_its_subject():
         cpu_share=1.0,
         repetitions=5,
         is_dax=False,
+        ns_low=19.0,
+        ns_high=29.0,
     )
 
-    def value(metric):
-        return Subject("", "", "", {}, "", {}, metric).value(timing)
+    def subject(metric):
+        return Subject("", "", "", {}, "", {}, metric)
 
-    assert value("latency_ns") == 20
-    assert value("bandwidth_gb_s") == pytest.approx(6.4)
-    assert value("ops_per_s") == 1e8
-    assert timing.spread == pytest.approx(0.2)
+    assert subject("latency_ns").value(timing) == 20
+    assert subject("bandwidth_gb_s").value(timing) == pytest.approx(6.4)
+    assert subject("ops_per_s").value(timing) == 1e8
+    assert subject("ops_per_s").spread(timing) == pytest.approx(0.2)
+    assert subject("bandwidth_gb_s").spread(timing) == pytest.approx(0.2)
+    # Single persists are timed on their own, with pauses in between that keep their rate steady.
+    assert subject("latency_ns").spread(timing) == pytest.approx(0.5)
 
 
 def test_every_block_has_subjects_with_names_of_their_own_on_both_memories():

@@ -43,7 +43,7 @@ def _cells(row: Row) -> list[str]:
     return [
         row.subject.name + (", file" if row.subject.host.get("memory") == "pmem" else ""),
         f"{row.measured:.4g}",
-        f"{100 * row.timing.spread:.0f} %",
+        f"{100 * row.spread:.0f} %",
         f"{row.predicted:.4g}",
         row.subject.unit,
         f"{row.ratio:.2f}",

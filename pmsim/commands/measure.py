@@ -76,7 +76,7 @@ def _print_rows(console: Console, result: MeasureResult) -> None:
             row.subject.block,
             row.subject.name,
             shown(row.measured),
-            f"{100 * row.timing.spread:.0f} %",
+            f"{100 * row.spread:.0f} %",
             shown(row.simulated),
             row.subject.unit,
             "failed" if row.message else f"{row.ratio:.2f}",
