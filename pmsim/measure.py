@@ -146,7 +146,9 @@ def order_of(block: str, rows: Sequence[Row]) -> Order:
             continue
         pairs += 1
         if not more.simulated > less.simulated:
-            swapped.append((more.subject.name, less.subject.name))
+            # Of two times the smaller one is the faster.
+            faster, slower = (less, more) if one.subject.unit == "ns" else (more, less)
+            swapped.append((faster.subject.name, slower.subject.name))
     return Order(block, pairs, pairs - len(swapped), tuple(swapped))
 
 

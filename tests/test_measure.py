@@ -114,6 +114,13 @@ def test_only_pairs_that_differ_by_more_than_a_fifth_have_an_order():
     assert order.swapped == (("c", "a"),)
 
 
+def test_of_two_times_the_shorter_one_is_the_faster():
+    times = [row("slow", 300, 100, metric="latency_ns"), row("fast", 100, 300, metric="latency_ns")]
+    order = order_of("latency", times)
+    assert order.swapped == (("fast", "slow"),)
+    assert "not: fast over slow" in order.told()
+
+
 def test_a_prediction_that_failed_keeps_no_order():
     assert order_of("log", [row("a", 100, math.nan), row("b", 200, 10)]).kept == 0
 
