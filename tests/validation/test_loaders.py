@@ -228,6 +228,12 @@ def test_a_set_named_twice_is_read_once() -> None:
     assert len(load([DATA / "optane_study", DATA / "optane_study"])) == 1
 
 
+def test_a_set_named_in_two_ways_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DATA / "perma_bench")
+    named = [DATA / "optane_study", DATA, Path("../optane_study"), Path()]
+    assert [data.name for data in load(named)] == ["optane-study", "perma-bench"]
+
+
 OPTANE_FAULTS = [
     ("graphs/02-best_case_latency.csv", "Read\\Random", "Read\\Upwards", "line 3: 'Read\\Upwards': unknown"),
     (

@@ -38,7 +38,9 @@ def load(folders: Sequence[Path], optane_units: Units = "labelled") -> list[Data
             raise ConfigError(
                 f"{folder}: no known data set here; known: {'; '.join(LAYOUTS)}; name another folder"
             )
-        found.update(((data_set.name, data_set.folder), data_set) for data_set in here)
+        # However a folder is written, its measurements count once.
+        for data_set in here:
+            found.setdefault((data_set.name, data_set.folder.resolve()), data_set)
     return list(found.values())
 
 
