@@ -148,6 +148,21 @@ def test_what_cannot_be_expressed_is_counted_with_its_reason(optane: DataSet) ->
     }
 
 
+def test_the_line_of_types_in_a_raw_sweep_is_no_measurement(tmp_path: Path) -> None:
+    columns = {"access_size": "integer", "avgpower": "integer", "media": "string", "operation": "string"}
+    columns |= {"task_type": "string", "threads": "integer", "throughput": "float"}
+    head = f"{','.join(columns)}\n{','.join(columns.values())}\n"
+    path = tmp_path / "data" / "bandwidth.csv"
+    path.parent.mkdir()
+    path.write_text(head + "256,15000,lpmem,Load,RandBW,4,10000.0\n")
+    data = optane_study.load(tmp_path)
+    assert [row.value for row in data.rows] == [10.0]
+    assert not data.skipped.counts
+    path.write_text(head)
+    with pytest.raises(ConfigError, match=r"bandwidth.csv: no measurements behind the header"):
+        optane_study.load(tmp_path)
+
+
 def test_fences_and_allocations_of_the_raw_sweep(optane: DataSet) -> None:
     row = pick(optane, "data/flush.csv", pattern="sequential")
     assert (row.parameters["operation"], row.parameters["fence_every"], row.value) == ("store+clwb", 256, 1.0)

@@ -321,7 +321,11 @@ class _RawRows:
     def __init__(self, path: Path, skipped: Skipped) -> None:
         self._path = path
         self._skipped = skipped
-        self._table = read_csv(path, ["media", "access_size", "threads", "throughput"])
+        table = read_csv(path, ["media", "access_size", "threads", "throughput"])
+        # Below the header the published files name the type of each column.
+        self._table = [(line, row) for line, row in table if row["throughput"] != "float"]
+        if not self._table:
+            raise ConfigError(f"{path}: no measurements behind the header; fetch the file again")
         self._budget = self._usual_budget()
 
     def _usual_budget(self) -> tuple[str, str]:
