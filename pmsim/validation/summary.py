@@ -87,8 +87,7 @@ class Validation:
     def _accuracy(self) -> list[Accuracy]:
         found = []
         for use in ("prediction", "calibration"):
-            errors = [outcome.error for outcome in self.outcomes if outcome.claim.use == use]
-            found += _accuracy("claims", "all", use, [error for error in errors if error is not None])
+            found += _accuracy_of_claims(use, [one for one in self.outcomes if one.claim.use == use])
         for data_set in dict.fromkeys(row.measurement.dataset for row in self.compared):
             rows = [row for row in self.compared if row.measurement.dataset == data_set]
             for use in ("prediction", "calibration"):
@@ -167,6 +166,13 @@ def _compare(runs: Sequence[Runs], measurement: Measurement) -> Compared:
         return Compared(measurement, statistics.median(values))
     except SimulationError as error:
         return Compared(measurement, message=str(error))
+
+
+def _accuracy_of_claims(use: str, outcomes: Sequence[Outcome]) -> list[Accuracy]:
+    """Sum up the claims that are numbers; what never comes, or whose run failed, is only counted."""
+    numbers = [outcome for outcome in outcomes if any(check.value for check in outcome.claim.checks)]
+    errors = [outcome.error for outcome in numbers if outcome.error is not None]
+    return _accuracy("claims", "all", use, errors, failed=len(numbers) - len(errors))
 
 
 def _measured(group: str, medium: str, use: str, rows: Sequence[Compared]) -> list[Accuracy]:

@@ -45,9 +45,10 @@ class Outcome:
 
     @property
     def error(self) -> float | None:
-        """The relative error of the check that is furthest off; none where nothing is a number."""
-        errors = [check.error for check in self.checks if check.error is not None]
-        return max(errors, key=abs) if errors else None
+        """The relative error of the check that is furthest off; none without numbers, or if one never comes."""
+        errors = [check.error for check in self.checks if check.value is not None]
+        finite = [error for error in errors if error is not None]
+        return max(finite, key=abs) if finite and len(finite) == len(errors) else None
 
 
 def judge(runs: Sequence[Runs], suite: Suite, claim: Claim) -> Outcome:

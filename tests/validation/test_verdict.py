@@ -1,5 +1,6 @@
 """Verdicts can fail: each rule, relation and shape is shown from both sides."""
 
+import math
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from pmsim.errors import SimulationError
 from pmsim.validation.claims import Check, Claim, Suite
 from pmsim.validation.measures import Curve, Runs, points_of
 from pmsim.validation.seeds import share_of, value_range
+from pmsim.validation.summary import Validation
 from pmsim.validation.verdict import (
     Outcome,
     check_everywhere,
@@ -65,6 +67,21 @@ def test_inside_a_range_the_error_is_zero_and_outside_it_counts_from_the_nearest
     assert check_value(ranged, 77).passed
     assert not check_value(ranged, 77.1).passed
     assert check_value(ranged, 84).error == pytest.approx(0.2)
+
+
+def test_what_never_happens_has_no_error_but_is_counted() -> None:
+    claims = near, never, half = [claim(id=name) for name in ("near", "never", "half")]
+    series = {"s": {"platform": "tum-6212u", "kind": "latency", "metric": "latency_ns"}}
+    sources = {"paper": {"citation": "x"}}
+    suite = Suite(name="x", title="x", sources=sources, series=series, claim=claims)
+    outcomes = [
+        Outcome(near, "pass", [check_value(near, 104)]),
+        Outcome(never, "fail", [check_value(never, math.inf)]),
+        Outcome(half, "fail", [check_value(half, 102), check_value(half, math.inf)]),
+    ]
+    assert outcomes[2].error is None
+    (row,) = Validation(suite, outcomes, [], [], 0).accuracy()
+    assert (row.rows, row.median, row.failed) == (1, pytest.approx(0.04), 2)
 
 
 def test_what_never_happens_fails_and_is_called_never() -> None:
