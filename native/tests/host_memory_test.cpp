@@ -302,6 +302,14 @@ TEST(HostMemory, BadFilesAndAccessesAreClearErrors) {
             "directory");
   options.pmem_path = std::filesystem::temp_directory_path().string();
   EXPECT_NE(config_error([&] { HostMemory{options}; }).find("cannot be opened"), std::string::npos);
+  // A store to a page for which the disk has no room would kill the process.
+  const TemporaryFile file;
+  const std::uint64_t left = std::filesystem::space(std::filesystem::temp_directory_path()).available;
+  options.pmem_path = file.path;
+  options.capacities = Capacities::of(1 << 20, left + (std::uint64_t{1} << 30), 0);
+  EXPECT_NE(config_error([&] { HostMemory{options}; }).find("free some space or lower the capacity"),
+            std::string::npos);
+  EXPECT_EQ(std::filesystem::file_size(file.path), 0U);
   options = small();
   options.capacities = Capacities::of(1 << 20, 0, 4096);
   EXPECT_NE(config_error([&] { HostMemory{options}; }).find("block_path is empty"), std::string::npos);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -19,14 +20,30 @@ namespace {
 
 constexpr std::uint64_t kSmallPage = 4096;
 constexpr std::uint64_t kLargePage = std::uint64_t{1} << 21;
+constexpr std::uint64_t kStatBlock = 512;  ///< what st_blocks counts, whatever the file system's block
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, const std::string& remedy) {
   const int error = errno;
   throw ConfigError(path + ": " + what + ": " + std::strerror(error) + "; " + remedy);
 }
 
+/// A grown file is all holes. A store to a page that finds no room kills the process (SIGBUS), where a write
+/// would fail: the room is asked for while it can still be refused.
+void require_room(const FileDescriptor& file, const struct stat& status, const std::string& path,
+                  std::uint64_t bytes) {
+  struct statvfs disk {};
+  const std::uint64_t held = static_cast<std::uint64_t>(status.st_blocks) * kStatBlock;
+  if (held >= bytes || ::fstatvfs(file.get(), &disk) != 0)
+    return;
+  if (const std::uint64_t left = disk.f_bavail * disk.f_frsize; left < bytes - held) {
+    throw ConfigError(path + ": takes " + std::to_string((bytes - held) >> 20) +
+                      " MiB and its file system has " + std::to_string(left >> 20) +
+                      " left; free some space or lower the capacity");
+  }
+}
+
 /// Opens for reading and writing, and grows a regular file to `bytes`; what is already there stays.
-FileDescriptor open_sized(const std::string& path, std::uint64_t bytes, int flags) {
+FileDescriptor open_sized(const std::string& path, std::uint64_t bytes, int flags, bool mapped) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | flags, 0644));
   if (file.get() < 0)
     fail(path, "cannot be opened", "name a writable file in an existing directory");
@@ -35,6 +52,8 @@ FileDescriptor open_sized(const std::string& path, std::uint64_t bytes, int flag
     fail(path, "cannot be examined", "name a regular file");
   if (!S_ISREG(status.st_mode))
     return file;  // a device has the size it has
+  if (mapped)
+    require_room(file, status, path, bytes);
   if (static_cast<std::uint64_t>(status.st_size) < bytes &&
       ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
     fail(path, "cannot grow to " + std::to_string(bytes) + " bytes", "free some space or lower the capacity");
@@ -78,7 +97,7 @@ HostMapping HostMapping::anonymous(std::uint64_t bytes, bool large_pages) {
 HostMapping HostMapping::file(const std::string& path, std::uint64_t bytes) {
   if (bytes == 0)
     return {};
-  const FileDescriptor file = open_sized(path, bytes, 0);
+  const FileDescriptor file = open_sized(path, bytes, 0, true);
   void* data = MAP_FAILED;
 #if defined(MAP_SYNC) && defined(MAP_SHARED_VALIDATE)
   data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, file.get(), 0);
@@ -98,11 +117,11 @@ HostMapping::~HostMapping() {
 
 BlockFile::BlockFile(const std::string& path, std::uint64_t bytes, bool direct) : path_(path) {
 #ifdef O_DIRECT
-  file_ = open_sized(path, bytes, direct ? O_DIRECT : 0);
+  file_ = open_sized(path, bytes, direct ? O_DIRECT : 0, false);
 #else
   if (direct)
     throw ConfigError(path + ": this system has no O_DIRECT; use block_direct = false");
-  file_ = open_sized(path, bytes, 0);
+  file_ = open_sized(path, bytes, 0, false);
 #endif
 }
 
