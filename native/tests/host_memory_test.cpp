@@ -197,6 +197,21 @@ TEST(HostMemory, AFileKeepsItsContentsForTheNextMapping) {
   EXPECT_FALSE(HostMemory(small()).pmem_is_dax());  // anonymous memory never is
 }
 
+TEST(HostMemory, AFileIsMappedByOneAtATime) {
+  const TemporaryFile file;
+  HostOptions options = small();
+  options.pmem_path = file.path;
+  {
+    HostMemory first(options);
+    EXPECT_EQ(
+        config_error([&] { HostMemory{options}; }),
+        file.path + ": is in use, by this or another process; name another file, or wait until it is free");
+    const HostMemory moved(std::move(first));
+    EXPECT_NE(config_error([&] { HostMemory{options}; }), "");
+  }
+  EXPECT_NO_THROW(HostMemory{options});
+}
+
 TEST(HostMemory, BlocksGoThroughTheFile) {
   const TemporaryFile file;
   HostOptions options = small();

@@ -1,6 +1,7 @@
 #include "pmsim/memory/host_mapping.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -11,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "pmsim/core/error.hpp"
 
@@ -97,7 +99,12 @@ HostMapping HostMapping::anonymous(std::uint64_t bytes, bool large_pages) {
 HostMapping HostMapping::file(const std::string& path, std::uint64_t bytes) {
   if (bytes == 0)
     return {};
-  const FileDescriptor file = open_sized(path, bytes, 0, true);
+  FileDescriptor file = open_sized(path, bytes, 0, true);
+  // Two processes in one file overwrite each other's data, and a chase follows pointers that it finds there.
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw ConfigError(
+        path + ": is in use, by this or another process; name another file, or wait until it is " + "free");
+  }
   void* data = MAP_FAILED;
 #if defined(MAP_SYNC) && defined(MAP_SHARED_VALIDATE)
   data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, file.get(), 0);
@@ -107,7 +114,7 @@ HostMapping HostMapping::file(const std::string& path, std::uint64_t bytes) {
     data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (data == MAP_FAILED)
     fail(path, "cannot be mapped", "name a regular file or a DAX device of that size");
-  return {static_cast<std::byte*>(data), bytes, dax};
+  return {static_cast<std::byte*>(data), bytes, dax, std::move(file)};
 }
 
 HostMapping::~HostMapping() {

@@ -32,13 +32,18 @@ class HostMapping {
   /// With `large_pages` aligned to 2 MiB, and the system is asked to use pages of that size; it may not.
   [[nodiscard]] static HostMapping anonymous(std::uint64_t bytes, bool large_pages = false);
   /// MAP_SYNC where the file system offers it (DAX), otherwise an ordinary shared mapping and is_dax() false.
+  /// The file is locked while it is mapped: a second mapping, in whatever process, is refused.
   [[nodiscard]] static HostMapping file(const std::string& path, std::uint64_t bytes);
   HostMapping(HostMapping&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), dax_(other.dax_) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        dax_(other.dax_),
+        file_(std::move(other.file_)) {}
   HostMapping& operator=(HostMapping&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
     std::swap(dax_, other.dax_);
+    std::swap(file_, other.file_);
     return *this;
   }
   ~HostMapping();
@@ -48,11 +53,12 @@ class HostMapping {
   [[nodiscard]] bool is_dax() const noexcept { return dax_; }
 
  private:
-  HostMapping(std::byte* data, std::uint64_t bytes, bool dax) noexcept
-      : data_(data), bytes_(bytes), dax_(dax) {}
+  HostMapping(std::byte* data, std::uint64_t bytes, bool dax, FileDescriptor file = {}) noexcept
+      : data_(data), bytes_(bytes), dax_(dax), file_(std::move(file)) {}
   std::byte* data_ = nullptr;
   std::uint64_t bytes_ = 0;
   bool dax_ = false;
+  FileDescriptor file_;  ///< holds the lock
 };
 
 /// The file or device behind the block window.
