@@ -52,7 +52,8 @@ def print_validation(console: Console, result: Validation) -> None:
     print_table(console, columns, rows, result.suite.title)
     if any(check.value is None for outcome in result.outcomes for check in outcome.claim.checks):
         console.print("predicted 1/2: of two conditions one holds", style="dim")
-    console.print("use: pre, a prediction; cal, calibration (it set a parameter of the platform)", style="dim")
+    legend = "use: pre, a prediction; cal, calibration (it set a parameter, or follows from what did)"
+    console.print(legend, style="dim")
     _print_failed(console, result.outcomes)
     _print_accuracy(console, "Accuracy: absolute relative error of predictions", result.accuracy())
     if result.compared:

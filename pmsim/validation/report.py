@@ -47,8 +47,8 @@ def write_report(validation: Validation, path: Path) -> None:
     parts = [
         f"<h1>Validation: {escape(validation.suite.title)}</h1>",
         "<p>Errors are relative to the published value. <b>Calibration</b>: the value was used to set a "
-        "parameter of the platform; <b>prediction</b>: it was not. A claim is judged by the tolerance that its "
-        "rule gives.</p>",
+        "parameter of the platform, or follows from values that were; <b>prediction</b>: neither. A claim is "
+        "judged by the tolerance that its rule gives.</p>",
         _counts(validation),
         *_about_seeds(validation),
         "<h2>Accuracy</h2>",
