@@ -331,9 +331,14 @@ ENGINES = {
     "three-tier": BUFFERED | THREE_TIERS,
     "spitfire": BUFFERED | THREE_TIERS,
     "ssd-bm": BUFFERED | {"pmem_capacity": 0, "ssd_capacity": "1 MiB"},
+    "ssd-bm, in groups": {
+        **BUFFERED,
+        **{"engine": "ssd-bm", "pmem_capacity": 0, "ssd_capacity": "1 MiB"},
+        **{"log_device": "ssd", "commits": "group"},
+    },
 }
 #: Longest time between two failures: some dozens of transactions, a restart at most.
-SPANS = {"three-tier": 1_000, "spitfire": 1_000, "ssd-bm": 10_000}
+SPANS = {"three-tier": 1_000, "spitfire": 1_000, "ssd-bm": 10_000, "ssd-bm, in groups": 10_000}
 #: Rows that a transaction of the ledger updates, and of which table.
 ROWS_PER_TRANSACTION, ROWS = 3, 60
 
@@ -354,7 +359,7 @@ def keys_of(first):
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_ledger_over_random_power_failures_finds_every_acknowledged_transaction_whole(engine, workers):
-    """5,300 failures over the engines.
+    """Thousands of failures over the engines.
 
     Two workers that become free at one time begin their next requests at one time; then the one with the
     smaller number is executed first, whichever request is older. So what counts is the order of
@@ -362,12 +367,12 @@ def test_a_ledger_over_random_power_failures_finds_every_acknowledged_transactio
     """
     draw = random.Random(f"{engine} {workers}")
     span = SPANS.get(engine, 60) * des.US
-    sizes = {"rows": ROWS, "page_size": "4 KiB", "log_size": "128 KiB"} | ENGINES[engine]
+    sizes = {"engine": engine, "rows": ROWS, "page_size": "4 KiB", "log_size": "128 KiB"} | ENGINES[engine]
     in_flight = survived = 0
     # Of these few transactions are durable before somebody has been told: their failures need more tries. So do
     # those of two workers with latches, whose locked instructions order what a transaction has written.
     for trial in range(75 if workers == 2 or engine in ("main-memory", "nvm-direct", "nvm-undo") else 25):
-        part = des.EnginePart(engine=engine, latches="none" if trial % 2 else "optimistic", **sizes)
+        part = des.EnginePart(latches="none" if trial % 2 else "optimistic", **sizes)
         server = crashable([part], workers=workers, seed=trial)
         env = server.env
         known = {}  # keys of each transaction, in the order of acknowledgement or failure
