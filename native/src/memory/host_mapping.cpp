@@ -102,8 +102,8 @@ HostMapping HostMapping::file(const std::string& path, std::uint64_t bytes) {
   FileDescriptor file = open_sized(path, bytes, 0, true);
   // Two processes in one file overwrite each other's data, and a chase follows pointers that it finds there.
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw ConfigError(
-        path + ": is in use, by this or another process; name another file, or wait until it is free");
+    throw ConfigError(path +
+                      ": is in use, by this or another process; name another file, or wait until it is free");
   }
   void* data = MAP_FAILED;
 #if defined(MAP_SYNC) && defined(MAP_SHARED_VALIDATE)
