@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pmsim/blocks/site.hpp"
-#include "pmsim/blocks/undo/fletcher.hpp"
+#include "pmsim/blocks/undo/checksum.hpp"
 #include "pmsim/blocks/undo/types.hpp"
 
 namespace pmsim::blocks::undo {
@@ -141,7 +141,7 @@ class RedoLog {
     memory.compute(0, static_cast<std::uint32_t>((log.size() + kLineBytes - 1) / kLineBytes) *
                           kFletcherInstructionsPerLine);
     std::memset(log.data(), 0, sizeof(std::uint64_t));
-    return fletcher(log);
+    return entry_checksum(log);
   }
 
   /// The entry behind the last one is zeroed, so that none of an earlier log follows.

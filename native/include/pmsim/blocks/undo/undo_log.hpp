@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "pmsim/blocks/log/types.hpp"
-#include "pmsim/blocks/undo/fletcher.hpp"
+#include "pmsim/blocks/undo/checksum.hpp"
 #include "pmsim/blocks/undo/range_set.hpp"
 #include "pmsim/blocks/undo/redo_log.hpp"
 
@@ -320,7 +320,7 @@ class UndoLog {
   template <Memory M>
   [[nodiscard]] std::uint64_t checksum_of(M& memory, std::span<const std::byte> lines) const {
     log::count_instructions(memory, lines.size(), 0, kFletcherInstructionsPerLine);
-    return fletcher(std::as_bytes(std::span(&generation_, 1)), fletcher(lines));
+    return entry_checksum(std::as_bytes(std::span(&generation_, 1)), entry_checksum(lines));
   }
   template <Memory M>
   static void copy_instructions(M& memory, std::uint64_t bytes) {
