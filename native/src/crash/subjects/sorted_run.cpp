@@ -239,6 +239,7 @@ const std::vector<SiteInfo> kIndividual =
                  SiteInfo{UndoLog::kCommitFence,
                           {},
                           "Run_Ptr is one word, and the fence behind the generation waits for both"},
+                 SiteInfo{UndoLog::kSnapshotFence, {}, kOneWord},
                  SiteInfo{UndoLog::kRecoverFence, {}, kOneWord},
                  SiteInfo{UndoLog::kRecoverEndFlush, {}, kOneWord},
              });

@@ -122,10 +122,13 @@ class UndoLog {
       put_back(memory, target, data, kRecoverFlush);
       ++restored;
     });
-    if (restored > 0) {
+    if (restored > 0)
       memory.sfence(kRecoverFence);
+    // A first entry that a crash has torn gets old as well. Transactions without a snapshot leave the
+    // generation as it is, and after them the first entry of another one may be torn so that it brings just
+    // what this one lacks.
+    if (restored > 0 || !is_first_place_zero(memory))
       end_generation(memory, kRecoverEndFlush, kRecoverEndFence);
-    }
     recovered_ = true;
     return restored;
   }
@@ -325,6 +328,13 @@ class UndoLog {
   template <Memory M>
   static void copy_instructions(M& memory, std::uint64_t bytes) {
     log::count_instructions(memory, bytes, 0, log::kCopyInstructionsPerLine);
+  }
+
+  template <Memory M>
+  [[nodiscard]] bool is_first_place_zero(M& memory) const {
+    std::array<std::uint64_t, kLineBytes / sizeof(std::uint64_t)> words;
+    memory.read(entry_address(0), std::as_writable_bytes(std::span(words)));
+    return std::ranges::all_of(words, [](std::uint64_t word) { return word == 0; });
   }
 
   /// Calls visit(target, data) for each entry of this generation, in order (ulog_foreach_entry).
