@@ -10,6 +10,7 @@ namespace {
 using toys::Append;
 using toys::Bug;
 using toys::Transfer;
+using toys::Undo;
 
 const CheckOptions kQuick{.states = 5'000};
 
@@ -107,6 +108,16 @@ TEST(Checker, ARecoveryThatIsNotIdempotentFailsOnlyUnderASecondCrash) {
   ASSERT_TRUE(bad.violation.has_value());
   EXPECT_GT(bad.violation->recovery_step, 0U);
   EXPECT_NE(bad.violation->counterexample.find("power failed again"), std::string::npos);
+}
+
+TEST(Checker, AsksAfterASecondCrashForWhatIsAcknowledgedMeanwhile) {
+  const CheckReport good = check(Undo<false>::kind(), kQuick);
+  EXPECT_FALSE(good.violation.has_value()) << good.violation->counterexample;
+  // Every image after an acknowledgement has been possible before it, when the old word was right as well.
+  const CheckReport bad = check(Undo<true>::kind(), kQuick);
+  ASSERT_TRUE(bad.violation.has_value());
+  EXPECT_GT(bad.violation->recovery_step, 0U);
+  EXPECT_EQ(bad.violation->message, "0 updates found, 1 acknowledged");
 }
 
 TEST(Checker, LetsTheProgramGoOnAfterRecoveryAndCrashesItAgain) {

@@ -196,4 +196,66 @@ class Transfer final : public Subject {
   bool in_flight_ = false;
 };
 
+/// A word and an undo log of one entry, whose mark says that an update is under way. Recovery puts the entry
+/// back.
+///  kMarks: recovery sets the mark for as long as it works. One that is cut short makes the next one undo what
+///  was acknowledged.
+template <bool kMarks>
+class Undo final : public Subject {
+ public:
+  static constexpr std::array<blocks::SiteInfo, 1> kSites{{{30, "all of them"}}};
+  Undo(std::uint64_t, Scale scale) : operations_(scale == Scale::kSmall ? 2 : 20) {}
+
+  void create(SimMemory& memory) override { base_ = memory.allocate(Medium::kPmem, 192, {.name = "word"}); }
+  [[nodiscard]] std::uint32_t operations() const override { return operations_; }
+  void run(SimMemory& memory, std::uint32_t) override {
+    in_flight_ = true;
+    put(memory, kEntryAt, memory.load<std::uint64_t>(base_));
+    put(memory, kMarkAt, 1);
+    put(memory, 0, acknowledged_ + 1);
+    put(memory, kMarkAt, 0);
+    ++acknowledged_;
+    in_flight_ = false;
+  }
+  [[nodiscard]] std::unique_ptr<Recovered> recover(SimMemory& memory) const override {
+    const bool marked = memory.load<std::uint64_t>(base_ + kMarkAt) == 1;
+    if (kMarks && !marked)
+      put(memory, kMarkAt, 1);
+    if (marked)
+      put(memory, 0, memory.load<std::uint64_t>(base_ + kEntryAt));
+    if (kMarks || marked)
+      put(memory, kMarkAt, 0);
+    return std::make_unique<Recovered>();
+  }
+  [[nodiscard]] std::string check(const Recovered&, SimMemory& memory) const override {
+    const auto found = memory.load<std::uint64_t>(base_);
+    if (found == acknowledged_ || (in_flight_ && found == acknowledged_ + 1))
+      return {};
+    return std::to_string(found) + " updates found, " + std::to_string(acknowledged_) + " acknowledged";
+  }
+  [[nodiscard]] std::string describe(std::uint32_t index) const override {
+    return "update to " + std::to_string(index + 1);
+  }
+
+  static const SubjectKind& kind() {
+    static const SubjectKind kind{"undo", "a toy", kSites, [](std::uint64_t seed, Scale scale) {
+                                    return std::unique_ptr<Subject>(new Undo(seed, scale));
+                                  }};
+    return kind;
+  }
+
+ private:
+  static constexpr Address kEntryAt = 64, kMarkAt = 128;
+
+  void put(SimMemory& memory, Address at, std::uint64_t value) const {
+    memory.store<std::uint64_t>(base_ + at, value);
+    memory.flush(base_ + at, 8, FlushKind::kClwb, 30);
+    memory.sfence(30);
+  }
+  std::uint32_t operations_;
+  Address base_ = 0;
+  std::uint64_t acknowledged_ = 0;
+  bool in_flight_ = false;
+};
+
 }  // namespace pmsim::crash::toys

@@ -71,6 +71,7 @@ class Search {
   template <typename Visit>
   void visit(std::uint64_t seed, Scale scale, Visit visit) {
     seen_.clear();
+    tried_.clear();
     Program program(kind_, seed, scale, options_.persistence, options_.disabled);
     const auto leave = [&] {
       report_.steps += program.steps();
@@ -103,17 +104,22 @@ class Search {
   void one(Program& program, const Where& where, const memory::DurableImage& image) {
     for (const memory::CellBytes& cell : image)
       program.put(cell.address, cell.bytes);
-    // What recovery does depends on the image alone: once per image is enough for what is about recovery.
-    const bool is_new = seen_.insert(program.image_hash()).second;
-    const Program::Outcome outcome = program.recover_and_check(is_new);
+    const std::uint64_t hash = program.image_hash();
+    const bool is_new = seen_.insert(hash).second;
+    // What recovery does depends on the image alone, what it may find on the promise as well: most images after
+    // an acknowledgement have been possible before it, when the old state was right, too. So what is about
+    // recovery is tried once for either.
+    const std::uint64_t promise = 2 * std::uint64_t{where.point.operation} + (where.point.acknowledged ? 1 : 0);
+    const bool is_untried = tried_.insert(mix64(hash + mix64(promise))).second;
+    const Program::Outcome outcome = program.recover_and_check(is_untried);
     ++report_.states;
     report_.distinct += is_new ? 1 : 0;
-    report_.second_recoveries += is_new ? 1 : 0;
+    report_.second_recoveries += is_untried ? 1 : 0;
     report_.rewrites += outcome.rewrote ? 1 : 0;
     if (!outcome.wrong.empty())
       throw Found{
           {where.seed, where.scale, where.point, image, {}, {}, outcome.second_recovery, outcome.wrong}};
-    if (is_new)
+    if (is_untried)
       crash_again(program, where, image);
     poll(false);
   }
@@ -160,7 +166,8 @@ class Search {
   bool go_on_;
   Random random_;
   CheckReport report_;
-  std::unordered_set<std::uint64_t> seen_;
+  std::unordered_set<std::uint64_t> seen_;   ///< images
+  std::unordered_set<std::uint64_t> tried_;  ///< images, each with what was promised
   std::set<memory::Site> reached_;
   memory::DurableImage image_;
   memory::DurableImage second_image_;
