@@ -28,7 +28,8 @@ class ChecksumSubject final : public Subject {
       : shape_(shape),
         write_(write),
         model_(shape.pages, shape.page_bytes),
-        short_after_recovery_(seed % 2 == 0) {
+        short_after_recovery_(seed % 2 == 0),
+        repeats_after_recovery_(seed % 4 != 3) {
     Random random(seed);
     LineMask all;
     all.set_first(shape.page_bytes / blocks::page::kLineBytes);
@@ -42,8 +43,10 @@ class ChecksumSubject final : public Subject {
       }
       steps_.push_back({Step::kTruncate, 0, 0});
     }
-    steps_.push_back({Step::kUpdate, 0, 0, PageModel::kLineWords});
-    steps_.push_back({Step::kUpdate, 1, 0, 1});
+    // What is repeated ends in zeros, as what lies there does: so its last word is not missing. And recovery
+    // leaves the pages alone, which would wait for what it has cleared.
+    steps_.push_back({Step::kUpdate, 0, 0, repeats_after_recovery_ ? kHalf : PageModel::kLineWords});
+    steps_.push_back({Step::kUpdate, 1, 0, repeats_after_recovery_ ? PageModel::kLineWords : 1});
   }
 
   void create(memory::SimMemory& memory) override {
@@ -67,10 +70,11 @@ class ChecksumSubject final : public Subject {
       case Step::kUpdate: {
         LineMask lines;
         lines.set(number);
-        model_.change(page, lines, stamps_before_ + index + 1, words);
-        Line content;
-        std::memcpy(content.data(), model_.content(page).data() + number * blocks::page::kLineBytes,
-                    content.size());
+        if (words == kAsBefore)
+          model_.change_last_word(page, number, before_crash_, stamps_before_ + index + 1);
+        else
+          model_.change(page, lines, stamps_before_ + index + 1, words);
+        const Line content = line_of(page, number);
         model_.begin(page);
         store_->update(memory, page, number, content, frame);
         model_.acknowledge();
@@ -113,18 +117,20 @@ class ChecksumSubject final : public Subject {
   }
 
   /// Goes on with a change where the last one was, if the log has room: over what a torn one has left behind.
-  /// Half of the programs leave it at that, the others flush and snapshot each page, truncate the log and
-  /// change a page once more.
+  /// Three programs of four repeat the last one but for a word at the end of its line, so that the first
+  /// words of the new change can complete the old one. Half of the programs leave it at that, the others flush
+  /// and snapshot each page, truncate the log and change a page once more.
   [[nodiscard]] std::unique_ptr<Subject> resume(Recovered& recovered) const override {
     auto& found = static_cast<RecoveredFrames&>(recovered);
     auto next = std::make_unique<ChecksumSubject>(*this);
     next->store_ = std::move(found.store);
     next->frames_ = std::move(found.frames);
+    next->before_crash_ = line_of(last_.page, last_.line);
     next->model_.begin_with(found.pages);
     next->stamps_before_ = operations();
     next->steps_.clear();
     if (!next->store_->log_is_full())
-      next->steps_.push_back({Step::kUpdate, last_.page, last_.line, 1});
+      next->steps_.push_back({Step::kUpdate, last_.page, last_.line, repeats_after_recovery_ ? kAsBefore : 1});
     if (short_after_recovery_)
       return next;
     for (PageId page = 0; page < shape_.pages; ++page) {
@@ -141,8 +147,9 @@ class ChecksumSubject final : public Subject {
     const std::string name = "page " + std::to_string(page);
     switch (kind) {
       case Step::kUpdate:
-        return "change line " + std::to_string(number) + " of " + name + " to " + std::to_string(words) +
-               " words and zeros";
+        return "change line " + std::to_string(number) + " of " + name + " to " +
+               (words == kAsBefore ? "what it was to be when the power failed, but for its last word"
+                                   : std::to_string(words) + " words and zeros");
       case Step::kFlush:
         return "flush " + name;
       case Step::kSnapshot:
@@ -157,8 +164,16 @@ class ChecksumSubject final : public Subject {
     enum Kind : std::uint8_t { kUpdate, kFlush, kSnapshot, kTruncate } kind;
     PageId page;
     std::uint32_t line;
-    std::uint32_t words = 0;  ///< of a change; the rest of the line becomes zero
+    std::uint32_t words = 0;  ///< of a change; the rest of the line becomes zero, or kAsBefore
   };
+  static constexpr std::uint32_t kHalf = PageModel::kLineWords / 2;
+  static constexpr std::uint32_t kAsBefore = ~std::uint32_t{0};
+
+  [[nodiscard]] Line line_of(PageId page, std::uint32_t number) const {
+    Line line;
+    std::memcpy(line.data(), model_.content(page).data() + number * blocks::page::kLineBytes, line.size());
+    return line;
+  }
 
   struct RecoveredFrames final : RecoveredStore<ChecksumStore> {
     using RecoveredStore::RecoveredStore;
@@ -171,7 +186,9 @@ class ChecksumSubject final : public Subject {
   std::vector<Step> steps_;
   std::uint32_t stamps_before_ = 0;  ///< of the program that has crashed
   Step last_{};                      ///< that has begun
+  Line before_crash_{};              ///< of the program that has crashed, the line of its last change
   bool short_after_recovery_;
+  bool repeats_after_recovery_;
   std::vector<Frame> frames_;
   std::optional<ChecksumStore> store_;
 };

@@ -66,6 +66,13 @@ class PageModel {
       }
     });
   }
+  /// The line as it is elsewhere, but for its last word.
+  void change_last_word(PageId page, std::uint32_t line, const blocks::page::Line& like, std::uint32_t stamp) {
+    LineMask lines;
+    lines.set(line);
+    change(page, lines, stamp);
+    std::memcpy(frame_[page].data() + line * kLineBytes, like.data(), kLineBytes - 8);
+  }
   /// All that recovery has found is acknowledged now; pages that were not there are zeros in DRAM.
   void begin_with(const std::vector<Bytes>& found) {
     acknowledged_ = found;

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pmsim/blocks/page/layout.hpp"
@@ -60,8 +59,6 @@ class ChecksumStore {
       SiteInfo{kStartFence, "checksum: persist the start of the log before its places are reused", {}},
       SiteInfo{kClearFence, "checksum: persist the end of the log before the next change", {}},
   };
-  static constexpr std::string_view kStoredInOrder =
-      "stores to one line become durable in order: no word of the next change without the zeros before it";
   static constexpr std::array kStoreSites{
       SiteInfo{kPageFlush, "checksum: write back a line of the page", {}},
       SiteInfo{kSnapshotFlush, "checksum: write back a line of the snapshot", {}},
@@ -71,8 +68,8 @@ class ChecksumStore {
       kSites[2],
       kSites[3],
       kSites[4],
-      SiteInfo{kClearFlush, "checksum: write back the cleared end of the log", kStoredInOrder},
-      SiteInfo{kClearFence, kSites[5].name, kStoredInOrder}};
+      kSites[5],
+      SiteInfo{kClearFlush, "checksum: write back the cleared end of the log", {}}};
 
   template <memory::Memory M>
   ChecksumStore(M& memory, const StoreOptions& options, std::uint64_t log_records)
