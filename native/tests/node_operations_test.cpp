@@ -267,6 +267,25 @@ TEST(NodeDriver, RunsTheSameOnRealMemory) {
   run_all<memory::HostMemory>();
 }
 
+TEST(NodeDriver, ASplitMakesTheNewNodeDurableWhoeverHasAllocatedIt) {
+  for (const Persist persist : {Persist::kOnce, Persist::kTransaction}) {
+    for (const bool allocates : {true, false}) {
+      SimMemory memory({.persistence = memory::Persistence::kAdr});
+      NodeOptions options;
+      options.operation = Operation::kSplit;
+      options.geometry = *geometry(Layout::kHashing, 512);
+      options.persist = persist;
+      options.allocates = allocates;
+      options.region_bytes = 512 << 10;
+      NodeDriver<SimMemory> driver(memory, options);
+      driver.operation(memory);
+      for (std::uint64_t word = 0; word < options.geometry.end(); word += kWordBytes)
+        ASSERT_EQ(memory.word_state(driver.fresh() + word), memory::WordState::kDurable)
+            << static_cast<int>(persist) << " " << allocates << " " << word;
+    }
+  }
+}
+
 TEST(NodeDriver, NeedsRoomForMoreThanOneNode) {
   SimMemory memory;
   EXPECT_THROW(

@@ -179,6 +179,8 @@ class NodeDriver {
       if (options_.operation == Operation::kSplit)
         construct(memory, fresh_);
       persistence_.begin();
+      if (inside && options_.operation == Operation::kSplit)  // its bytes are to be durable with the rest
+        log_.add_fresh(fresh_, options_.geometry.end());
       inside = false;
     }
     change(memory, node);
