@@ -35,7 +35,7 @@ REFUSED = {
     "a log larger than PMem": (
         "oltp",
         {"log_size": "8 TiB"},
-        "log_size: 512 GiB do not fit the 384 GiB of pmem",
+        "log_size: 8 TiB do not fit the 384 GiB of pmem",
     ),
     "than the drive": ("oltp", {"log_size": "8 TiB", "log_device": "ssd"}, "of the block device of platform"),
     "no inner node": ("oltp", FPTREE | {"dram_capacity": 0}, "dram_capacity: 0 B: holds no inner node of"),

@@ -238,6 +238,9 @@ def test_the_confidence_interval_is_students() -> None:
         ({"zipf": -1}, "zipf: -1 is not a number from 0 to 100"),
         ({"ssd_capacity": "8 TiB", "scale": 1}, "ssd_capacity: 8 TiB do not fit"),
         ({"dram_capacity": "40 GiB", "scale": 1}, "dram_capacity: 40 GiB do not fit"),
+        # The machine that is asked about has them at full size, whatever part of it is simulated.
+        ({"dram_capacity": "40 GiB", "scale": "1/64"}, "dram_capacity: 40 GiB do not fit"),
+        ({"log_size": "1 TiB", "scale": "1/64"}, "log_size: 1 TiB do not fit"),
         ({"operations": 0}, "operations: 0 is too few"),
         ({"engine": "three-tiers"}, "three-tier"),
     ],

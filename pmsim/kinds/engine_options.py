@@ -429,11 +429,12 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
     if parameters.workload == "tpcc" and parameters.simulated_warehouses > _MOST_WAREHOUSES:
         most = int(_MOST_WAREHOUSES / parameters.factor)
         raise ConfigError(f"warehouses: {parameters.warehouses} are too many; choose at most {most}")
+    # At full size: what is bought and paid for is the machine, whatever part of it is simulated.
     for tier in ("dram", "pmem", "ssd"):
         key = f"{tier}_capacity"
-        check_tier(machine, tier, parameters.scaled(getattr(parameters, key)), key)
+        check_tier(machine, tier, getattr(parameters, key), key)
     if parameters.log_device in DURABLE_LOGS:
-        check_tier(machine, parameters.log_device, parameters.scaled(parameters.log_size), "log_size")
+        check_tier(machine, parameters.log_device, parameters.log_size, "log_size")
 
 
 def rows_in_memory(parameters: EngineParameters) -> tuple[str, int]:
