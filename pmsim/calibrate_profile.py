@@ -13,6 +13,8 @@ def profile_text(platform: Platform) -> str:
     A block device without capacity is left out: a profile that does not name one has none.
     """
     lines = [f"{key} = {_quoted(getattr(platform, key))}" for key in _TEXTS]
+    if platform.pmem_priced_as != "pmem":
+        lines.append(f"pmem_priced_as = {_quoted(platform.pmem_priced_as)}")
     for section, names in fields().items():
         if section == "block" and platform.value("block", "capacity") == 0:
             continue

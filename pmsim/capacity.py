@@ -80,10 +80,15 @@ def prices_of(name: str) -> dict[str, Price]:
         raise error.prefixed("prices") from None
 
 
-def cost_usd(dram: int, pmem: int, ssd: int, prices: dict[str, Price]) -> float:
-    """Return what these capacities [B] cost [USD]; processors, boards and power are not in it."""
-    sizes = {"dram": dram, "pmem": pmem, "ssd": ssd}
-    return sum(prices[tier].usd_per_gb * size / _GB for tier, size in sizes.items())
+def cost_usd(
+    dram: int, pmem: int, ssd: int, prices: dict[str, Price], *, pmem_priced_as: str = "pmem"
+) -> float:
+    """Return what these capacities [B] cost [USD]; processors, boards and power are not in it.
+
+    ``pmem_priced_as`` is the tier whose price the middle one has, as of a platform.
+    """
+    sizes = (("dram", dram), (pmem_priced_as, pmem), ("ssd", ssd))
+    return sum(prices[tier].usd_per_gb * size / _GB for tier, size in sizes)
 
 
 def pareto_front(

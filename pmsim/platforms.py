@@ -50,6 +50,8 @@ class Platform:
         As in the profile.
     parameters : mapping
         Section to name to Parameter; complete: every field of the native table is there.
+    pmem_priced_as : str
+        The tier whose price the modules of the tier "pmem" have: "dram" of an expander, which is made of it.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Platform:
     latency_definition: str
     notes: str
     parameters: Mapping[str, Mapping[str, Parameter]]
+    pmem_priced_as: str = "pmem"
 
     def __post_init__(self) -> None:
         frozen = {section: MappingProxyType(dict(values)) for section, values in self.parameters.items()}
@@ -65,7 +68,8 @@ class Platform:
 
     def __reduce__(self) -> tuple[object, ...]:
         plain = {section: dict(values) for section, values in self.parameters.items()}
-        return Platform, (self.name, self.title, self.kind, self.latency_definition, self.notes, plain)
+        texts = (self.name, self.title, self.kind, self.latency_definition, self.notes)
+        return Platform, (*texts, plain, self.pmem_priced_as)
 
     def native(self) -> dict[str, dict[str, int]]:
         """Return what the native core wants: section to name to value in base units."""

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pmsim.capacity import TIERS
 from pmsim.errors import ConfigError
 from pmsim.fields import fields
 from pmsim.hints import nearest
@@ -15,6 +16,8 @@ from pmsim.toml_file import read_toml
 
 _FOLDER = Path(__file__).parent / "data" / "platforms"
 _TEXTS = ("name", "title", "kind", "latency_definition", "notes")
+#: Texts that are written only where they are not the usual one, and what they may be.
+_CHOICES = {"pmem_priced_as": TIERS}
 _REFERENCES = ("base", "block_device")
 _MACHINE = "machine"
 _BLOCK_DEVICE = "block-device"
@@ -192,7 +195,7 @@ def _resolve(path: Path, children: tuple[Path, ...]) -> _Profile:
     if path in children:
         raise ConfigError(f"{path}: base: the profile is its own ancestor; remove one of the base keys")
     table = _read(path)
-    known = [*_TEXTS, *_REFERENCES, *fields()]
+    known = [*_TEXTS, *_CHOICES, *_REFERENCES, *fields()]
     for key in table:
         if key not in known:
             raise ConfigError(f"{path}: {key}: unknown key; {nearest(key, known)}")
@@ -208,6 +211,14 @@ def _resolve(path: Path, children: tuple[Path, ...]) -> _Profile:
             texts[key] = _text(table[key], f"{path}: {key}")
         elif key not in texts and not (key == "latency_definition" and table.get("kind") == _BLOCK_DEVICE):
             raise ConfigError(f'{path}: {key}: missing; add {key} = "..."')
+    for key in _CHOICES.keys() & table.keys():
+        if texts["kind"] != _MACHINE:
+            raise ConfigError(f"{path}: {key}: is of machines; remove it from a {texts['kind']}")
+        texts[key] = _text(table[key], f"{path}: {key}")
+        if texts[key] not in _CHOICES[key]:
+            raise ConfigError(
+                f"{path}: {key}: {shown(texts[key])} has no price; {nearest(texts[key], _CHOICES[key])}"
+            )
     parameters: _Parameters = {section: dict(values) for section, values in inherited.parameters.items()}
     if "block_device" in table:
         parameters.pop("block", None)

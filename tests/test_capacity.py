@@ -72,6 +72,22 @@ def test_equal_rows_do_not_beat_each_other() -> None:
     assert list(pareto_front(frame)) == [True, True]
 
 
+def test_an_expander_made_of_dram_has_its_price() -> None:
+    parameters = {"scale": "1/64", "dram_capacity": "1 GB", "pmem_capacity": "10 GB", "ssd_capacity": "0 B"}
+    platforms = [
+        "tum-6212u",
+        "spr-cxl",
+        {"base": "spr-cxl", "name": "derived", "pmem": {"buffer_latency": "250 ns"}},
+    ]
+    points = points_of(
+        Scenario(kind="oltp", platform="spr-cxl", parameters=parameters, sweep={"platform": platforms})
+    )
+    optane, expander, derived = (point.columns["cost_usd"] for point in points)
+    prices = {tier: price.usd_per_gb for tier, price in load_prices().items()}
+    assert optane == pytest.approx(prices["dram"] + 10 * prices["pmem"])
+    assert expander == derived == pytest.approx(11 * prices["dram"])
+
+
 def test_an_unknown_column_is_named() -> None:
     with pytest.raises(ConfigError, match="unknown column 'cost'"):
         pareto_front(pd.DataFrame({"transactions_per_s": [1.0]}), minimise=["cost"])

@@ -1,5 +1,6 @@
 """Do the shipped platform profiles say what the publications say, completely and within range?"""
 
+import pickle
 import re
 import tomllib
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 
 import pmsim
 from pmsim import _native
+from pmsim.calibrate_profile import profile_text
+from pmsim.errors import ConfigError
 
 PLATFORMS = Path(pmsim.__file__).parent / "data" / "platforms"
 NAMES = sorted(path.stem for path in PLATFORMS.glob("*.toml"))
@@ -327,3 +330,18 @@ def test_documentation_describes_every_profile() -> None:
     documentation = Path(__file__).parents[1] / "docs" / "platforms.md"
     text = documentation.read_text(encoding="utf-8")
     assert [name for name in NAMES if f"`{name}`" not in text] == []
+
+
+def test_a_profile_says_whose_price_its_middle_tier_has(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('base = "spr-cxl"\nname = "own"\n')
+    expander = pmsim.load_platform(str(own))
+    assert expander.pmem_priced_as == pickle.loads(pickle.dumps(expander)).pmem_priced_as == "dram"
+    own.write_text(profile_text(expander))
+    assert pmsim.load_platform(str(own)).pmem_priced_as == "dram"
+    own.write_text('base = "spr-cxl"\nname = "own"\npmem_priced_as = "tape"\n')
+    with pytest.raises(ConfigError, match=r"own\.toml: pmem_priced_as: 'tape' has no price; known: dram, pmem"):
+        pmsim.load_platform(str(own))
+    own.write_text('base = "nvme-p4510"\nname = "own"\npmem_priced_as = "dram"\n')
+    with pytest.raises(ConfigError, match=r"own\.toml: pmem_priced_as: is of machines; remove it"):
+        pmsim.load_platform({"base": "spr-cxl", "block_device": str(own)})

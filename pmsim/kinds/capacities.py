@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pmsim.capacity import SHIPPED_PRICES, cost_usd, prices_of
+from pmsim.platforms import Platform
 
 GIB = 1 << 30
 
@@ -16,7 +17,7 @@ Prices = Annotated[
 ]
 
 
-def capacity_columns(dram: int, pmem: int, ssd: int, prices: str) -> dict[str, float | str]:
+def capacity_columns(machine: Platform, dram: int, pmem: int, ssd: int, prices: str) -> dict[str, float | str]:
     """Return capacities [GiB], given in bytes, and their cost; and the prices, where they are not pmsim's.
 
     Raises
@@ -28,5 +29,5 @@ def capacity_columns(dram: int, pmem: int, ssd: int, prices: str) -> dict[str, f
         "dram_gib": dram / GIB,
         "pmem_gib": pmem / GIB,
         "ssd_gib": ssd / GIB,
-        "cost_usd": cost_usd(dram, pmem, ssd, prices_of(prices)),
+        "cost_usd": cost_usd(dram, pmem, ssd, prices_of(prices), pmem_priced_as=machine.pmem_priced_as),
     }

@@ -479,13 +479,13 @@ def _check_mini_pages(parameters: EngineParameters) -> None:
         )
 
 
-def engine_columns(parameters: EngineParameters) -> dict[str, float | str]:
+def engine_columns(machine: Platform, parameters: EngineParameters) -> dict[str, float | str]:
     """Return what figures want besides the parameters: sizes in GiB, the engine with its switches, the cost."""
     sizes = (parameters.dram_capacity, parameters.pmem_capacity, parameters.ssd_capacity)
     return {
         "variant": _variant(parameters),
         "data_gib": parameters.data_size / GIB,
-        **capacity_columns(*sizes, parameters.prices),
+        **capacity_columns(machine, *sizes, parameters.prices),
     }
 
 

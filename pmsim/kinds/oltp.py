@@ -152,7 +152,7 @@ class Oltp(Kind[OltpParameters]):
 
     def columns(self, machine: Platform, parameters: OltpParameters) -> dict[str, Scalar]:
         """Add the variant, the sizes in GiB and the cost."""
-        return super().columns(machine, parameters) | engine_columns(parameters)
+        return super().columns(machine, parameters) | engine_columns(machine, parameters)
 
     def run(self, machine: Platform, parameters: OltpParameters, seed: int) -> dict[str, int | float]:
         """Load, warm up and measure."""

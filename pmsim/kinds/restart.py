@@ -81,7 +81,7 @@ class Restart(Kind[RestartParameters]):
 
     def columns(self, machine: Platform, parameters: RestartParameters) -> dict[str, Scalar]:
         """Add the variant, the sizes in GiB and the cost."""
-        return super().columns(machine, parameters) | engine_columns(parameters)
+        return super().columns(machine, parameters) | engine_columns(machine, parameters)
 
     def run(self, machine: Platform, parameters: RestartParameters, seed: int) -> dict[str, int | float]:
         """Load, warm up, end, and time the restart."""

@@ -63,7 +63,7 @@ class System(Kind[SystemParameters]):
         if parameters.service != "engine":
             return columns
         sizes = (parameters.dram_capacity, parameters.pmem_capacity, parameters.ssd_capacity)
-        return columns | capacity_columns(*sizes, parameters.prices)
+        return columns | capacity_columns(machine, *sizes, parameters.prices)
 
     def run(self, machine: Platform, parameters: SystemParameters, seed: int) -> dict[str, int | float]:
         """Simulate one point of the study."""
