@@ -251,6 +251,21 @@ def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], message: str) 
     assert message in str(raised.value)
 
 
+def test_an_engine_whose_dram_is_still_filling_is_not_steady() -> None:
+    # 500 transactions in a window miss 100 to 150 pages, give or take a fifth by chance: it hides the decay.
+    given = {"engine": "ssd-bm", "workload": "ycsb-c", "data_size": "200 GiB", "ssd_capacity": "400 GiB"}
+    given |= {"pmem_capacity": "0 B", "log_device": "ssd", "scale": "1/512", "operations": 100}
+    platform = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+    filling = pmsim.simulate_point("oltp", platform, given | {"dram_capacity": "128 GiB", "warmup": 10_000})
+    assert filling["counter.engine.evictions_dram"] == 0 < filling["counter.engine.dram_misses"]
+    assert (filling["steady"], filling["warmup_transactions"]) == (0, 10_000)
+    # Long full: chance is all that is left.
+    full = pmsim.simulate_point("oltp", platform, given | {"dram_capacity": "2 GiB", "warmup": 10_000})
+    assert full["counter.engine.evictions_dram"] > 0
+    assert full["steady"] == 1
+    assert full["warmup_transactions"] < 10_000
+
+
 def test_a_cold_read_loads_the_lines_that_a_lookup_accesses() -> None:
     # The header, the keys of the leaf (one line of 4-byte keys), and a field of 100 bytes, which lies in
     # two or three lines, 2.56 on average.

@@ -87,13 +87,18 @@ Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
     if (piece < window)
       break;
     Counters after = engine_->counters();
+    const auto moved = [&](std::string_view name) {
+      return after[std::string(name)] - before[std::string(name)];
+    };
     SteadyState<kTransfers.size()>::Counts counts{};
-    for (std::size_t kind = 0; kind < kTransfers.size(); ++kind) {
-      const std::string name(kTransfers[kind]);
-      counts[kind] = after[name] - before[name];
-    }
+    for (std::size_t kind = 0; kind < kTransfers.size(); ++kind)
+      counts[kind] = moved(kTransfers[kind]);
+    // Tiers that take pages and give none up are filling, and what is missed goes down until they are full.
+    // Windows of a small scale have too few misses to tell that from chance.
+    const bool filling = moved("pages_loaded_pmem") + moved("pages_loaded_ssd") > 0 &&
+                         moved("evictions_dram") + moved("evictions_pmem") == 0;
+    done.steady = steady.add(counts) && !filling;
     before = std::move(after);
-    done.steady = steady.add(counts);
   }
   return done;
 }
