@@ -124,6 +124,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
         {"log_device": ["pmem", "none"]},
         "sweep.log_device: has no meaning for engine = 'nvm-undo'; remove it or use engine = 'main-memory', ",
     ),
+    "writes of pages to PMem": (
+        "oltp",
+        {"workload": "ycsb-a"},
+        {"page_write": ["ntstore", "store+clwb"], "engine": ["ssd-bm", "nvm-direct"]},
+        "sweep.page_write: has no meaning for engine = 'ssd-bm' or 'nvm-direct'; remove it or use engine = ",
+    ),
     "switches of other engines": (
         "oltp",
         {"engine": "ssd-bm"},

@@ -95,7 +95,7 @@ def _one_of(key: str, *values: str) -> Condition:
 
 
 #: Said once for all engines that a setup is tried with; only several values would look like an effect.
-_OF_THE_SETUP = ("log_device", "log_algorithm", "log_layout")
+_OF_THE_SETUP = ("page_write", "log_device", "log_algorithm", "log_layout")
 
 _SEVERAL_THREADS = Condition("threads", lambda threads: threads > 1, "threads = 2 or more")
 _SCALED = Condition("scale", lambda scale: scale != "1", "scale below 1")
@@ -113,6 +113,10 @@ _BUFFER_MANAGERS = ("basic-nvm-bm", "file-bm", "redirect-bm", "ssd-bm", "three-t
 _BUFFERED = _one_of("engine", *_BUFFER_MANAGERS)
 #: The others have undo logs of their own, on PMem.
 _LOGGED = _one_of("engine", "main-memory", *_BUFFER_MANAGERS)
+#: Pages, or the image of those in DRAM, are written to PMem; the others change them there, or have none.
+_PAGES_TO_PMEM = _one_of(
+    "engine", "main-memory", *(engine for engine in _BUFFER_MANAGERS if engine != "ssd-bm")
+)
 _LOG_ON_PMEM = _one_of("log_device", "pmem")
 _LOG_ON_SSD = _one_of("log_device", "ssd")
 _FILES = _one_of("engine", "file-bm")
@@ -138,6 +142,7 @@ ENGINE: Uses = {
     "access": (_YCSB,),
     "requests": (_one_of("workload", "requests"),),
     "row_size": (_one_of("workload", "requests", "table-scan"),),
+    "page_write": (_PAGES_TO_PMEM,),
     "log_device": (_LOGGED,),
     "log_algorithm": (_LOGGED, _LOG_ON_PMEM),
     "log_layout": (_LOGGED, _LOG_ON_PMEM),
