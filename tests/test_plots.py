@@ -347,6 +347,25 @@ def test_times_on_a_logarithmic_axis_have_the_unit_of_its_middle() -> None:
     assert list(figure.data[0].y) == pytest.approx([0.3, 1e5])
 
 
+def test_no_curve_joins_all_points_of_a_sweep_that_differ_in_cost() -> None:
+    """Whether two of them happened to cost the same had decided: if none did, one line went through all."""
+    grid = [(dram, pmem) for dram in (1, 2, 4) for pmem in (0, 8, 16)]
+    frame = pd.DataFrame(grid, columns=["dram", "pmem"])
+    frame["cost"] = 35.2 * frame["dram"] + 4.51 * frame["pmem"]
+    frame["y"] = 1.0
+    assert frame["cost"].is_unique
+    options: dict[str, Any] = {"plot": Plot(x="cost"), "metrics": ["y"], "default_metric": "y"}
+    layout = plot_layout(frame, axes=["dram", "pmem"], **options)
+    assert (layout.columns.color, layout.columns.facet, layout.columns.lines) == ("dram", "", ())
+    assert [curve.x for curve in layout.panels[0].curves] == [
+        tuple(35.2 * dram + 4.51 * pmem for pmem in (0, 8, 16)) for dram in (1, 2, 4)
+    ]
+    # Designs have names; the same size in another unit needs no colour, as before.
+    designs = frame.head(3).assign(design=["as it is", "more", "most"], size=[0, 8, 16])
+    assert plot_layout(designs, axes=["design"], **options).columns.color == "design"
+    assert plot_layout(designs, axes=["size"], **options).columns.color == ""
+
+
 def test_a_front_of_times_is_of_the_least() -> None:
     """It had been of the longest latencies, silently."""
     scenario = pmsim.Scenario(

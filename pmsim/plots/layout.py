@@ -123,7 +123,12 @@ def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str, metri
     x = plot.x or _first_numeric(frame, free) or (free[0] if free else str(frame.columns[0]))
     # What the horizontal axis says (the same size in another unit) asks for no colour and no panel. A metric
     # says nothing of the kind, though hardly two points have the same.
-    free = [axis for axis in free if axis != x and (x in metrics or not _follows(frame, axis, x))]
+    free = [axis for axis in free if axis != x]
+    if x not in metrics:
+        told = [axis for axis in free if _follows(frame, axis, x)]
+        free = [axis for axis in free if axis not in told]
+        if x not in axes and _numeric(frame, x) and not (free or plot.color):
+            free = _apart(frame, told, x)
     color = plot.color or (free.pop(0) if free else "")
     facet = plot.facet or (free.pop(0) if free else "")
     named = {"x": x, "y": y, "color": color, "line": plot.line, "facet": facet}
@@ -135,6 +140,17 @@ def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str, metri
         # What colours and panels say needs no dash of its own.
         free = [axis for axis in free if axis not in frame or frame.groupby(said)[axis].nunique().max() > 1]
     return Columns(x, y, color, tuple(filter(None, (plot.line, *free))), facet)
+
+
+def _apart(frame: pd.DataFrame, told: list[str], x: str) -> list[str]:
+    """Return the axes whose points a curve over ``x`` must not join, though each has an ``x`` of its own.
+
+    A cost follows from several axes together, and a curve through all their points would show nothing: along
+    each curve the last one changes. Designs that have names have no order that a curve could follow.
+    """
+    if len(told) > 1 and not any(_follows(frame, x, axis) for axis in told):
+        return told[:-1]
+    return [axis for axis in told if not _numeric(frame, axis)]
 
 
 def _follows(frame: pd.DataFrame, axis: str, x: str) -> bool:
