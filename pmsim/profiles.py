@@ -108,7 +108,19 @@ def platform_names(kind: str = _MACHINE) -> list[str]:
     """
     if kind not in (known := (_MACHINE, _BLOCK_DEVICE)):
         raise ConfigError(f"kind: {shown(kind)} is no kind of platform; {nearest(kind, known)}")
-    return [name for name in _profile_names() if _read(_FOLDER / f"{name}.toml").get("kind", _MACHINE) == kind]
+    return [name for name in _profile_names() if _kind_of(name) == kind]
+
+
+def _kind_of(name: str) -> str:
+    # Its base says it where a profile lists only what differs. What is wrong with one is told when it is used.
+    seen = set[str]()
+    while name in _profile_names() and name not in seen:
+        seen.add(name)
+        table = _read(_FOLDER / f"{name}.toml")
+        if "kind" in table:
+            return str(table["kind"])
+        name = str(table.get("base", ""))
+    return _MACHINE
 
 
 def _profile_names() -> list[str]:

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import pmsim
-from pmsim import _native
+from pmsim import _native, profiles
 from pmsim.calibrate_profile import profile_text
 from pmsim.errors import ConfigError
 
@@ -29,6 +30,12 @@ def profile(name: str) -> dict[str, Any]:
     return tomllib.loads((PLATFORMS / f"{name}.toml").read_text(encoding="utf-8"))
 
 
+def texts(name: str) -> dict[str, Any]:
+    """What it says, with that of its base where it lists only what differs."""
+    content = profile(name)
+    return texts(content["base"]) | content if "base" in content else content
+
+
 def parameters(name: str) -> dict[tuple[str, str], dict[str, Any]]:
     """Every parameter of a profile by (section, name), those of its base included."""
     content = profile(name)
@@ -46,8 +53,8 @@ def native(name: str) -> dict[str, dict[str, int]]:
     return pmsim.load_platform(name).native()
 
 
-MACHINES = [name for name in NAMES if profile(name)["kind"] == "machine"]
-BLOCK_DEVICES = [name for name in NAMES if profile(name)["kind"] == "block-device"]
+MACHINES = [name for name in NAMES if texts(name)["kind"] == "machine"]
+BLOCK_DEVICES = [name for name in NAMES if texts(name)["kind"] == "block-device"]
 
 
 def test_all_promised_profiles_are_shipped() -> None:
@@ -67,10 +74,11 @@ def test_all_promised_profiles_are_shipped() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_profile_is_named_as_its_file_and_defines_its_latencies(name: str) -> None:
-    content = profile(name)
-    assert content["name"] == name
-    for key in ("title", "latency_definition", "notes"):
-        assert content[key].strip(), key
+    own = profile(name)
+    assert own["name"] == name
+    assert own["title"].strip()
+    for key in ("latency_definition", "notes"):
+        assert texts(name)[key].strip(), key
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,7 +111,7 @@ def test_every_parameter_stands_on_one_line(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_profile_has_exactly_the_parameters_of_its_kind(name: str) -> None:
-    kind = profile(name)["kind"]
+    kind = texts(name)["kind"]
     expected = {
         (field["section"], field["name"])
         for field in _native.fields()
@@ -345,3 +353,14 @@ def test_a_profile_says_whose_price_its_middle_tier_has(tmp_path: Path) -> None:
     own.write_text('base = "nvme-p4510"\nname = "own"\npmem_priced_as = "dram"\n')
     with pytest.raises(ConfigError, match=r"own\.toml: pmem_priced_as: is of machines; remove it"):
         pmsim.load_platform({"base": "spr-cxl", "block_device": str(own)})
+
+
+def test_a_profile_that_lists_only_what_differs_is_of_its_bases_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(PLATFORMS, tmp_path / "platforms")
+    monkeypatch.setattr(profiles, "_FOLDER", folder)
+    for name, base in (("drive", "nvme-p4510"), ("host", "tum-6212u")):
+        (folder / f"{name}.toml").write_text(f'base = "{base}"\nname = "{name}"\ntitle = "mine"\n')
+    assert set(profiles.platform_names("block-device")) == {*BLOCK_DEVICES, "drive"}
+    assert set(profiles.platform_names()) == {*MACHINES, "host"}
