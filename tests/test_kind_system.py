@@ -37,6 +37,24 @@ def test_the_saturation_of_fixed_service_is_workers_over_service_time():
         assert studies.saturation(setting) == pytest.approx(workers * des.S / service, rel=0.02)
 
 
+ON_SSD = {"service": "engine", "engine": "ssd-bm", "rows": 1_000, "workers": 1, "rate": 100, "requests": 500}
+ON_SSD |= {"dram_capacity": "8 MiB", "pmem_capacity": "0 B", "ssd_capacity": "16 MiB"}
+
+
+def test_an_engine_needs_no_pmem_where_its_log_is_on_the_ssd():
+    without = {"base": "tum-6212u", "block_device": "nvme-p4510", "pmem": {"dimms": 0}}
+    ssd = point(without, **ON_SSD, log_device="ssd")
+    # All pages are in DRAM: an update waits for its log, and a command to the drive takes 16 us at least.
+    drive = pmsim.load_platform(without)
+    command = drive.value("block", "write_latency") + drive.value("block", "software_latency")
+    assert ssd["latency_p50_ns"] * 1_000 > command
+    assert point(without | {"pmem": {"dimms": 6}}, **ON_SSD)["latency_p50_ns"] * 1_000 < command
+    with pytest.raises(ConfigError, match="log_device: platform 'tum-6212u' has no PMem; choose 'ssd' or"):
+        point(without, **ON_SSD)
+    with pytest.raises(ConfigError, match="log_device: platform 'ucsd-8260' has no block device; choose"):
+        point(**ON_SSD, log_device="ssd")
+
+
 def test_latency_rises_with_load_and_a_queue_beyond_saturation_does_not_end():
     low, high = point(load_percent=20), point(load_percent=95)
     assert low["saturation_per_s"] == pytest.approx(high["saturation_per_s"], rel=0.01)

@@ -191,6 +191,7 @@ SYSTEM: Uses = {
     "dram_capacity": (_ON_ENGINE,),
     "pmem_capacity": (_ON_ENGINE,),
     "ssd_capacity": (_ON_ENGINE,),
+    "log_device": (_ON_ENGINE, _LOGGED),
     "update_percent": (_ON_ENGINE, Condition("study", lambda study: study != "recorded", "another study")),
     "prices": (_ON_ENGINE,),
     "group_size": (_GROUPS,),

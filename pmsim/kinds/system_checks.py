@@ -36,7 +36,9 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         raise ConfigError(
             f"service: platform '{machine.name}' has no block device; name one with platform.block_device"
         )
-    if service != "block-log":
+    if service == "engine":
+        _check_log_of_engine(machine, parameters)
+    elif service != "block-log":
         check_memory(machine, "pmem", "service")
     if parameters.study == "recorded":
         _check_recording(parameters)
@@ -96,6 +98,16 @@ def _check_recording(parameters: SystemParameters) -> None:
         raise ConfigError(
             f"rows: {parameters.rows}, and {recording.existing} of the recorded keys exist at the start; "
             "choose at least so many"
+        )
+
+
+def _check_log_of_engine(machine: Platform, parameters: SystemParameters) -> None:
+    device, section = ("PMem", "pmem") if parameters.log_device == "pmem" else ("block device", "block")
+    available = capacity(machine, "pmem") if section == "pmem" else machine.value("block", "capacity")
+    if available == 0:
+        other = "ssd" if section == "pmem" else "pmem"
+        raise ConfigError(
+            f"log_device: platform '{machine.name}' has no {device}; choose '{other}' or another platform"
         )
 
 

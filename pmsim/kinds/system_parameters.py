@@ -80,6 +80,7 @@ class SystemParameters(KindParameters):
     dram_capacity: LineSize = Field(2**28, description="engine: DRAM for pages [B]")
     pmem_capacity: LineSizeOrZero = Field(2**30, description="engine: PMem for pages [B]")
     ssd_capacity: LineSizeOrZero = Field(0, description="engine: SSD for pages [B]")
+    log_device: Literal["pmem", "ssd"] = Field("pmem", description="engine: where its write-ahead log is")
     update_percent: CountOrZero = Field(100, le=100, description="engine: updates, the rest are reads [%]")
     prices: Prices = SHIPPED_PRICES
 

@@ -46,6 +46,7 @@ def engine_of(parameters: SystemParameters) -> EnginePart:
         dram_capacity=parameters.dram_capacity,
         pmem_capacity=parameters.pmem_capacity,
         ssd_capacity=parameters.ssd_capacity,
+        log_device=parameters.log_device,
     )
 
 
