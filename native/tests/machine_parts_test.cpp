@@ -222,6 +222,30 @@ TEST(BlockDevice, AFlushOfADurableCacheDoesNotWaitForTheMedium) {
   EXPECT_EQ(device.flush(written), written + params.software_latency + params.flush_latency);
 }
 
+TEST(BlockDevice, AFlushWaitsForWhatAnotherFlushIsStillWritingOut) {
+  BlockDeviceParams params = plain_device();
+  params.queue_depth = 8;
+  params.write_cache = 8192;
+  Counters counters;
+  BlockDevice device(params, counters);
+  const Picoseconds written = device.write(0, 4096, 0);
+  const Picoseconds durable = device.flush(written);
+  ASSERT_EQ(durable, written - params.write_latency + params.program_latency);
+  // Of another thread, while the first one is under way: the data are no sooner on the medium for it.
+  EXPECT_EQ(device.flush(written + 1), durable);
+}
+
+TEST(BlockDevice, AFlushThatIsUnderWayLeavesNoRoomInTheCacheYet) {
+  BlockDeviceParams params = plain_device();
+  params.queue_depth = 8;
+  params.write_cache = 4096;
+  Counters counters;
+  BlockDevice device(params, counters);
+  const Picoseconds written = device.write(0, 4096, 0);
+  const Picoseconds durable = device.flush(written);
+  EXPECT_EQ(device.write(1 << 20, 4096, written), durable + kTransfer + params.write_latency);
+}
+
 TEST(BlockDevice, QueueDepthBoundsTheCommandsUnderWay) {
   BlockDeviceParams params = plain_device();
   params.units = 64;

@@ -121,9 +121,7 @@ Picoseconds BlockDevice::flush(Picoseconds now) {
   ++counters_->block_flushes;
   Picoseconds done = enter_queue(now);
   if (!cache_.empty() && params_.write_cache_durable == 0) {
-    done = std::max(done, cache_.back().written);
-    cache_.clear();
-    cached_bytes_ = 0;
+    done = std::max(done, cache_.back().written);  // until then the cache holds it, for other threads, too
   }
   done += params_.flush_latency;
   leave_queue(done);
