@@ -246,6 +246,22 @@ TEST(BlockDevice, AFlushThatIsUnderWayLeavesNoRoomInTheCacheYet) {
   EXPECT_EQ(device.write(1 << 20, 4096, written), durable + kTransfer + params.write_latency);
 }
 
+TEST(BlockDevice, APauseHoldsUpWhatTheCacheStillHolds) {
+  BlockDeviceParams params = plain_device();
+  params.write_cache = 8192;
+  Counters counters;
+  BlockDevice device(params, counters);
+  const Picoseconds written = device.write(0, 4096, 0);
+  const Picoseconds on_medium = written - params.write_latency + params.program_latency;
+  constexpr Picoseconds kPause = 1'000'000 * kNs;
+  device.stall(written, kPause);
+  const Picoseconds durable = device.flush(written);
+  EXPECT_EQ(durable, on_medium + kPause);
+  // What has reached the medium before the pause stays there, and with nothing to write a flush waits, too.
+  device.stall(durable, kPause);
+  EXPECT_EQ(device.flush(durable + 1), durable + kPause);
+}
+
 TEST(BlockDevice, QueueDepthBoundsTheCommandsUnderWay) {
   BlockDeviceParams params = plain_device();
   params.units = 64;

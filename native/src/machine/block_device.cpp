@@ -106,6 +106,10 @@ void BlockDevice::stall(Picoseconds now, Picoseconds duration) noexcept {
   }
   link_in_free_ = std::max(link_in_free_, now) + duration;
   link_out_free_ = std::max(link_out_free_, now) + duration;
+  paused_until_ = std::max(paused_until_, now) + duration;
+  for (Cached& cached : cache_) {
+    cached.written += cached.written > now ? duration : 0;
+  }
 }
 
 void BlockDevice::slow(const BlockDeviceParams& original, std::int64_t percent) noexcept {
@@ -119,7 +123,7 @@ void BlockDevice::slow(const BlockDeviceParams& original, std::int64_t percent) 
 
 Picoseconds BlockDevice::flush(Picoseconds now) {
   ++counters_->block_flushes;
-  Picoseconds done = enter_queue(now);
+  Picoseconds done = std::max(enter_queue(now), paused_until_);
   if (!cache_.empty() && params_.write_cache_durable == 0) {
     done = std::max(done, cache_.back().written);  // until then the cache holds it, for other threads, too
   }

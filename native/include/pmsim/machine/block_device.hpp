@@ -44,6 +44,7 @@ class BlockDevice {
   std::size_t next_command_ = 0;
   Picoseconds link_in_free_ = 0;
   Picoseconds link_out_free_ = 0;
+  Picoseconds paused_until_ = 0;
   std::deque<Cached> cache_;
   std::int64_t cached_bytes_ = 0;
   std::uint64_t next_address_ = ~std::uint64_t{0};
