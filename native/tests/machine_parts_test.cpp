@@ -179,10 +179,21 @@ BlockDeviceParams plain_device() {
 
 constexpr Picoseconds kTransfer = 4096;  // ps, at 1 TB/s
 
-TEST(BlockDevice, ReadIsSoftwareThenDeviceThenCopy) {
+TEST(BlockDevice, ReadIsSoftwareThenDeviceThenTransferThenCopy) {
+  BlockDeviceParams params = plain_device();
+  params.read_bandwidth = 500'000'000'000;
   Counters counters;
-  BlockDevice device(plain_device(), counters);
-  EXPECT_EQ(device.read(0, 4096, 0), 3 * kNs + 70 * kNs + kTransfer);
+  BlockDevice device(params, counters);
+  EXPECT_EQ(device.read(0, 4096, 0), 3 * kNs + 70 * kNs + 2 * kTransfer + kTransfer);
+}
+
+TEST(BlockDevice, BlocksOfARequestAreSentWhileOthersAreRead) {
+  BlockDeviceParams params = plain_device();
+  params.read_bandwidth = 100'000'000'000;
+  Counters counters;
+  BlockDevice device(params, counters);  // one unit: it reads eight blocks one after the other
+  const Picoseconds read = 3 * kNs + 8 * 70 * kNs;
+  EXPECT_EQ(device.read(0, 8 * 4096, 0), read + 10 * kTransfer + 8 * kTransfer);
 }
 
 TEST(BlockDevice, HeadMovesUnlessTheRequestIsAdjacent) {
@@ -191,7 +202,7 @@ TEST(BlockDevice, HeadMovesUnlessTheRequestIsAdjacent) {
   params.rotation_latency = 400 * kNs;
   Counters counters;
   BlockDevice device(params, counters);
-  const Picoseconds adjacent = params.software_latency + params.read_latency + kTransfer;
+  const Picoseconds adjacent = params.software_latency + params.read_latency + 2 * kTransfer;
   const Picoseconds first = device.read(1 << 20, 4096, 0);
   EXPECT_EQ(first, adjacent + params.seek_latency + params.rotation_latency);
   EXPECT_EQ(device.read((1 << 20) + 4096, 4096, first) - first, adjacent);
@@ -269,7 +280,7 @@ TEST(BlockDevice, QueueDepthBoundsTheCommandsUnderWay) {
   Counters counters;
   BlockDevice device(params, counters);
   const Picoseconds first = device.read(0, 4096, 0) - kTransfer;  // without the copy, which needs no place
-  EXPECT_EQ(device.read(1 << 20, 4096, 0), first + params.read_latency + kTransfer);
+  EXPECT_EQ(device.read(1 << 20, 4096, 0), first + params.read_latency + 2 * kTransfer);
 }
 
 }  // namespace

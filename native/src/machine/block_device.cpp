@@ -57,7 +57,8 @@ Picoseconds BlockDevice::read(std::uint64_t address, std::uint64_t bytes, Picose
   }
   const std::uint64_t transferred = (last - address / block_bytes + 1) * block_bytes;
   link_in_free_ = std::max(link_in_free_, start) + transfer_time(transferred, params_.read_bandwidth);
-  done = std::max(done, link_in_free_);
+  // Nothing of the last block is sent before it has been read; the others are sent meanwhile.
+  done = std::max(done + transfer_time(block_bytes, params_.read_bandwidth), link_in_free_);
   leave_queue(done);
   return done + transfer_time(bytes, params_.copy_bandwidth);
 }
