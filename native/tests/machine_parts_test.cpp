@@ -273,6 +273,48 @@ TEST(BlockDevice, APauseHoldsUpWhatTheCacheStillHolds) {
   EXPECT_EQ(device.flush(durable + 1), durable + kPause);
 }
 
+/// Eight sectors of a log, one after the other: the first is being written when the second comes, which waits,
+/// and takes the others with it.
+TEST(BlockDevice, SectorsOfABlockThatWaitsInTheCacheAreOneWrite) {
+  BlockDeviceParams params = plain_device();
+  params.queue_depth = 8;
+  params.write_cache = 8192;
+  Counters counters;
+  BlockDevice device(params, counters);
+  Picoseconds now = 0;
+  for (std::uint64_t sector = 0; sector < 8; ++sector) {
+    now = device.write(sector * 512, 512, now);
+  }
+  const Picoseconds first_arrives = 512 + params.software_latency + kTransfer;
+  ASSERT_LT(now, first_arrives + params.program_latency);
+  EXPECT_EQ(device.flush(now), first_arrives + 2 * params.program_latency);
+}
+
+TEST(BlockDevice, WithoutACacheEachWriteOfABlockIsOneOfTheMedium) {
+  Counters counters;
+  BlockDevice device(plain_device(), counters);
+  const Picoseconds first = device.write(0, 512, 0);
+  EXPECT_EQ(device.write(512, 512, first) - first, first);
+}
+
+/// Room for two blocks, which two logs write in turn: no write waits for the medium, as none needs more room.
+TEST(BlockDevice, WhatTheCacheHoldsAlreadyNeedsNoRoomInIt) {
+  BlockDeviceParams params = plain_device();
+  params.queue_depth = 8;
+  params.write_cache = 3 * 4096;
+  Counters counters;
+  BlockDevice device(params, counters);
+  const Picoseconds write = 512 + params.software_latency + kTransfer + params.write_latency;
+  device.write(1 << 20, 4096, 0);  // keeps the one unit busy, so that all others wait
+  Picoseconds now = write + kTransfer;
+  for (std::uint64_t sector = 0; sector < 16; ++sector) {
+    const Picoseconds written = device.write(sector % 2 * (1 << 16) + sector / 2 * 512, 512, now);
+    EXPECT_EQ(written - now, write) << sector;
+    now = written;
+  }
+  EXPECT_GT(device.write(1 << 21, 4096, now) - now, write + kTransfer);
+}
+
 TEST(BlockDevice, QueueDepthBoundsTheCommandsUnderWay) {
   BlockDeviceParams params = plain_device();
   params.units = 64;

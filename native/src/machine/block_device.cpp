@@ -44,6 +44,23 @@ Picoseconds BlockDevice::occupy_unit(std::uint64_t block, Picoseconds now, Picos
   return unit;
 }
 
+bool BlockDevice::waits(std::uint64_t block, Picoseconds at) noexcept {
+  const Picoseconds* const begins = waiting_.find(block);
+  return begins != nullptr && *begins > at;
+}
+
+void BlockDevice::leave_cache() {
+  const Cached& leaves = cache_.front();
+  for (std::uint64_t block = leaves.first; block <= leaves.last; ++block) {
+    // One that waits to be written once more belongs to a later request.
+    if (const Picoseconds* begins = waiting_.find(block); begins != nullptr && *begins <= leaves.written) {
+      waiting_.erase(block);
+    }
+  }
+  cached_bytes_ -= leaves.bytes;
+  cache_.pop_front();
+}
+
 Picoseconds BlockDevice::read(std::uint64_t address, std::uint64_t bytes, Picoseconds now) {
   ++counters_->block_reads;
   const auto block_bytes = static_cast<std::uint64_t>(params_.block_size);
@@ -71,29 +88,50 @@ Picoseconds BlockDevice::write(std::uint64_t address, std::uint64_t bytes, Picos
   const std::uint64_t transferred = (last - first + 1) * block_bytes;
   Picoseconds start = enter_queue(now + transfer_time(bytes, params_.copy_bandwidth));
 
-  const auto cost = static_cast<std::int64_t>(transferred);
-  const bool cached = cost <= params_.write_cache;
+  const Picoseconds transfer = transfer_time(transferred, params_.write_bandwidth);
+  const bool cached = static_cast<std::int64_t>(transferred) <= params_.write_cache;
+  // What the cache has to take: blocks that it does not hold already, still to be written.
+  const auto needed = [&] {
+    const Picoseconds arrives = std::max(link_out_free_, start) + transfer;
+    std::uint64_t waiting = 0;
+    for (std::uint64_t block = first; block <= last && !waiting_.empty(); ++block) {
+      waiting += waits(block, arrives) ? 1 : 0;
+    }
+    return static_cast<std::int64_t>((last - first + 1 - waiting) * block_bytes);
+  };
+  std::int64_t cost = cached ? needed() : 0;
   while (cached && cached_bytes_ + cost > params_.write_cache) {
     start = std::max(start, cache_.front().written);
-    cached_bytes_ -= cache_.front().bytes;
-    cache_.pop_front();
+    leave_cache();
+    cost = needed();
   }
   while (!cache_.empty() && cache_.front().written <= start) {
-    cached_bytes_ -= cache_.front().bytes;
-    cache_.pop_front();
+    leave_cache();
   }
-  link_out_free_ = std::max(link_out_free_, start) + transfer_time(transferred, params_.write_bandwidth);
+  link_out_free_ = std::max(link_out_free_, start) + transfer;
+  if (cached && cost == 0) {
+    next_address_ = address == next_address_ ? address + bytes : next_address_;
+    leave_queue(link_out_free_ + params_.write_latency);
+    return link_out_free_ + params_.write_latency;
+  }
   Picoseconds moved = position(address, bytes);
   Picoseconds written = start;
   for (std::uint64_t block = first; block <= last; ++block) {
-    written = std::max(written, occupy_unit(block, link_out_free_, moved + params_.program_latency));
+    if (cached && waits(block, link_out_free_)) {
+      continue;
+    }
+    const Picoseconds ends = occupy_unit(block, link_out_free_, moved + params_.program_latency);
+    written = std::max(written, ends);
+    if (cached) {
+      waiting_[block] = ends - moved - params_.program_latency;
+    }
     moved = 0;
   }
   Picoseconds done = written;
   if (cached) {
     // The cache empties in order: what was put in earlier has left before.
     written = std::max(written, cache_.empty() ? written : cache_.back().written);
-    cache_.push_back(Cached{written, cost});
+    cache_.push_back(Cached{written, cost, first, last});
     cached_bytes_ += cost;
     done = link_out_free_ + params_.write_latency;
   }
@@ -111,6 +149,7 @@ void BlockDevice::stall(Picoseconds now, Picoseconds duration) noexcept {
   for (Cached& cached : cache_) {
     cached.written += cached.written > now ? duration : 0;
   }
+  waiting_.for_each([&](Picoseconds& begins) { begins += begins > now ? duration : 0; });
 }
 
 void BlockDevice::slow(const BlockDeviceParams& original, std::int64_t percent) noexcept {

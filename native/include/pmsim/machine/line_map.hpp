@@ -16,6 +16,7 @@ class LineMap {
   explicit LineMap(std::size_t lines) : entries_(std::bit_ceil(2 * lines + 2)) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return held_; }
+  [[nodiscard]] bool empty() const noexcept { return held_ == 0; }
 
   /// Null where there is none.
   [[nodiscard]] Value* find(std::uint64_t line) noexcept {
@@ -49,6 +50,15 @@ class LineMap {
     }
     entries_[hole] = Entry{};
     --held_;
+  }
+
+  /// Calls visit(value) for each, in no order.
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    for (Entry& entry : entries_) {
+      if (entry.line != kNoLine)
+        visit(entry.value);
+    }
   }
 
  private:
