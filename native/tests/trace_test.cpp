@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -268,6 +269,38 @@ TEST_F(Trace, ACorruptByteAnywhereIsDetected) {
   }
   replace(intact);
   EXPECT_EQ(verify_error(), "no ConfigError");
+}
+
+/// Made by hand, with right checksums: a footer that says less than the chunks do. Replays choose by it whether
+/// a platform has the memory that the trace needs.
+TEST_F(Trace, AFooterThatHidesWhereOperationsAreIsDetected) {
+  const auto put = [](std::string& bytes, std::size_t at, std::uint64_t value, std::size_t size) {
+    for (std::size_t byte = 0; byte < size; ++byte)
+      bytes[at + byte] = static_cast<char>(value >> (8 * byte));
+  };
+  const std::uint64_t pmem = memory::medium_base(Medium::kPmem);
+  constexpr std::size_t kExtents = 8 + 8 * memory::kOpKinds + 8;  // of one thread
+  struct Case {
+    MicroOp op;
+    std::size_t field;
+    std::uint64_t said;
+  };
+  for (const auto& [op, field, said] : {Case{{64, 8, OpKind::kLoad, 0, 0}, kExtents + 24, 0},
+                                        Case{{pmem + 60, 8, OpKind::kStore, 0, 0}, kExtents + 24, 0},
+                                        Case{{pmem + 4096, 8, OpKind::kLoad, 0, 0}, kExtents + 8, 4096}}) {
+    record({{op}});
+    EXPECT_EQ(verify_error(), "no ConfigError");
+    std::string bytes = content();
+    const std::size_t trailer = bytes.size() - kTrailerBytes;
+    const TraceInfo info = read_info(path);
+    const std::size_t footer = info.chunks.back().offset + info.chunks.back().bytes;
+    put(bytes, footer + field, said, 8);
+    const auto part = std::as_bytes(std::span(bytes)).subspan(footer, trailer - footer - 4);
+    put(bytes, trailer - 4, crc32c(part), 4);
+    replace(bytes);
+    EXPECT_NE(verify_error().find("where the footer says that there are none"), std::string::npos)
+        << verify_error();
+  }
 }
 
 TEST_F(Trace, ATruncatedOrLengthenedFileIsDetected) {

@@ -160,6 +160,17 @@ void TraceReader::read_footer() {
   }
 }
 
+/// A platform is chosen by what the footer says. Beyond that a machine would look for modules that it has not.
+void TraceReader::check_places(std::span<const MicroOp> ops) const {
+  for (const MicroOp& op : ops) {
+    if (!has_place(op.kind))
+      continue;
+    if (is_regular(op) ? end_in_medium(op) > info_.extent_bytes[medium_index(op)]
+                       : info_.irregular_operations == 0)
+      throw Malformed{"an operation is where the footer says that there are none"};
+  }
+}
+
 void TraceReader::read_chunk(std::size_t index, memory::Stream& stream, std::vector<std::uint32_t>& batches) {
   const ChunkEntry& entry = info_.chunks.at(index);
   try {
@@ -181,7 +192,9 @@ void TraceReader::read_chunk(std::size_t index, memory::Stream& stream, std::vec
         std::uint64_t{batch_bytes} + symbol_bytes + difference_bytes != payload.size()) {
       throw Malformed{"a chunk contradicts the index"};
     }
+    const std::size_t before = stream.size();
     decoder_.decode(payload.subspan(batch_bytes, symbol_bytes), payload.last(difference_bytes), ops, stream);
+    check_places(std::span(stream.data(), stream.size()).subspan(before));
     std::uint64_t left = ops;
     for (ByteReader sizes(payload.first(batch_bytes)); !sizes.done();) {
       const std::uint64_t size = sizes.varint();

@@ -74,16 +74,12 @@ void TraceWriter::count(std::uint32_t thread, const MicroOp& op) {
   ++info_.operations_by_kind[static_cast<std::size_t>(op.kind)];
   if (!has_place(op.kind))
     return;
-  const std::uint64_t window = op.address >> memory::kMediumShift;
-  const std::uint64_t end = (op.address & (memory::kMediumBytes - 1)) + op.bytes;
-  const bool is_block = window == 1 + static_cast<std::uint64_t>(memory::Medium::kBlock);
-  const bool in_line = is_block || op.address % memory::kLineBytes + op.bytes <= memory::kLineBytes;
-  if (window < 1 || window > info_.extent_bytes.size() || !in_line) {
+  if (!is_regular(op)) {
     ++info_.irregular_operations;
-  } else {
-    std::uint64_t& extent = info_.extent_bytes[window - 1];
-    extent = std::max(extent, end);
+    return;
   }
+  std::uint64_t& extent = info_.extent_bytes[medium_index(op)];
+  extent = std::max(extent, end_in_medium(op));
 }
 
 void TraceWriter::append(std::uint32_t thread, std::span<const MicroOp> batch) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -76,6 +77,22 @@ struct TraceInfo {
   using memory::OpKind;
   return kind != OpKind::kSfence && kind != OpKind::kMfence && kind != OpKind::kCompute &&
          kind != OpKind::kOperationBegin && kind != OpKind::kOperationEnd;
+}
+
+/// Of an operation that has a place: whether a machine can run it. Its address lies in the window of a medium,
+/// and memory is accessed within a line.
+[[nodiscard]] constexpr bool is_regular(const memory::MicroOp& op) noexcept {
+  const std::uint64_t window = op.address >> memory::kMediumShift;
+  const bool is_block = window == 1 + static_cast<std::uint64_t>(memory::Medium::kBlock);
+  return window >= 1 && window <= std::tuple_size_v<decltype(TraceInfo::extent_bytes)> &&
+         (is_block || op.address % memory::kLineBytes + op.bytes <= memory::kLineBytes);
+}
+/// Of a regular one: which of TraceInfo::extent_bytes it counts for, and to where it reaches.
+[[nodiscard]] constexpr std::size_t medium_index(const memory::MicroOp& op) noexcept {
+  return static_cast<std::size_t>(op.address >> memory::kMediumShift) - 1;
+}
+[[nodiscard]] constexpr std::uint64_t end_in_medium(const memory::MicroOp& op) noexcept {
+  return (op.address & (memory::kMediumBytes - 1)) + op.bytes;
 }
 
 /// Name of a kind in provenance, tables and Python.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "pmsim/memory/stream.hpp"
@@ -29,6 +30,7 @@ class TraceReader {
   std::vector<std::byte> read(std::uint64_t offset, std::uint64_t bytes);
   void read_header();
   void read_footer();
+  void check_places(std::span<const MicroOp> ops) const;
 
   std::filesystem::path path_;
   FileHandle file_;
