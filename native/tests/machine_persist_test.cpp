@@ -146,6 +146,23 @@ TEST(StreamStore, MayTakeBuffersThatAreKeptBackFromLoads) {
   EXPECT_EQ(load_beside, load_alone);
 }
 
+/// The front end is at the end of the thread long before the words of the last line have left the store queue.
+TEST(StreamStore, OfALineInWordsIsOneWriteAtTheEndOfAThreadToo) {
+  PlatformParams params = plain_machine();
+  params.core.dispatch_width = 8;
+  Ops ops = {load(kPmemBase + 8192), mfence()};
+  for (std::uint64_t word = 0; word < 4 * 8; ++word) {
+    ops.push_back({kPmemBase + 8 * word, 8, memory::OpKind::kStreamStore, 0, 0});
+  }
+  const Counters whole = run(params, ops).counters;
+  EXPECT_EQ(whole.pmem_write_lines, 4);
+  EXPECT_EQ(whole.out_of_range_count, 0);
+  ops.pop_back();
+  const Counters part = run(params, ops).counters;
+  EXPECT_EQ(part.pmem_write_lines, 4);
+  EXPECT_EQ(part.out_of_range_count, 1);
+}
+
 TEST(OperationEnd, WaitsForFencesUnlessItIsDependent) {
   const PlatformParams params = plain_machine();
   const auto latency = [&](std::uint8_t flags) {

@@ -95,10 +95,7 @@ void VirtualThread::dispatch(Picoseconds last) {
       if (next_ == end_) {
         finished_ = true;
         front_key_ = kNever;
-        // What still sits in an open write-combining buffer leaves it.
-        if (combining_bytes_ > 0) {
-          close_write_combining(now_);
-        }
+        close_last_write_combining(now_);
         retire_finished();
         return;
       }

@@ -160,6 +160,13 @@ void VirtualThread::close_write_combining(Picoseconds at) {
   combining_line_ = ~std::uint64_t{0};
 }
 
+void VirtualThread::close_last_write_combining(Picoseconds at) {
+  // Not before the stores that may still fill the line have left the queue.
+  if (finished_ && queued() == 0 && combining_bytes_ > 0) {
+    close_write_combining(at);
+  }
+}
+
 [[gnu::always_inline]] inline Picoseconds VirtualThread::head_time() {
   const QueuedStore& head = queue_at(queue_head_);
   if (head.senior == kNever) {
@@ -326,6 +333,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
     }
     if (leaves) {
       ++queue_head_;
+      close_last_write_combining(at);
       retire_fence_at_head(std::max(at, last_commit_));
       if (front_key_ == kNever) {
         now_ = std::max(now_, rests() ? now_ : std::min(at, last_commit_));

@@ -344,6 +344,8 @@ class VirtualThread {
   /// written.
   void send(std::uint64_t line, Picoseconds at, bool streaming, bool combined = false);
   void close_write_combining(Picoseconds at);
+  /// Of a thread that has finished: nobody else would.
+  void close_last_write_combining(Picoseconds at);
   [[nodiscard]] Picoseconds head_time();
 
   std::uint32_t id_;
