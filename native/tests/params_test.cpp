@@ -73,6 +73,17 @@ TEST(Params, RulesBetweenFieldsNameTheFieldAndTheRemedy) {
   params = small_machine();
   params.pmem.interleave = params.pmem.block_size * 3 / 2;
   EXPECT_EQ(rejection(params), "pmem.interleave: must be a multiple of pmem.block_size");
+  params = small_machine();
+  params.pmem.block_size = 4096;
+  EXPECT_EQ(rejection(params), "accepted");
+  // Less than a block had been shifted by -1, and what is no power of two had silently been the one below.
+  for (const int64_t region : {int64_t{256}, int64_t{2048}, int64_t{3 * 4096}, int64_t{8192 + 64}}) {
+    params.pmem.wear_region = region;
+    EXPECT_EQ(rejection(params), "pmem.wear_region: must be pmem.block_size times a power of two");
+  }
+  params = small_machine();
+  params.controller.dram_interleave = 100;
+  EXPECT_EQ(rejection(params), "controller.dram_interleave: must be a multiple of 64 B, a line");
 
   params = small_machine();
   params.controller.memory_mode = 1;

@@ -217,6 +217,12 @@ void validate(const PlatformParams& params) {
           "pmem.dimms: more modules than controller.channels; a channel takes one module");
   require(params.pmem.interleave % params.pmem.block_size == 0,
           "pmem.interleave: must be a multiple of pmem.block_size");
+  const int64_t blocks_of_region = params.pmem.wear_region / params.pmem.block_size;
+  require(
+      power_of_two(blocks_of_region) && blocks_of_region * params.pmem.block_size == params.pmem.wear_region,
+      "pmem.wear_region: must be pmem.block_size times a power of two");
+  require(params.controller.dram_interleave % 64 == 0,
+          "controller.dram_interleave: must be a multiple of 64 B, a line");
   require(params.controller.dram_write_low < params.controller.dram_write_queue,
           "controller.dram_write_low: must be below controller.dram_write_queue");
   require(params.pmem.dimms == 0 || params.pmem.capacity > 0,
