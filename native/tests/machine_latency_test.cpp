@@ -292,6 +292,16 @@ TEST(Prefetcher, IsFasterInOrderAndStopsAtThePage) {
   EXPECT_LT(2 * time_of(on, {}, page), time_of(off, {}, page));
 }
 
+TEST(Prefetcher, CountsTheLinesThatItFetchesAndNotThoseThatFindItsQueueFull) {
+  PlatformParams params = plain_machine();
+  params.prefetcher = {.enabled = 1, .trigger = 3, .distance = 16, .degree = 16, .queue = 2};
+  const Counters counters =
+      run(params, {load(kPmemBase), load(kPmemBase + 64), load(kPmemBase + 128)}).counters;
+  EXPECT_EQ(counters.memory_reads, 3);
+  EXPECT_EQ(counters.pmem_read_lines, 3 + 2);
+  EXPECT_EQ(counters.prefetches, 2);
+}
+
 TEST(Prefetcher, DoesNotFollowLoadsWithoutOrder) {
   PlatformParams params = plain_machine();
   params.prefetcher.enabled = 1;

@@ -378,6 +378,7 @@ void VirtualThread::issue_hardware_prefetch(std::uint64_t line, Picoseconds at) 
     core_->note_fill(line, kNever);  // no place in the queue: dropped, the line will be fetched on demand
     return;
   }
+  ++counters_->prefetches;
   const Picoseconds done = memory_->read(line, at + times_->half_read, at) + times_->half_read;
   core_->prefetch_slots.take(done);
   core_->note_fill(line, done);

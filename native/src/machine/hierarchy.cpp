@@ -117,7 +117,6 @@ template <bool kCoherent>
     std::uint64_t ignored = 0;
     if (core.l2.touch(place, wanted) == nullptr &&
         fetch<kCoherent>(core, ahead, place, false, Cache::kPrefetched, ignored, out) == kFromMemory) {
-      ++counters_.prefetches;
       prefetches_.push_back(wanted);
     }
   });

@@ -22,7 +22,7 @@ namespace pmsim::machine {
   X(l2_hits, "served by L2")                                                                                \
   X(llc_hits, "served by the last-level cache")                                                             \
   X(core_transfers, "served by a cache of another core, or not before it had given up its copy")            \
-  X(memory_reads, "lines that the core fetched from memory")                                                \
+  X(memory_reads, "lines that loads, stores and locked accesses did not find in any cache")                 \
   X(writebacks, "dirty lines evicted from the last-level cache")                                            \
   X(tlb_second_hits, "translations found in the second-level TLB only")                                     \
   X(tlb_walks, "page walks")                                                                                \
