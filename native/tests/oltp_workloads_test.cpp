@@ -270,6 +270,7 @@ TEST(Restart, PollsInTheCleanEndOfAnEngineAndEndsWhenThatThrows) {
                                                        {"system_call_copies", std::int64_t{2}},
                                                        {"latches", std::string("optimistic")},
                                                        {"logs", std::string("shared")},
+                                                       {"commits", std::string("single")},
                                                        {"fixes", std::string("counted")},
                                                        {"access", std::string("field")},
                                                        {"data_size", std::int64_t{24} << 20},

@@ -189,6 +189,7 @@ std::map<std::string, workloads::Parameters::Value> small_engine(const std::stri
           {"system_call_copies", std::int64_t{2}},
           {"latches", std::string("optimistic")},
           {"logs", std::string("shared")},
+          {"commits", std::string("single")},
           {"fixes", std::string("counted")},
           {"rows", std::int64_t{10'000}},
           {"row_size", std::int64_t{8}}};
