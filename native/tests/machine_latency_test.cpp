@@ -348,5 +348,31 @@ TEST(Prefetcher, LeavesALineThatIsStillOnItsWayInAFillBufferOfTheLoad) {
   EXPECT_EQ(time_of(params, before, and_more), third + open_row);
 }
 
+/// An L1 keeps a line that its L2 gives up, because nobody asks L2 for it. Made dirty there, it comes to the
+/// last level once more, by way of L2.
+TEST(Caches, TheLastLevelHasALineOnce) {
+  PlatformParams params = plain_machine();
+  params.l1 = {.size = 1024, .ways = 16, .latency = 2 * kNs};  // one set each
+  params.l2 = {.size = 1024, .ways = 16, .latency = 5 * kNs};
+  params.llc.size = 64 << 10;
+  params.llc.slices = 1;
+  std::uint64_t others = 0;
+  Script::Ops ops{load(kPmemBase)};
+  for (int line = 0; line < 16; ++line) {
+    ops.push_back(load(kPmemBase + 64 * ++others));
+    ops.push_back(load(kPmemBase));
+  }
+  ops.push_back(store(kPmemBase));
+  for (int line = 0; line < 32; ++line) {
+    ops.push_back(load(kPmemBase + 64 * ++others));
+  }
+  ops.push_back(clwb(kPmemBase));
+  ops.push_back(sfence());
+  ops.push_back(load(kPmemBase));
+  const Counters counters = run(params, ops).counters;
+  EXPECT_EQ(counters.llc_hits, 0);  // the flush has dropped the line
+  EXPECT_EQ(counters.memory_reads, static_cast<std::int64_t>(others) + 2);
+}
+
 }  // namespace
 }  // namespace pmsim::machine

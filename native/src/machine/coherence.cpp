@@ -48,16 +48,12 @@ Level Hierarchy::fetch_coherently(Core& core, HashedLine line, const Cache::Plac
   // Xeon Processor Scalable Family Technical Overview, 2017, "Cache Hierarchy Changes").
   sharers_.add(line.line(), core.index);
   const std::uint64_t dirty = snooped.dirty ? Cache::kDirty : 0;
-  std::uint64_t* const in_llc = llc_.touch(llc_.place_of(line), line.line());
-  if (in_llc != nullptr) {
-    *in_llc |= dirty;
-  } else {
-    put_into_llc(line.line() | dirty, line, out);
-  }
+  const bool in_llc = llc_.touch(llc_.place_of(line), line.line()) != nullptr;
+  put_into_llc(line.line() | dirty, line, out);
   shared = Cache::kShared;
   fill_l2<true>(core, in_l2, line.line() | Cache::kShared, out);
   // A copy from before the line was written is of no use: L2 had given it up, and L1 had not.
-  return in_llc != nullptr && !snooped.dirty ? kLlc : kFromCore;
+  return in_llc && !snooped.dirty ? kLlc : kFromCore;
 }
 
 Level Hierarchy::take_from_others(Core& core, HashedLine line) {
@@ -71,14 +67,9 @@ Level Hierarchy::take_from_others(Core& core, HashedLine line) {
   return snooped.found ? kFromCore : kLlc;
 }
 
-void Hierarchy::evict_coherently(Core& core, std::uint64_t victim, HashedLine line, std::vector<TimedOp>& out) {
+void Hierarchy::lost_by_l2(Core& core, HashedLine line) {
   if (!core.l1.may_hold(core.l1.place_of(line)))
     sharers_.remove(line.line(), core.index);
-  if (std::uint64_t* word = llc_.touch(llc_.place_of(line), line.line()); word != nullptr) {
-    *word |= victim & Cache::kDirty;
-  } else {
-    put_into_llc(victim, line, out);
-  }
 }
 
 void Hierarchy::flush_in_others(Core& core, HashedLine line, bool keep, Copies& copies) {

@@ -131,6 +131,7 @@ class Hierarchy {
   void fill_l2(Core& core, const Cache::Place& in_l2, std::uint64_t word, std::vector<TimedOp>& out);
   template <bool kCoherent>
   Copies flush(Core& core, const Unfenced& unfenced, std::uint64_t line, bool keep);
+  /// Which may have it already.
   void put_into_llc(std::uint64_t victim, HashedLine line, std::vector<TimedOp>& out);
 
   // coherence.cpp
@@ -147,7 +148,7 @@ class Hierarchy {
   /// A store to a line that the core shares: the others lose it.
   Level take_from_others(Core& core, HashedLine line);
   /// L2 has lost a line.
-  void evict_coherently(Core& core, std::uint64_t victim, HashedLine line, std::vector<TimedOp>& out);
+  void lost_by_l2(Core& core, HashedLine line);
   void flush_in_others(Core& core, HashedLine line, bool keep, Copies& copies);
 
   PlatformParams params_;
@@ -171,16 +172,21 @@ template <bool kCoherent>
   if (line.line() == Cache::kEmpty) {
     return;
   }
-  if constexpr (kCoherent) {
-    evict_coherently(core, victim, line, out);
-  } else {
-    put_into_llc(victim, line, out);
-  }
+  if constexpr (kCoherent)
+    lost_by_l2(core, line);
+  put_into_llc(victim, line, out);
 }
 
 [[gnu::always_inline]] inline void Hierarchy::put_into_llc(std::uint64_t victim, HashedLine line,
                                                            std::vector<TimedOp>& out) {
-  const std::uint64_t evicted = llc_.insert(llc_.place_of(line), victim);
+  const Cache::Place place = llc_.place_of(line);
+  // An L1 that keeps a line which its L2 has lost can make it dirty, and give it to L2 once more. Caches that
+  // are not kept coherent may both have one: that of a page table, mostly.
+  if (std::uint64_t* const word = llc_.touch(place, line.line()); word != nullptr) {
+    *word |= victim & Cache::kDirty;
+    return;
+  }
+  const std::uint64_t evicted = llc_.insert(place, victim);
   if ((evicted & Cache::kDirty) != 0) {
     ++counters_.writebacks;
     out.push_back(TimedOp{evicted & ~Cache::kFlags, 0, kWriteback, kL1, kTlbFirst, 0});
