@@ -55,6 +55,7 @@ class Plot(BaseModel):
     color: str = Field("", description="column that distinguishes the curves")
     line: str = Field("", description="column that distinguishes curves of one colour, by their dashes")
     facet: str = Field("", description="column that distinguishes the panels")
+    along: str = Field("", description="axis of the sweep that each curve runs along, where x is a metric")
     log_x: bool = Field(False, description="logarithmic horizontal axis")
     log_y: bool = Field(False, description="logarithmic vertical axis")
     share_y: bool = Field(True, description="panels have one vertical scale; off: each its own")

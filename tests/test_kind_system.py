@@ -55,6 +55,19 @@ def test_an_engine_needs_no_pmem_where_its_log_is_on_the_ssd():
         point(**ON_SSD, log_device="ssd")
 
 
+def test_workers_that_commit_in_groups_carry_what_one_by_one_would_queue_for():
+    machine = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+    given = {"service": "engine", "engine": "main-memory", "rows": 2_000, "dram_capacity": "16 MiB"}
+    given |= {"log_device": "ssd", "workers": 16, "rate": 100_000, "requests": 2_000}
+    single, group = (point(machine, **given, commits=commits) for commits in ("single", "group"))
+    # A write and a flush take some 30 us: 32,000 a second one by one.
+    assert single["throughput_per_s"] < 35_000
+    assert group["throughput_per_s"] == pytest.approx(100_000, rel=0.1)
+    assert group["latency_p99_ns"] < 3 * 35_000  # who has just missed a group waits for it and the next
+    with pytest.raises(ConfigError, match='commits = "group": is for one log on the SSD'):
+        point(machine, **given | {"log_device": "pmem"}, commits="group")
+
+
 def test_latency_rises_with_load_and_a_queue_beyond_saturation_does_not_end():
     low, high = point(load_percent=20), point(load_percent=95)
     assert low["saturation_per_s"] == pytest.approx(high["saturation_per_s"], rel=0.01)

@@ -155,7 +155,8 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"log_size", "rows", "row_size", "scanners", "scan_rows", "engine", "dram_capacity", "pmem_capacity"}
         | {"update_percent", "group_size", "timeout", "technique", "background", "writers", "page_size"}
         | {"pages", "dirty_lines", "dirty_limit", "dirty_target", "crash_at", "restart_after", "duration"}
-        | {"windows", "segment", "ssd_capacity", "recording", "speed_percent", "prices", "log_device"},
+        | {"windows", "segment", "ssd_capacity", "recording", "speed_percent", "prices", "log_device"}
+        | {"commits"},
         {"offered_per_s", "throughput_per_s", "saturation_per_s", "waited_ns", "mean_in_system"}
         | {"in_system_at_end"}
         | LATENCIES,

@@ -315,6 +315,7 @@ def test_an_expander_is_read_and_written_as_fast_as_its_link_allows() -> None:
 
 RATED = [
     ("nvme-p4510", 637_000, 81_500),
+    ("nvme-p5500", 1_000_000, 130_000),
     ("optane-p4800x", 550_000, 500_000),
     ("sata-s3700", 75_000, 36_000),
 ]

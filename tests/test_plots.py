@@ -15,6 +15,7 @@ from pmsim.api import load_scenario
 from pmsim.cli import app
 from pmsim.columns import column_of_axis
 from pmsim.effects import effects
+from pmsim.errors import ConfigError
 from pmsim.kinds import KINDS, find_kind
 from pmsim.kinds.types import quantity_of
 from pmsim.plot_spec import Mark, Overlay, Plot
@@ -96,6 +97,25 @@ def test_an_axis_in_another_unit_makes_no_panels() -> None:
     layout = plot_layout(frame, plot=plot, axes=["engine", "size"], metrics=["y"], default_metric="y")
     (panel,) = layout.panels
     assert [curve.x for curve in panel.curves] == [(1, 2), (1, 2)]
+
+
+def test_a_curve_over_a_metric_runs_along_the_axis_that_is_named() -> None:
+    """Latency against throughput, by load: beyond the saturation throughput falls, and the curve turns back."""
+    frame = pd.DataFrame(
+        {
+            "log": list("aaabbb"),
+            "load": [1, 2, 3] * 2,
+            "rate": [10.0, 20.0, 18.0, 5.0, 6.0, 5.5],
+            "y": [1.0, 2.0, 9.0] * 2,
+        }
+    )
+    plot = Plot(x="rate", y="y", color="log", along="load")
+    layout = plot_layout(frame, plot=plot, axes=["log", "load"], metrics=["rate", "y"], default_metric="y")
+    assert (layout.columns.facet, layout.columns.lines) == ("", ())
+    assert [curve.x for curve in layout.panels[0].curves] == [(10.0, 20.0, 18.0), (5.0, 6.0, 5.5)]
+    wrong = plot.model_copy(update={"along": "lod"})
+    with pytest.raises(ConfigError, match=r"plot\.along: unknown column 'lod'"):
+        plot_layout(frame, plot=wrong, axes=["log", "load"], metrics=["rate", "y"], default_metric="y")
 
 
 @pytest.mark.parametrize("name", scenario_names())

@@ -165,6 +165,7 @@ _RESTART = _one_of("study", "restart")
 _LONG_RUN = _one_of("study", "long-run")
 _OVER_TIME = _one_of("study", "restart", "long-run")
 _ON_ENGINE = _one_of("service", "engine")
+_SEVERAL_WORKERS = Condition("workers", lambda workers: workers > 1, "workers = 2 or more")
 _LOGS = _one_of("service", "log", "block-log")
 _ROWS = _one_of("service", "table", "engine")
 
@@ -192,6 +193,7 @@ SYSTEM: Uses = {
     "pmem_capacity": (_ON_ENGINE,),
     "ssd_capacity": (_ON_ENGINE,),
     "log_device": (_ON_ENGINE, _LOGGED),
+    "commits": (_ON_ENGINE, _LOGGED, _LOG_ON_SSD, _SEVERAL_WORKERS),
     "update_percent": (_ON_ENGINE, Condition("study", lambda study: study != "recorded", "another study")),
     "prices": (_ON_ENGINE,),
     "group_size": (_GROUPS,),

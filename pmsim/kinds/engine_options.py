@@ -227,12 +227,12 @@ class EngineParameters(KindParameters):
     # YCSB-RO, one operation each, and 88 k of TPC-C, some forty each (van Renen et al. 2018, section 5.3;
     # docs/calibration.md).
     cpu_cycles: CountOrZero = Field(
-        184,
+        211,
         le=1_000_000,
         description="CPU cycles of an operation besides those of its instructions; a calibration",
     )
     transaction_cycles: CountOrZero = Field(
-        277,
+        250,
         le=1_000_000,
         description="CPU cycles of a transaction besides those of its operations; a calibration",
     )

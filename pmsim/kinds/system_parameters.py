@@ -10,6 +10,7 @@ from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import Prices
 from pmsim.kinds.engine_options import EngineName
+from pmsim.kinds.latches import COMMITS, EngineCommits
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (
     Count,
@@ -81,6 +82,7 @@ class SystemParameters(KindParameters):
     pmem_capacity: LineSizeOrZero = Field(2**30, description="engine: PMem for pages [B]")
     ssd_capacity: LineSizeOrZero = Field(0, description="engine: SSD for pages [B]")
     log_device: Literal["pmem", "ssd"] = Field("pmem", description="engine: where its write-ahead log is")
+    commits: EngineCommits = COMMITS
     update_percent: CountOrZero = Field(100, le=100, description="engine: updates, the rest are reads [%]")
     prices: Prices = SHIPPED_PRICES
 

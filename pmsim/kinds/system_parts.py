@@ -47,6 +47,7 @@ def engine_of(parameters: SystemParameters) -> EnginePart:
         pmem_capacity=parameters.pmem_capacity,
         ssd_capacity=parameters.ssd_capacity,
         log_device=parameters.log_device,
+        commits=parameters.commits,
     )
 
 

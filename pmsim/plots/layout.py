@@ -109,7 +109,7 @@ def plot_layout(
     for facet in facets:
         rows = frame[frame[columns.facet] == facet] if columns.facet else frame
         overlays = [overlay for overlay in plot.overlay if overlay.where.get(columns.facet, facet) == facet]
-        curves = _curves(rows if bars else rows.sort_values(columns.x, kind="stable"), columns)
+        curves = _curves(rows if bars else rows.sort_values(plot.along or columns.x, kind="stable"), columns)
         marks = [mark for mark in plot.mark if mark.facet is None or mark.facet == facet]
         front = _front(rows, columns, plot.front, low_y) if plot.front else ()
         panels.append(Panel(facet, tuple(curves), tuple(overlays), tuple(marks), front))
@@ -117,7 +117,8 @@ def plot_layout(
 
 
 def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str, metrics: Sequence[str]) -> Columns:
-    free = [axis for axis in axes if axis not in (plot.x, plot.color, plot.line, plot.facet)]
+    said_already = (plot.x, plot.color, plot.line, plot.facet, plot.along)
+    free = [axis for axis in axes if axis not in said_already]
     # A sweep over one value has nothing to tell apart.
     free = [axis for axis in free if axis not in frame or len(set(frame[axis])) > 1] or free[:1]
     x = plot.x or _first_numeric(frame, free) or (free[0] if free else str(frame.columns[0]))
@@ -131,7 +132,7 @@ def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str, metri
             free = _apart(frame, told, x)
     color = plot.color or (free.pop(0) if free else "")
     facet = plot.facet or (free.pop(0) if free else "")
-    named = {"x": x, "y": y, "color": color, "line": plot.line, "facet": facet}
+    named = {"x": x, "y": y, "color": color, "line": plot.line, "facet": facet, "along": plot.along}
     for key, column in named.items():
         if column and column not in frame.columns:
             known = [str(name) for name in frame.columns]
