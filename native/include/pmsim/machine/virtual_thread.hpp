@@ -304,9 +304,9 @@ class VirtualThread {
   bool dispatch_block_io(const TimedOp& op, Picoseconds limit);
   bool dispatch_block_gather(const TimedOp& op, Picoseconds limit);
   bool dispatch_block_commit(Picoseconds limit);
-  /// The thread waits for a command of its group.
+  /// The thread waits for a command of its group. False: its commit goes on then.
   enum class Leading : std::uint8_t { kNothing, kWrite, kFlush };
-  bool lead(Leading command, Picoseconds until) noexcept;
+  [[nodiscard]] bool lead(Leading command, Picoseconds until) noexcept;
   /// The thread has come back from a flush of the device now.
   void block_flushed() noexcept;
   [[nodiscard]] bool dispatch_latch_acquire(const TimedOp& op);
