@@ -17,7 +17,7 @@ from pmsim.des.request import Completion, PowerFailureError, Recovery, Request
 from pmsim.des.times import NEVER, Time, picoseconds
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
-from pmsim.kinds.engine_options import in_parameters
+from pmsim.kinds.engine_messages import in_parameters
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 from pmsim.standing import stretch, watcher

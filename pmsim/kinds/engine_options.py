@@ -10,10 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator
 from pmsim import _native
 from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
-from pmsim.kinds.applies import ENGINE, check_file
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
-from pmsim.kinds.checks import check_threads, check_tier
-from pmsim.kinds.engine_messages import in_parameters as in_parameters
 from pmsim.kinds.latches import (
     COMMITS,
     FIXES,
@@ -65,13 +62,8 @@ _SCANS = ("ycsb-scan", "table-scan")
 
 #: Transactions of a run that the core accepts.
 _MOST_TRANSACTIONS = 2**40
-#: Warehouses whose number fits into a key of TPC-C.
-_MOST_WAREHOUSES = 65535
 #: Values of ``log_device`` from which a restart recovers.
 DURABLE_LOGS = ("pmem", "ssd")
-#: Slots of mini pages name lines by one byte.
-_LARGEST_WITH_MINI_PAGES = 16384
-
 #: The core has the list.
 if TYPE_CHECKING:
     EngineName = str
@@ -387,56 +379,6 @@ def scaled_machine(platform: Platform, parameters: EngineParameters) -> Platform
     return platform.with_values(changes, source=source) if changes else platform
 
 
-def check_engine(machine: Platform, parameters: EngineParameters) -> None:
-    """Refuse what machine or benchmark cannot be. Whether data fit an engine is for the engine to say."""
-    check_threads(machine, parameters.threads)
-    check_file("requests", ENGINE, parameters)
-    if parameters.fixes == "optimistic" and parameters.threads > 1 and parameters.latches != "optimistic":
-        raise ConfigError(
-            f"fixes: optimistic readers learn from a page's latch that it has gone; with latches = "
-            f"'{parameters.latches}' choose 'counted', or latches = 'optimistic'"
-        )
-    if parameters.commits == "group" and (parameters.log_device, parameters.logs) != ("ssd", "shared"):
-        raise ConfigError(
-            f"commits: threads write in groups to one log on the SSD; with log_device = "
-            f"'{parameters.log_device}' and logs = '{parameters.logs}' choose 'single', or log_device = 'ssd' "
-            f"and logs = 'shared'"
-        )
-    size = parameters.page_size
-    if size & (size - 1) or not 4096 <= size <= 65536:
-        raise ConfigError(f"page_size: {size} B; choose a power of two from 4 KiB to 64 KiB")
-    if parameters.update_percent > 100:
-        raise ConfigError(f"update_percent: {parameters.update_percent} % are too many; choose at most 100")
-    if parameters.engine == "three-tier" and parameters.mini_pages:
-        _check_mini_pages(parameters)
-    pairs = parameters.workload == "lookup8" or (parameters.workload, parameters.row_size) == ("requests", 8)
-    if parameters.engine == "fptree" and not pairs:
-        raise ConfigError(
-            f"workload: {parameters.workload}; fptree holds rows with a key and a payload of 8 B only, "
-            "choose lookup8, requests with row_size = 8, or another engine"
-        )
-    if parameters.workload == "requests":
-        _check_requests(parameters)
-    if parameters.workload == "table-scan":
-        _check_row_size(parameters)
-    if parameters.workload == "tpcc" and parameters.loading != "bulk":
-        raise ConfigError(f"loading: {parameters.loading}; tpcc is loaded in bulk, choose 'bulk'")
-    if parameters.workload == "tpcc" and (parameters.warehouses * parameters.factor).denominator != 1:
-        raise ConfigError(
-            f"warehouses: {parameters.warehouses} at scale {parameters.scale} are not a whole number; "
-            f"choose a multiple of {parameters.factor.denominator}, or another scale"
-        )
-    if parameters.workload == "tpcc" and parameters.simulated_warehouses > _MOST_WAREHOUSES:
-        most = int(_MOST_WAREHOUSES / parameters.factor)
-        raise ConfigError(f"warehouses: {parameters.warehouses} are too many; choose at most {most}")
-    # At full size: what is bought and paid for is the machine, whatever part of it is simulated.
-    for tier in ("dram", "pmem", "ssd"):
-        key = f"{tier}_capacity"
-        check_tier(machine, tier, getattr(parameters, key), key)
-    if parameters.log_device in DURABLE_LOGS:
-        check_tier(machine, parameters.log_device, parameters.log_size, "log_size")
-
-
 def rows_in_memory(parameters: EngineParameters) -> tuple[str, int]:
     """Return what the rows take of this host's memory, and the parameter that decides on it."""
     home = _native.engines()[parameters.engine][1]
@@ -448,35 +390,6 @@ def rows_in_memory(parameters: EngineParameters) -> tuple[str, int]:
         return "", 0
     fill = _WAREHOUSE_FILL if parameters.workload == "tpcc" else parameters.fill_factor
     return "warehouses" if parameters.workload == "tpcc" else "data_size", int(data * fill)
-
-
-def _check_requests(parameters: EngineParameters) -> None:
-    recorded(parameters)
-    # Of a sequence neither keys nor requests can be left out without changing what caches make of it.
-    if parameters.factor != 1:
-        raise ConfigError(f"scale: {parameters.scale}; recorded requests run at full size, set scale = 1")
-    _check_row_size(parameters)
-
-
-def _check_row_size(parameters: EngineParameters) -> None:
-    most = parameters.page_size // 4
-    if not 8 <= parameters.row_size <= most:
-        raise ConfigError(
-            f"row_size: {parameters.row_size} B; a row has 8 B at least and a page four rows, "
-            f"choose 8 to {most} B"
-        )
-
-
-def _check_mini_pages(parameters: EngineParameters) -> None:
-    if not parameters.cache_line_grained:
-        raise ConfigError(
-            "mini_pages: they hold a part of the lines of a page; choose false, or cache_line_grained = true"
-        )
-    if parameters.page_size > _LARGEST_WITH_MINI_PAGES:
-        raise ConfigError(
-            f"mini_pages: pages of {parameters.page_size} B have too many lines for them; choose false, or a "
-            f"page_size of at most {_LARGEST_WITH_MINI_PAGES}"
-        )
 
 
 def engine_columns(machine: Platform, parameters: EngineParameters) -> dict[str, float | str]:

@@ -12,10 +12,10 @@ from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.counters import engine_counters
 from pmsim.kinds.does_not_fit import DoesNotFit
+from pmsim.kinds.engine_checks import check_engine
 from pmsim.kinds.engine_messages import in_parameters
 from pmsim.kinds.engine_options import (
     EngineParameters,
-    check_engine,
     engine_columns,
     rows_in_memory,
     scaled_machine,

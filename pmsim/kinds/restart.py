@@ -12,11 +12,11 @@ from pmsim.kinds.applies import ENGINE
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.does_not_fit import DoesNotFit
+from pmsim.kinds.engine_checks import check_engine
 from pmsim.kinds.engine_messages import in_parameters
 from pmsim.kinds.engine_options import (
     DURABLE_LOGS,
     EngineParameters,
-    check_engine,
     engine_columns,
     rows_in_memory,
     scaled_machine,
