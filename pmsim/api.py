@@ -148,7 +148,5 @@ def simulate_point(
     """
     known = find_kind(kind)
     seed = arguments.whole("seed", seed, 0, 2**64 - 1)
-    validated = known.parameters(parameters)
-    machine = known.machine(load_platform(platform), validated)
-    known.check(machine, validated)
-    return known.run(machine, validated, seed)
+    machine, complete, _ = known.prepared(load_platform(platform), parameters)
+    return known.run(machine, complete, seed)

@@ -1,7 +1,7 @@
 """A platform as the text of a profile."""
 
 from pmsim.fields import fields
-from pmsim.platforms import Platform
+from pmsim.platforms import DURABLE, Platform
 from pmsim.units import Quantity, format_value
 
 _TEXTS = ("name", "title", "kind", "latency_definition", "notes")
@@ -15,6 +15,8 @@ def profile_text(platform: Platform) -> str:
     lines = [f"{key} = {_quoted(getattr(platform, key))}" for key in _TEXTS]
     if platform.pmem_priced_as != "pmem":
         lines.append(f"pmem_priced_as = {_quoted(platform.pmem_priced_as)}")
+    if platform.pmem_persistence != DURABLE:
+        lines.append(f"pmem_persistence = {_quoted(platform.pmem_persistence)}")
     for section, names in fields().items():
         if section == "block" and platform.value("block", "capacity") == 0:
             continue

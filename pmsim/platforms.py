@@ -16,6 +16,8 @@ from pmsim.units import format_value, parse
 ORIGINS = ("datasheet", "paper", "measured", "fitted", "assumed")
 #: Origin of a value that a scenario, a kind's parameter or a caller has set.
 SCENARIO_ORIGIN = "scenario"
+#: What the tier "pmem" of a machine may be when the power fails; the second is a CXL expander of DRAM.
+PERSISTENCE = DURABLE, VOLATILE = ("durable", "volatile")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Platform:
         Section to name to Parameter; complete: every field of the native table is there.
     pmem_priced_as : str
         The tier whose price the modules of the tier "pmem" have: "dram" of an expander, which is made of it.
+    pmem_persistence : str
+        Whether the tier "pmem" keeps its contents without power, of `PERSISTENCE`.
     """
 
     name: str
@@ -61,6 +65,7 @@ class Platform:
     notes: str
     parameters: Mapping[str, Mapping[str, Parameter]]
     pmem_priced_as: str = "pmem"
+    pmem_persistence: str = DURABLE
 
     def __post_init__(self) -> None:
         frozen = {section: MappingProxyType(dict(values)) for section, values in self.parameters.items()}
@@ -69,7 +74,7 @@ class Platform:
     def __reduce__(self) -> tuple[object, ...]:
         plain = {section: dict(values) for section, values in self.parameters.items()}
         texts = (self.name, self.title, self.kind, self.latency_definition, self.notes)
-        return Platform, (*texts, plain, self.pmem_priced_as)
+        return Platform, (*texts, plain, self.pmem_priced_as, self.pmem_persistence)
 
     def native(self) -> dict[str, dict[str, int]]:
         """Return what the native core wants: section to name to value in base units."""

@@ -36,6 +36,8 @@ class Point:
         The machine as the parameters change it.
     parameters : KindParameters
         Validated, complete.
+    asked : KindParameters
+        The same before the machine decided what they leave open.
     columns : dict
         The parameter columns of its row.
     axes : dict
@@ -47,6 +49,7 @@ class Point:
     kind: str
     platform: Platform
     parameters: KindParameters
+    asked: KindParameters
     columns: Mapping[str, Scalar]
     axes: Mapping[str, str]
     base_seed: int
@@ -77,7 +80,7 @@ class Point:
         All machines draw the same random numbers (*common random numbers*), so what differs between them is the
         machines' doing, and a parameter more in the model, or in the kind, leaves published results alone.
         """
-        changed = self.parameters.model_dump(mode="json", exclude_defaults=True)
+        changed = self.asked.model_dump(mode="json", exclude_defaults=True)
         text = _canonical({"kind": self.kind, "parameters": changed})
         digest = hashlib.sha256(f"{self.base_seed}:{text}".encode()).digest()
         return int.from_bytes(digest[:8], "big") >> 1
@@ -167,9 +170,7 @@ def _point(
             _set(given, axis, value, kind.parameter_model)
     platform = _platform(scenario.platform, platform_of, change)
     try:
-        parameters = kind.parameters(given)
-        machine = kind.machine(platform, parameters)
-        kind.check(machine, parameters)
+        machine, parameters, asked = kind.prepared(platform, given)
     except ConfigError as error:
         raise ConfigError(_located(str(error), setting, change, kind.parameter_model)) from None
     for metric in scenario.metrics:
@@ -189,6 +190,7 @@ def _point(
         kind=kind.name,
         platform=machine,
         parameters=parameters,
+        asked=asked,
         columns=columns | kind.columns(machine, parameters),
         axes=said,
         base_seed=scenario.seed,

@@ -11,13 +11,13 @@ from pmsim.errors import ConfigError
 from pmsim.fields import fields
 from pmsim.hints import nearest
 from pmsim.messages import shown
-from pmsim.platforms import ORIGINS, BlockDevice, Parameter, Platform, find_field, parse_field
+from pmsim.platforms import ORIGINS, PERSISTENCE, BlockDevice, Parameter, Platform, find_field, parse_field
 from pmsim.toml_file import read_toml
 
 _FOLDER = Path(__file__).parent / "data" / "platforms"
 _TEXTS = ("name", "title", "kind", "latency_definition", "notes")
 #: Texts that are written only where they are not the usual one, and what they may be.
-_CHOICES = {"pmem_priced_as": TIERS}
+_CHOICES = {"pmem_priced_as": TIERS, "pmem_persistence": PERSISTENCE}
 _REFERENCES = ("base", "block_device")
 _MACHINE = "machine"
 _BLOCK_DEVICE = "block-device"
@@ -175,6 +175,10 @@ def _derived(mapping: Mapping[str, Any]) -> Platform:
         if section == "name":
             platform = replace(platform, name=_text(changes, "platform.name"))
             continue
+        if section in _CHOICES:
+            chosen: Any = {section: _choice(changes, section, f"platform.{section}")}
+            platform = replace(platform, **chosen)
+            continue
         if not isinstance(changes, Mapping):
             _refuse_scalar(section)
         for name, value in changes.items():
@@ -193,7 +197,7 @@ def _derived(mapping: Mapping[str, Any]) -> Platform:
 def _refuse_scalar(section: str) -> None:
     if section in fields():
         raise ConfigError(f"platform.{section}: is a section of parameters; write {section} = {{NAME = value}}")
-    known = [*fields(), "name", *_REFERENCES]
+    known = [*fields(), "name", *_CHOICES, *_REFERENCES]
     raise ConfigError(f"platform.{section}: unknown key; {nearest(section, known)}")
 
 
@@ -226,11 +230,7 @@ def _resolve(path: Path, children: tuple[Path, ...]) -> _Profile:
     for key in _CHOICES.keys() & table.keys():
         if texts["kind"] != _MACHINE:
             raise ConfigError(f"{path}: {key}: is of machines; remove it from a {texts['kind']}")
-        texts[key] = _text(table[key], f"{path}: {key}")
-        if texts[key] not in _CHOICES[key]:
-            raise ConfigError(
-                f"{path}: {key}: {shown(texts[key])} has no price; {nearest(texts[key], _CHOICES[key])}"
-            )
+        texts[key] = _choice(table[key], key, f"{path}: {key}")
     parameters: _Parameters = {section: dict(values) for section, values in inherited.parameters.items()}
     if "block_device" in table:
         parameters.pop("block", None)
@@ -317,6 +317,13 @@ def _text(value: object, key: str) -> str:
     if not value.strip() and not key.endswith("notes"):
         raise ConfigError(f"{key}: is empty; say what it is")
     return value
+
+
+def _choice(value: object, key: str, where: str) -> str:
+    text = _text(value, where)
+    if text not in _CHOICES[key]:
+        raise ConfigError(f"{where}: {shown(text)} is none of its values; {nearest(text, _CHOICES[key])}")
+    return text
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def resolved_scenario(scenario: Scenario, points: Sequence[Point]) -> Scenario:
     axes, mode = scenario.axes()
     table: dict[str, Any] = scenario.model_dump(exclude_defaults=True)
     if points:
-        parameters = points[0].parameters
+        parameters = points[0].asked
         dumped = parameters.model_dump()
         # Some are kept out of it, since they are not part of what is simulated.
         given = {name: dumped.get(name, getattr(parameters, name)) for name in type(parameters).model_fields}

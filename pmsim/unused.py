@@ -24,7 +24,7 @@ def checked_points(scenario: Scenario, written: Scenario | None = None) -> list[
     """
     points = points_of(scenario, written)
     uses = find_kind(scenario.kind).uses
-    parameters = [point.parameters for point in points]
+    parameters = [point.asked for point in points]
     for name in uses:
         message = without_use(name, uses, parameters)
         if message and not (written and _is_used(name, uses, written)):
@@ -34,7 +34,7 @@ def checked_points(scenario: Scenario, written: Scenario | None = None) -> list[
 
 def _is_used(name: str, uses: Uses, written: Scenario) -> bool:
     try:
-        parameters = [point.parameters for point in points_of(written)]
+        parameters = [point.asked for point in points_of(written)]
     except ConfigError:  # of a file that is runnable with its overrides alone
         return False
     return is_given(name, parameters) and not without_use(name, uses, parameters)

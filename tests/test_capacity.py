@@ -17,6 +17,7 @@ GOOD = (
 )
 SSD = '[ssd]\nusd_per_gb = 0.5\nyear = 2020\nsource = "x"\n'
 
+WITH_DRIVE = {"base": "tum-6212u", "block_device": "nvme-p4510"}
 TRIPLED = [(tier, 3 * price.usd_per_gb) for tier, price in load_prices().items()]
 
 
@@ -74,6 +75,7 @@ def test_equal_rows_do_not_beat_each_other() -> None:
 
 def test_an_expander_made_of_dram_has_its_price() -> None:
     parameters = {"scale": "1/64", "dram_capacity": "1 GB", "pmem_capacity": "10 GB", "ssd_capacity": "0 B"}
+    parameters |= {"log_device": "none"}
     platforms = [
         "tum-6212u",
         "spr-cxl",
@@ -86,6 +88,16 @@ def test_an_expander_made_of_dram_has_its_price() -> None:
     prices = {tier: price.usd_per_gb for tier, price in load_prices().items()}
     assert optane == pytest.approx(prices["dram"] + 10 * prices["pmem"])
     assert expander == derived == pytest.approx(11 * prices["dram"])
+
+
+def test_the_log_is_paid_for_on_the_tier_that_it_is_on() -> None:
+    sizes = {"dram_capacity": "1 GB", "pmem_capacity": "10 GB", "ssd_capacity": "50 GB", "log_size": "2 GB"}
+    prices = {tier: price.usd_per_gb for tier, price in load_prices().items()}
+    pages = prices["dram"] + 10 * prices["pmem"] + 50 * prices["ssd"]
+    for device, log in (("pmem", 2 * prices["pmem"]), ("ssd", 2 * prices["ssd"]), ("unwritten", 0)):
+        parameters = sizes | {"log_device": device}
+        (point,) = points_of(Scenario(kind="oltp", platform=WITH_DRIVE, parameters=parameters))
+        assert point.columns["cost_usd"] == pytest.approx(pages + log)
 
 
 def test_an_unknown_column_is_named() -> None:

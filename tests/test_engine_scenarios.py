@@ -39,7 +39,7 @@ def test_every_scenario_is_valid_and_its_ends_run(name: str) -> None:
     scenario = load_scenario(name)
     points = points_of(scenario)
     for point in (points[0], points[-1]):
-        measured = pmsim.simulate_point(point.kind, scenario.platform, tiny(point))
+        measured = pmsim.simulate_point(point.kind, point.platform, tiny(point))
         assert measured["fits"] == 0 or measured["transactions_per_s"] > 0
 
 

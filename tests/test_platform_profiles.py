@@ -365,16 +365,23 @@ def test_documentation_describes_every_profile() -> None:
     assert [name for name in NAMES if f"`{name}`" not in text] == []
 
 
-def test_a_profile_says_whose_price_its_middle_tier_has(tmp_path: Path) -> None:
+def test_a_profile_says_what_its_middle_tier_costs_and_whether_it_lasts(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('base = "spr-cxl"\nname = "own"\n')
     expander = pmsim.load_platform(str(own))
-    assert expander.pmem_priced_as == pickle.loads(pickle.dumps(expander)).pmem_priced_as == "dram"
+    for key, value in (("pmem_priced_as", "dram"), ("pmem_persistence", "volatile")):
+        assert getattr(expander, key) == getattr(pickle.loads(pickle.dumps(expander)), key) == value
     own.write_text(profile_text(expander))
-    assert pmsim.load_platform(str(own)).pmem_priced_as == "dram"
+    again = pmsim.load_platform(str(own))
+    assert (again.pmem_priced_as, again.pmem_persistence) == ("dram", "volatile")
     own.write_text('base = "spr-cxl"\nname = "own"\npmem_priced_as = "tape"\n')
-    with pytest.raises(ConfigError, match=r"own\.toml: pmem_priced_as: 'tape' has no price; known: dram, pmem"):
+    known = r"pmem_priced_as: 'tape' is none of its values; known: dram, pmem"
+    with pytest.raises(ConfigError, match=rf"own\.toml: {known}"):
         pmsim.load_platform(str(own))
+    with pytest.raises(ConfigError, match=rf"platform\.{known}"):
+        pmsim.load_platform({"base": "spr-cxl", "pmem_priced_as": "tape"})
+    battery = pmsim.load_platform({"base": "spr-cxl", "pmem_persistence": "durable"})
+    assert battery.pmem_persistence == "durable"
     own.write_text('base = "nvme-p4510"\nname = "own"\npmem_priced_as = "dram"\n')
     with pytest.raises(ConfigError, match=r"own\.toml: pmem_priced_as: is of machines; remove it"):
         pmsim.load_platform({"base": "spr-cxl", "block_device": str(own)})

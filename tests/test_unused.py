@@ -207,7 +207,7 @@ def test_shipped_scenarios_use_what_they_set(name: str) -> None:
 def test_claims_use_what_they_set(suite: str) -> None:
     for name, series in load_suite(suite).series.items():
         uses = find_kind(series.kind).uses
-        points = [resolve(point, 0).parameters for point in points_of(series)] if uses else []
+        points = [resolve(point, 0).asked for point in points_of(series)] if uses else []
         assert [message for key in uses if (message := without_use(key, uses, points))] == [], name
 
 

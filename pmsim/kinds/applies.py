@@ -112,13 +112,14 @@ _SPITFIRE = _one_of("engine", "spitfire")
 _BUFFER_MANAGERS = ("basic-nvm-bm", "file-bm", "redirect-bm", "ssd-bm", "three-tier", "spitfire")
 _BUFFERED = _one_of("engine", *_BUFFER_MANAGERS)
 #: The others have undo logs of their own, on PMem.
-_LOGGED = _one_of("engine", "main-memory", *_BUFFER_MANAGERS)
+LOGGED = _one_of("engine", "main-memory", *_BUFFER_MANAGERS)
 #: Pages, or the image of those in DRAM, are written to PMem; the others change them there, or have none.
 _PAGES_TO_PMEM = _one_of(
     "engine", "main-memory", *(engine for engine in _BUFFER_MANAGERS if engine != "ssd-bm")
 )
-_LOG_ON_PMEM = _one_of("log_device", "pmem")
-_LOG_ON_SSD = _one_of("log_device", "ssd")
+#: Where "auto" has put it is the machine's matter.
+_LOG_ON_PMEM = _one_of("log_device", "pmem", "auto")
+_LOG_ON_SSD = _one_of("log_device", "ssd", "auto")
 _FILES = _one_of("engine", "file-bm")
 
 #: Of kinds with an engine.
@@ -143,11 +144,11 @@ ENGINE: Uses = {
     "requests": (_one_of("workload", "requests"),),
     "row_size": (_one_of("workload", "requests", "table-scan"),),
     "page_write": (_PAGES_TO_PMEM,),
-    "log_device": (_LOGGED,),
-    "log_algorithm": (_LOGGED, _LOG_ON_PMEM),
-    "log_layout": (_LOGGED, _LOG_ON_PMEM),
-    "logs": (_SEVERAL_THREADS, _LOGGED),
-    "commits": (_SEVERAL_THREADS, _LOGGED, _LOG_ON_SSD, _one_of("logs", "shared")),
+    "log_device": (LOGGED,),
+    "log_algorithm": (LOGGED, _LOG_ON_PMEM),
+    "log_layout": (LOGGED, _LOG_ON_PMEM),
+    "logs": (_SEVERAL_THREADS, LOGGED),
+    "commits": (_SEVERAL_THREADS, LOGGED, _LOG_ON_SSD, _one_of("logs", "shared")),
     "library_cycles": (_one_of("engine", "nvm-undo"),),
     "system_call_cycles": (_FILES,),
     "system_call_copies": (_FILES,),
@@ -192,8 +193,8 @@ SYSTEM: Uses = {
     "dram_capacity": (_ON_ENGINE,),
     "pmem_capacity": (_ON_ENGINE,),
     "ssd_capacity": (_ON_ENGINE,),
-    "log_device": (_ON_ENGINE, _LOGGED),
-    "commits": (_ON_ENGINE, _LOGGED, _LOG_ON_SSD, _SEVERAL_WORKERS),
+    "log_device": (_ON_ENGINE, LOGGED),
+    "commits": (_ON_ENGINE, LOGGED, _LOG_ON_SSD, _SEVERAL_WORKERS),
     "update_percent": (_ON_ENGINE, Condition("study", lambda study: study != "recorded", "another study")),
     "prices": (_ON_ENGINE,),
     "group_size": (_GROUPS,),

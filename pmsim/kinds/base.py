@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -20,6 +20,15 @@ from pmsim.platforms import Platform
 
 Scalar = int | float | str | bool
 P = TypeVar("P", bound=KindParameters)
+
+
+class Prepared(NamedTuple, Generic[P]):
+    """What a point needs to run: a machine and parameters that have been checked against it."""
+
+    machine: Platform
+    parameters: P
+    #: The parameters before the machine decided what they left open.
+    asked: P
 
 
 class Kind(ABC, Generic[P]):
@@ -60,6 +69,31 @@ class Kind(ABC, Generic[P]):
         """Return the platform as the parameters change it (modules, prefetcher, page size, mode)."""
         del parameters
         return platform
+
+    def settled(self, machine: Platform, parameters: P) -> P:
+        """Return the parameters with what they leave to the machine, as `machine` returned it, decided."""
+        del machine
+        return parameters
+
+    def prepared(self, platform: Platform, given: Mapping[str, Any]) -> Prepared[P]:
+        """Validate, complete and check a point.
+
+        Parameters
+        ----------
+        platform : Platform
+            As the scenario names it.
+        given : mapping
+            As for `parameters`.
+
+        Raises
+        ------
+        ConfigError : a point that cannot be run.
+        """
+        asked = self.parameters(given)
+        machine = self.machine(platform, asked)
+        parameters = self.settled(machine, asked)
+        self.check(machine, parameters)
+        return Prepared(machine, parameters, asked)
 
     @abstractmethod
     def check(self, machine: Platform, parameters: P) -> None:

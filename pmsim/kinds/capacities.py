@@ -1,10 +1,11 @@
 """What the capacities of a storage engine's tiers are on axes, and what they cost."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
-from pmsim.capacity import SHIPPED_PRICES, cost_usd, prices_of
+from pmsim.capacity import SHIPPED_PRICES, TIERS, cost_usd, prices_of
 from pmsim.platforms import Platform
 
 GIB = 1 << 30
@@ -17,17 +18,26 @@ Prices = Annotated[
 ]
 
 
-def capacity_columns(machine: Platform, dram: int, pmem: int, ssd: int, prices: str) -> dict[str, float | str]:
+def capacity_columns(
+    machine: Platform, dram: int, pmem: int, ssd: int, prices: str, *, log: Mapping[str, int]
+) -> dict[str, float | str]:
     """Return capacities [GiB], given in bytes, and their cost; and the prices, where they are not pmsim's.
+
+    `log` are the bytes of the log by tier: paid for as well, but no capacity of pages.
 
     Raises
     ------
     ConfigError : ``prices: problem; remedy``.
     """
+    dram_bought, pmem_bought, ssd_bought = (
+        size + log.get(tier, 0) for tier, size in zip(TIERS, (dram, pmem, ssd), strict=True)
+    )
     own: dict[str, float | str] = {"prices": prices} if prices != SHIPPED_PRICES else {}
     return own | {
         "dram_gib": dram / GIB,
         "pmem_gib": pmem / GIB,
         "ssd_gib": ssd / GIB,
-        "cost_usd": cost_usd(dram, pmem, ssd, prices_of(prices), pmem_priced_as=machine.pmem_priced_as),
+        "cost_usd": cost_usd(
+            dram_bought, pmem_bought, ssd_bought, prices_of(prices), pmem_priced_as=machine.pmem_priced_as
+        ),
     }

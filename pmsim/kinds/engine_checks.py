@@ -3,7 +3,8 @@
 from pmsim.errors import ConfigError
 from pmsim.kinds.applies import ENGINE, check_file
 from pmsim.kinds.checks import check_threads, check_tier
-from pmsim.kinds.engine_options import DURABLE_LOGS, EngineParameters, recorded
+from pmsim.kinds.engine_options import EngineParameters, recorded
+from pmsim.kinds.log_place import DURABLE_LOGS, check_log_survives
 from pmsim.platforms import Platform
 
 #: Warehouses whose number fits into a key of TPC-C.
@@ -58,6 +59,7 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
     for tier in ("dram", "pmem", "ssd"):
         key = f"{tier}_capacity"
         check_tier(machine, tier, getattr(parameters, key), key)
+    check_log_survives(machine, parameters.engine, parameters.log_device)
     if parameters.log_device in DURABLE_LOGS:
         check_tier(machine, parameters.log_device, parameters.log_size, "log_size")
 

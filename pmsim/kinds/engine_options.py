@@ -3,25 +3,26 @@
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
 from pmsim import _native
 from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
+from pmsim.kinds import log_place
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.latches import (
-    COMMITS,
     FIXES,
     LATCHES,
     LOGS,
-    EngineCommits,
+    CommitsOrAuto,
     EngineFixes,
     EngineLatches,
     EngineLogs,
 )
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
+from pmsim.kinds.log_place import AUTO
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.system_call import (
     SYSTEM_CALL_COPIES,
@@ -62,8 +63,6 @@ _SCANS = ("ycsb-scan", "table-scan")
 
 #: Transactions of a run that the core accepts.
 _MOST_TRANSACTIONS = 2**40
-#: Values of ``log_device`` from which a restart recovers.
-DURABLE_LOGS = ("pmem", "ssd")
 #: The core has the list.
 if TYPE_CHECKING:
     EngineName = str
@@ -200,9 +199,10 @@ class EngineParameters(KindParameters):
     page_write: Literal["ntstore", "store+clwb"] = Field(
         "ntstore", description="how the lines of a page are written to PMem"
     )
-    log_device: Literal["pmem", "ssd", "unwritten", "none"] = Field(
-        "pmem",
-        description="where the write-ahead log is; unwritten: its records are made and dropped; none: only "
+    log_device: Literal["auto", "pmem", "ssd", "unwritten", "none"] = Field(
+        AUTO,
+        description="where the write-ahead log is; auto: on PMem, where pmem_capacity is above 0 and the "
+        "platform's is durable, else on the SSD; unwritten: its records are made and dropped; none: only "
         "what a rollback needs is made; nothing is durable with either",
     )
     log_algorithm: EngineLogName = Field(
@@ -214,7 +214,7 @@ class EngineParameters(KindParameters):
         description="bytes of the log; old changes are written back as it fills [B]",
     )
     logs: EngineLogs = LOGS
-    commits: EngineCommits = COMMITS
+    commits: CommitsOrAuto = AUTO
     # Calibrated on two numbers of main-memory at 1 GB, on the emulator of the paper: 3.6 M transactions/s of
     # YCSB-RO, one operation each, and 88 k of TPC-C, some forty each (van Renen et al. 2018, section 5.3;
     # docs/calibration.md).
@@ -351,6 +351,9 @@ class EngineParameters(KindParameters):
         }
 
 
+E = TypeVar("E", bound=EngineParameters)
+
+
 def recorded(parameters: EngineParameters) -> Requests:
     """Return the requests that the parameters name."""
     return requests_of("requests", parameters.requests)
@@ -394,12 +397,33 @@ def rows_in_memory(parameters: EngineParameters) -> tuple[str, int]:
 
 def engine_columns(machine: Platform, parameters: EngineParameters) -> dict[str, float | str]:
     """Return what figures want besides the parameters: sizes in GiB, the engine with its switches, the cost."""
-    sizes = (parameters.dram_capacity, parameters.pmem_capacity, parameters.ssd_capacity)
     return {
         "variant": _variant(parameters),
         "data_gib": parameters.data_size / GIB,
-        **capacity_columns(machine, *sizes, parameters.prices),
+        **capacity_columns(
+            machine,
+            parameters.dram_capacity,
+            parameters.pmem_capacity,
+            parameters.ssd_capacity,
+            parameters.prices,
+            log=log_place.room(parameters.engine, parameters.log_device, parameters.log_size),
+        ),
     }
+
+
+def settled(machine: Platform, parameters: E) -> E:
+    """Return the parameters with the place of the log decided."""
+    return parameters.model_copy(
+        update=log_place.settled(
+            machine,
+            engine=parameters.engine,
+            log_device=parameters.log_device,
+            pmem_capacity=parameters.pmem_capacity,
+            commits=parameters.commits,
+            logs=parameters.logs,
+            threads=parameters.threads,
+        )
+    )
 
 
 def _variant(parameters: EngineParameters) -> str:

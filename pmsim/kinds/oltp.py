@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pmsim.errors import CapacityError, ConfigError
+from pmsim.kinds import log_place
 from pmsim.kinds.applies import ENGINE
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
@@ -19,6 +20,7 @@ from pmsim.kinds.engine_options import (
     engine_columns,
     rows_in_memory,
     scaled_machine,
+    settled,
 )
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_lanes
 from pmsim.platforms import Platform
@@ -141,6 +143,10 @@ class Oltp(Kind[OltpParameters]):
         """Apply ``scale`` to the caches."""
         return scaled_machine(platform, parameters)
 
+    def settled(self, machine: Platform, parameters: OltpParameters) -> OltpParameters:
+        """Decide where the log is, and how threads commit to it."""
+        return settled(machine, parameters)
+
     def check(self, machine: Platform, parameters: OltpParameters) -> None:
         """Refuse what the machine cannot hold; what the engine cannot hold is a point that does not fit."""
         check_engine(machine, parameters)
@@ -249,7 +255,8 @@ def _writes_per_day(run: Measurement, parameters: OltpParameters) -> float:
 
     Time does not shrink with the scale, and so neither do rates.
     """
-    capacity = parameters.pmem_capacity + (parameters.log_size if parameters.log_device == "pmem" else 0)
+    log = log_place.room(parameters.engine, parameters.log_device, parameters.log_size)
+    capacity = parameters.pmem_capacity + log.get("pmem", 0)
     written = run.counters["pmem_media_write_blocks"] * run.pmem_block_bytes
     days = run.total.elapsed_ps / _PS_PER_DAY
     return written / days / capacity if capacity and days else 0.0

@@ -15,12 +15,13 @@ from pmsim.kinds.does_not_fit import DoesNotFit
 from pmsim.kinds.engine_checks import check_engine
 from pmsim.kinds.engine_messages import in_parameters
 from pmsim.kinds.engine_options import (
-    DURABLE_LOGS,
     EngineParameters,
     engine_columns,
     rows_in_memory,
     scaled_machine,
+    settled,
 )
+from pmsim.kinds.log_place import DURABLE_LOGS, check_pmem_survives
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
 from pmsim.kinds.types import Count
 from pmsim.platforms import Platform
@@ -63,6 +64,10 @@ class Restart(Kind[RestartParameters]):
         """Apply ``scale`` to the caches."""
         return scaled_machine(platform, parameters)
 
+    def settled(self, machine: Platform, parameters: RestartParameters) -> RestartParameters:
+        """Decide where the log is."""
+        return settled(machine, parameters)
+
     def check(self, machine: Platform, parameters: RestartParameters) -> None:
         """Refuse what the machine cannot hold."""
         check_engine(machine, parameters)
@@ -73,6 +78,8 @@ class Restart(Kind[RestartParameters]):
                 f"log_device: {parameters.log_device}; nothing is durable, so there is nothing to restart, "
                 f"choose {' or '.join(DURABLE_LOGS)}"
             )
+        if parameters.pmem_capacity:
+            check_pmem_survives(machine, "pmem_capacity", "0")
         check_workload("restart", machine, _native(parameters), parameters)
 
     def least_host_memory(self, parameters: RestartParameters) -> tuple[str, int]:

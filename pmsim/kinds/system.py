@@ -9,14 +9,16 @@ from pmsim.des import studies
 from pmsim.des.load import Ask
 from pmsim.des.times import MS, US
 from pmsim.errors import ConfigError
+from pmsim.kinds import log_place
 from pmsim.kinds.applies import SYSTEM
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.capacities import capacity_columns
 from pmsim.kinds.counters import machine_counters
+from pmsim.kinds.latches import LOGS
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
 from pmsim.kinds.system_checks import check_system
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
-from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log
+from pmsim.kinds.system_parts import engine_of, log_of, pages_of, parts_of, transaction_log
 from pmsim.platforms import Platform
 from pmsim.standing import stretch
 
@@ -53,6 +55,20 @@ class System(Kind[SystemParameters]):
         """Return the machine's: a server has no single measured part."""
         return machine_counters()
 
+    def settled(self, machine: Platform, parameters: SystemParameters) -> SystemParameters:
+        """Decide where the log of an engine is, and how workers commit to it."""
+        return parameters.model_copy(
+            update=log_place.settled(
+                machine,
+                engine=parameters.engine,
+                log_device=parameters.log_device,
+                pmem_capacity=parameters.pmem_capacity,
+                commits=parameters.commits,
+                logs=LOGS,
+                threads=parameters.workers,
+            )
+        )
+
     def check(self, machine: Platform, parameters: SystemParameters) -> None:
         """Refuse what the machine lacks and what makes no study."""
         check_system(machine, parameters)
@@ -62,8 +78,9 @@ class System(Kind[SystemParameters]):
         columns = super().columns(machine, parameters) | {"timeout_us": parameters.timeout / US}
         if parameters.service != "engine":
             return columns
+        log = log_place.room(parameters.engine, parameters.log_device, engine_of(parameters).log_size)
         sizes = (parameters.dram_capacity, parameters.pmem_capacity, parameters.ssd_capacity)
-        return columns | capacity_columns(machine, *sizes, parameters.prices)
+        return columns | capacity_columns(machine, *sizes, parameters.prices, log=log)
 
     def run(self, machine: Platform, parameters: SystemParameters, seed: int) -> dict[str, int | float]:
         """Simulate one point of the study."""

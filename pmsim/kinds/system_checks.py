@@ -4,6 +4,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.applies import SYSTEM, check_file
 from pmsim.kinds.buildable import check_server
 from pmsim.kinds.checks import capacity, check_memory, check_region, check_threads, check_tier
+from pmsim.kinds.log_place import check_log_survives, check_pmem_survives
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
 from pmsim.kinds.system_parts import parts_of, without_data, workers_of
 from pmsim.kinds.types import LINE_BYTES
@@ -52,6 +53,10 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         raise ConfigError(f"service: '{service}' has no groups; choose log or block-log")
     if parameters.study == "restart" and service == "table":
         raise ConfigError("service: the table keeps nothing that a restart could find; choose log or engine")
+    if parameters.study == "restart" and service == "log":
+        check_pmem_survives(machine, "service", "block-log")
+    if parameters.study == "restart" and service == "engine" and parameters.pmem_capacity:
+        check_pmem_survives(machine, "pmem_capacity", "0")
     if service == "table" and parameters.row_size % LINE_BYTES:
         raise ConfigError(f"row_size: {parameters.row_size} B are not whole lines; choose a multiple of 64 B")
     if service == "table" and not LINE_BYTES <= parameters.row_size <= _LARGEST_ROW:
@@ -102,6 +107,7 @@ def _check_recording(parameters: SystemParameters) -> None:
 
 
 def _check_log_of_engine(machine: Platform, parameters: SystemParameters) -> None:
+    check_log_survives(machine, parameters.engine, parameters.log_device)
     device, section = ("PMem", "pmem") if parameters.log_device == "pmem" else ("block device", "block")
     available = capacity(machine, "pmem") if section == "pmem" else machine.value("block", "capacity")
     if available == 0:

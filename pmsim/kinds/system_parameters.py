@@ -10,7 +10,8 @@ from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import Prices
 from pmsim.kinds.engine_options import EngineName
-from pmsim.kinds.latches import COMMITS, EngineCommits
+from pmsim.kinds.latches import CommitsOrAuto
+from pmsim.kinds.log_place import AUTO
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (
     Count,
@@ -81,8 +82,12 @@ class SystemParameters(KindParameters):
     dram_capacity: LineSize = Field(2**28, description="engine: DRAM for pages [B]")
     pmem_capacity: LineSizeOrZero = Field(2**30, description="engine: PMem for pages [B]")
     ssd_capacity: LineSizeOrZero = Field(0, description="engine: SSD for pages [B]")
-    log_device: Literal["pmem", "ssd"] = Field("pmem", description="engine: where its write-ahead log is")
-    commits: EngineCommits = COMMITS
+    log_device: Literal["auto", "pmem", "ssd"] = Field(
+        AUTO,
+        description="engine: where its write-ahead log is; auto: on PMem, where pmem_capacity is above 0 "
+        "and the platform's is durable, else on the SSD",
+    )
+    commits: CommitsOrAuto = AUTO
     update_percent: CountOrZero = Field(100, le=100, description="engine: updates, the rest are reads [%]")
     prices: Prices = SHIPPED_PRICES
 

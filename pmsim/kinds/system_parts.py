@@ -1,5 +1,7 @@
 """What the server of each study of kind "system" is made of."""
 
+from typing import Literal, cast
+
 from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, Part, RecordedPart, TablePart
 from pmsim.kinds.system_parameters import SystemParameters
 
@@ -46,8 +48,9 @@ def engine_of(parameters: SystemParameters) -> EnginePart:
         dram_capacity=parameters.dram_capacity,
         pmem_capacity=parameters.pmem_capacity,
         ssd_capacity=parameters.ssd_capacity,
-        log_device=parameters.log_device,
-        commits=parameters.commits,
+        # The kind has decided where a scenario leaves it open.
+        log_device=cast(Literal["pmem", "ssd"], parameters.log_device),
+        commits=cast(Literal["single", "group"], parameters.commits),
     )
 
 

@@ -69,10 +69,10 @@ def simulator(*, seed: int = 0, jobs: int | None = None, cache: Path | None = No
 def resolve(point: Point, seed: int) -> ResolvedPoint:
     """Check a point and complete it; raises ConfigError where it cannot be run."""
     kind = find_kind(point.kind)
-    parameters = kind.parameters(point.parameters)
-    machine = kind.machine(load_platform(point.platform), parameters)
-    kind.check(machine, parameters)
-    return ResolvedPoint(kind.name, machine, parameters, columns={}, axes={}, base_seed=seed)
+    prepared = kind.prepared(load_platform(point.platform), point.parameters)
+    return ResolvedPoint(
+        kind.name, prepared.machine, prepared.parameters, prepared.asked, columns={}, axes={}, base_seed=seed
+    )
 
 
 class Runs:

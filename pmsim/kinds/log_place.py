@@ -1,0 +1,60 @@
+"""Where an engine's write-ahead log is and how threads commit to it, where a scenario leaves that open."""
+
+from typing import Final
+
+from pmsim.errors import ConfigError
+from pmsim.kinds.applies import LOGGED
+from pmsim.platforms import VOLATILE, Platform
+
+AUTO: Final = "auto"
+#: Values of ``log_device`` from which a restart recovers.
+DURABLE_LOGS = ("pmem", "ssd")
+
+
+def settled(
+    machine: Platform,
+    *,
+    engine: str,
+    log_device: str,
+    pmem_capacity: int,
+    commits: str,
+    logs: str,
+    threads: int,
+) -> dict[str, str]:
+    """Return ``log_device`` and ``commits`` with "auto" replaced by what a builder of the machine would do.
+
+    A machine that is given no persistent memory for its pages, or has it behind a volatile expander, has none
+    for its log either. Threads that share a log on an SSD commit in groups: each flush is worth its wait.
+    Engines without such a log keep their undo logs on PMem.
+    """
+    if log_device == AUTO:
+        keeps = pmem_capacity > 0 and machine.pmem_persistence != VOLATILE
+        log_device = "pmem" if keeps or not LOGGED.holds(engine) else "ssd"
+    if commits == AUTO:
+        shared_ssd = log_device == "ssd" and logs == "shared" and LOGGED.holds(engine)
+        commits = "group" if shared_ssd and threads > 1 else "single"
+    return {"log_device": log_device, "commits": commits}
+
+
+def room(engine: str, log_device: str, log_size: int) -> dict[str, int]:
+    """Return the bytes of the log by the tier that it is on; undo logs are always on PMem."""
+    device = log_device if LOGGED.holds(engine) else "pmem"
+    return {device: log_size} if device in DURABLE_LOGS else {}
+
+
+def check_log_survives(machine: Platform, engine: str, log_device: str) -> None:
+    """Refuse a log that the next power failure takes along: what it acknowledges would not last."""
+    if log_device == "pmem" and machine.pmem_persistence == VOLATILE and LOGGED.holds(engine):
+        raise ConfigError(
+            f"log_device: pmem of platform '{machine.name}' is volatile; choose 'ssd', or a platform with "
+            "pmem_persistence = 'durable'"
+        )
+
+
+def check_pmem_survives(machine: Platform, key: str, instead: str) -> None:
+    """Refuse a restart from what a power failure took along: `key` asks for it, and need not with `instead`."""
+    if machine.pmem_persistence == VOLATILE:
+        raise ConfigError(
+            f"{key}: pmem of platform '{machine.name}' is volatile, nothing restarts from it; choose "
+            f"{instead}, or a platform with pmem_persistence = 'durable'"
+        )
