@@ -98,6 +98,9 @@ def test_the_log_is_paid_for_on_the_tier_that_it_is_on() -> None:
         parameters = sizes | {"log_device": device}
         (point,) = points_of(Scenario(kind="oltp", platform=WITH_DRIVE, parameters=parameters))
         assert point.columns["cost_usd"] == pytest.approx(pages + log)
+    served = {name: size for name, size in sizes.items() if name != "log_size"} | {"service": "engine"}
+    (point,) = points_of(Scenario(kind="system", platform=WITH_DRIVE, parameters=served))
+    assert point.columns["cost_usd"] == pytest.approx(pages)
 
 
 def test_an_unknown_column_is_named() -> None:

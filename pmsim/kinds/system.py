@@ -18,7 +18,7 @@ from pmsim.kinds.latches import LOGS
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
 from pmsim.kinds.system_checks import check_system
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
-from pmsim.kinds.system_parts import engine_of, log_of, pages_of, parts_of, transaction_log
+from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log
 from pmsim.platforms import Platform
 from pmsim.standing import stretch
 
@@ -78,9 +78,9 @@ class System(Kind[SystemParameters]):
         columns = super().columns(machine, parameters) | {"timeout_us": parameters.timeout / US}
         if parameters.service != "engine":
             return columns
-        log = log_place.room(parameters.engine, parameters.log_device, engine_of(parameters).log_size)
         sizes = (parameters.dram_capacity, parameters.pmem_capacity, parameters.ssd_capacity)
-        return columns | capacity_columns(machine, *sizes, parameters.prices, log=log)
+        # Nobody has chosen the size of its log, beside which small tiers would cost nothing.
+        return columns | capacity_columns(machine, *sizes, parameters.prices, log={})
 
     def run(self, machine: Platform, parameters: SystemParameters, seed: int) -> dict[str, int | float]:
         """Simulate one point of the study."""
