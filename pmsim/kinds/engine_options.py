@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
@@ -351,9 +351,6 @@ class EngineParameters(KindParameters):
         }
 
 
-E = TypeVar("E", bound=EngineParameters)
-
-
 def recorded(parameters: EngineParameters) -> Requests:
     """Return the requests that the parameters name."""
     return requests_of("requests", parameters.requests)
@@ -409,21 +406,6 @@ def engine_columns(machine: Platform, parameters: EngineParameters) -> dict[str,
             log=log_place.room(parameters.engine, parameters.log_device, parameters.log_size),
         ),
     }
-
-
-def settled(machine: Platform, parameters: E) -> E:
-    """Return the parameters with the place of the log decided."""
-    return parameters.model_copy(
-        update=log_place.settled(
-            machine,
-            engine=parameters.engine,
-            log_device=parameters.log_device,
-            pmem_capacity=parameters.pmem_capacity,
-            commits=parameters.commits,
-            logs=parameters.logs,
-            threads=parameters.threads,
-        )
-    )
 
 
 def _variant(parameters: EngineParameters) -> str:

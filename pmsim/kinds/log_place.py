@@ -1,6 +1,7 @@
 """Where an engine's write-ahead log is and how threads commit to it, where a scenario leaves that open."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, Protocol, TypeVar
 
 from pmsim.errors import ConfigError
 from pmsim.kinds.applies import LOGGED
@@ -11,29 +12,38 @@ AUTO: Final = "auto"
 DURABLE_LOGS = ("pmem", "ssd")
 
 
-def settled(
-    machine: Platform,
-    *,
-    engine: str,
-    log_device: str,
-    pmem_capacity: int,
-    commits: str,
-    logs: str,
-    threads: int,
-) -> dict[str, str]:
-    """Return ``log_device`` and ``commits`` with "auto" replaced by what a builder of the machine would do.
+class _WithEngine(Protocol):
+    """What kinds with an engine have in common of its log."""
+
+    @property
+    def engine(self) -> str: ...
+    @property
+    def pmem_capacity(self) -> int: ...
+    @property
+    def log_device(self) -> str: ...
+    @property
+    def commits(self) -> str: ...
+    def model_copy(self: "P", *, update: Mapping[str, Any] | None = None) -> "P": ...
+
+
+P = TypeVar("P", bound=_WithEngine)
+
+
+def settled(machine: Platform, parameters: P, *, threads: int, logs: str) -> P:
+    """Return the parameters with "auto" replaced by what a builder of the machine would do.
 
     A machine that is given no persistent memory for its pages, or has it behind a volatile expander, has none
     for its log either. Threads that share a log on an SSD commit in groups: each flush is worth its wait.
     Engines without such a log keep their undo logs on PMem.
     """
-    if log_device == AUTO:
-        keeps = pmem_capacity > 0 and machine.pmem_persistence != VOLATILE
-        log_device = "pmem" if keeps or not LOGGED.holds(engine) else "ssd"
+    device, commits = parameters.log_device, parameters.commits
+    logged = LOGGED.holds(parameters.engine)
+    if device == AUTO:
+        keeps = parameters.pmem_capacity > 0 and machine.pmem_persistence != VOLATILE
+        device = "pmem" if keeps or not logged else "ssd"
     if commits == AUTO:
-        shared_ssd = log_device == "ssd" and logs == "shared" and LOGGED.holds(engine)
-        commits = "group" if shared_ssd and threads > 1 else "single"
-    return {"log_device": log_device, "commits": commits}
+        commits = "group" if logged and device == "ssd" and logs == "shared" and threads > 1 else "single"
+    return parameters.model_copy(update={"log_device": device, "commits": commits})
 
 
 def room(engine: str, log_device: str, log_size: int) -> dict[str, int]:

@@ -20,7 +20,6 @@ from pmsim.kinds.engine_options import (
     engine_columns,
     rows_in_memory,
     scaled_machine,
-    settled,
 )
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_lanes
 from pmsim.platforms import Platform
@@ -145,7 +144,7 @@ class Oltp(Kind[OltpParameters]):
 
     def settled(self, machine: Platform, parameters: OltpParameters) -> OltpParameters:
         """Decide where the log is, and how threads commit to it."""
-        return settled(machine, parameters)
+        return log_place.settled(machine, parameters, threads=parameters.threads, logs=parameters.logs)
 
     def check(self, machine: Platform, parameters: OltpParameters) -> None:
         """Refuse what the machine cannot hold; what the engine cannot hold is a point that does not fit."""

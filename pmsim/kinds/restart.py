@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from pmsim.errors import CapacityError, ConfigError
+from pmsim.kinds import log_place
 from pmsim.kinds.applies import ENGINE
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
@@ -19,7 +20,6 @@ from pmsim.kinds.engine_options import (
     engine_columns,
     rows_in_memory,
     scaled_machine,
-    settled,
 )
 from pmsim.kinds.log_place import DURABLE_LOGS, check_pmem_survives
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
@@ -66,7 +66,7 @@ class Restart(Kind[RestartParameters]):
 
     def settled(self, machine: Platform, parameters: RestartParameters) -> RestartParameters:
         """Decide where the log is."""
-        return settled(machine, parameters)
+        return log_place.settled(machine, parameters, threads=parameters.threads, logs=parameters.logs)
 
     def check(self, machine: Platform, parameters: RestartParameters) -> None:
         """Refuse what the machine cannot hold."""

@@ -57,17 +57,7 @@ class System(Kind[SystemParameters]):
 
     def settled(self, machine: Platform, parameters: SystemParameters) -> SystemParameters:
         """Decide where the log of an engine is, and how workers commit to it."""
-        return parameters.model_copy(
-            update=log_place.settled(
-                machine,
-                engine=parameters.engine,
-                log_device=parameters.log_device,
-                pmem_capacity=parameters.pmem_capacity,
-                commits=parameters.commits,
-                logs=LOGS,
-                threads=parameters.workers,
-            )
-        )
+        return log_place.settled(machine, parameters, threads=parameters.workers, logs=LOGS)
 
     def check(self, machine: Platform, parameters: SystemParameters) -> None:
         """Refuse what the machine lacks and what makes no study."""
