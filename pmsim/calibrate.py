@@ -26,6 +26,7 @@ from pmsim.host_timing import (
     Subject,
     Timing,
     check_file,
+    emptied_afterwards,
     time_benchmark,
     try_file,
 )
@@ -99,7 +100,8 @@ def calibrate(
     name : str
         Of the profile.
     on : Path, optional
-        File whose memory the pmem tier stands for, best on a DAX file system; by default that tier is DRAM.
+        New or empty file whose memory the pmem tier stands for, best on a DAX file system; by default that tier
+        is DRAM.
     quick : bool
         A few seconds instead of a minute, and coarser.
     progress : callable
@@ -128,7 +130,8 @@ def calibrate(
     dram_as_second_tier(draft)
     if on is not None:
         tier = DeviceSubjects(machine, effort, "pmem").all()
-        timings = _time(tier, effort, on, progress)
+        with emptied_afterwards(on):
+            timings = _time(tier, effort, on, progress)
         if timings["idle read"].is_dax:
             modules_as_second_tier(draft)
         rows += _fit(draft, tier_steps(machine), tier, timings, progress, rounds)

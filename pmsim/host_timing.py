@@ -2,7 +2,8 @@
 
 import os
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,15 +86,27 @@ def check_file(on: Path | None) -> None:
 
     Raises
     ------
-    ConfigError : a directory, or a file in a directory that does not exist.
+    ConfigError : a directory, a file in a directory that does not exist, or one that holds data.
     """
     if on is None:
         return
     # Not Path.is_dir, which fails for names that no file can have.
     if os.path.isdir(on):
-        raise ConfigError(f"--on {on}: is a directory; name a file in it, which is created or overwritten")
+        raise ConfigError(f"--on {on}: is a directory; name a file in it, which is created")
     if not os.path.isdir(on.absolute().parent):
         raise ConfigError(f"--on {on}: its directory does not exist; name a file in an existing one")
+    if os.path.isfile(on) and os.path.getsize(on) > 0:
+        raise ConfigError(f"--on {on}: holds data that measuring would overwrite; name a new or empty file")
+
+
+@contextmanager
+def emptied_afterwards(on: Path | None) -> Iterator[None]:
+    """Leave a file that stood for memory empty: what is in it is of no use, and the next run may take it."""
+    try:
+        yield
+    finally:
+        if on is not None and os.path.isfile(on):
+            os.truncate(on, 0)
 
 
 def try_file(on: Path, effort: Effort) -> None:
@@ -105,7 +118,8 @@ def try_file(on: Path, effort: Effort) -> None:
     """
     once = Effort(repetitions=1, seconds=0.0, region=effort.region)
     try:
-        time_benchmark("chase", chase(effort.region, _SPARSE, cold=False, memory="pmem"), once, on)
+        with emptied_afterwards(on):
+            time_benchmark("chase", chase(effort.region, _SPARSE, cold=False, memory="pmem"), once, on)
     except ConfigError as error:
         raise error.prefixed("--on") from None
 

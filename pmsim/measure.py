@@ -11,7 +11,7 @@ from typing import Any
 from pmsim.errors import PmsimError
 from pmsim.host_blocks import chosen_blocks
 from pmsim.host_machine import HostMachine, this_machine
-from pmsim.host_timing import DISTURBED, FULL, QUICK, Subject, Timing, check_file
+from pmsim.host_timing import DISTURBED, FULL, QUICK, Subject, Timing, check_file, emptied_afterwards
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 from pmsim.versions import native_build, native_version, package_version
@@ -169,7 +169,7 @@ def measure(
     blocks : iterable of str
         Names; none: all that this build has.
     on : Path, optional
-        File that stands for persistent memory, best on a DAX file system; DRAM by default.
+        New or empty file that stands for persistent memory, best on a DAX file system; DRAM by default.
     quick : bool
         A few repetitions instead of many.
     progress : callable
@@ -187,11 +187,12 @@ def measure(
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     memory = "dram" if on is None else "pmem"
     rows = []
-    for block in chosen:
-        for subject in block.subjects(machine, effort, memory):
-            progress(f"{block.name}: {subject.name}")
-            timing = subject.time(likeness, effort, on)
-            rows.append(_row(subject, timing, likeness))
+    with emptied_afterwards(on):
+        for block in chosen:
+            for subject in block.subjects(machine, effort, memory):
+                progress(f"{block.name}: {subject.name}")
+                timing = subject.time(likeness, effort, on)
+                rows.append(_row(subject, timing, likeness))
     warnings = _warnings(rows, on)
     return MeasureResult(tuple(rows), machine, likeness, on, tuple(warnings), started)
 

@@ -155,6 +155,7 @@ def test_a_file_that_is_not_dax_is_fitted_with_a_warning(tmp_path, capsys):
     output = " ".join(capsys.readouterr().out.split())
     assert "is not on a DAX file system" in output
     assert "idle read, file" in output
+    assert (tmp_path / "memory").stat().st_size == 0
     platform = pmsim.load_platform(str(out))
     assert platform.parameters["pmem"]["media_read_latency"].origin == "fitted"
     assert platform.parameters["pmem"]["dimms"].origin == "assumed"

@@ -69,6 +69,17 @@ def test_a_file_that_is_not_dax_is_measured_with_a_warning(profile, tmp_path, ca
     assert "is not on a DAX file system" in " ".join(capsys.readouterr().out.split())
     frame = pd.read_parquet(tmp_path / "out" / "measurements.parquet")
     assert {json.loads(parameters)["memory"] for parameters in frame["parameters"]} == {"pmem"}
+    assert (tmp_path / "memory").stat().st_size == 0
+
+
+@pytest.mark.parametrize("command", ["measure", "calibrate"])
+def test_a_file_that_holds_data_is_left_alone(command, profile, tmp_path, capsys):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("years of work\n")
+    given = ["--platform", str(profile)] if command == "measure" else ["--out", str(tmp_path / "p.toml")]
+    assert main([command, "--quick", "--on", str(notes), *given]) == 2
+    assert f"--on {notes}: holds data that measuring would overwrite" in capsys.readouterr().err
+    assert notes.read_text() == "years of work\n"
 
 
 @pytest.mark.parametrize(

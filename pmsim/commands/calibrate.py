@@ -14,7 +14,7 @@ def calibrate_command(
     out: Annotated[Path, typer.Option(help="Profile to write.")] = Path("this-machine.toml"),
     on: Annotated[
         Path | None,
-        typer.Option(help="File whose memory the pmem tier stands for (DAX); DRAM by default."),
+        typer.Option(help="New file whose memory the pmem tier stands for (DAX); DRAM by default."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Seconds instead of a minute, and coarser.")] = False,
 ) -> None:

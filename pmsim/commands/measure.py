@@ -23,7 +23,7 @@ def measure_command(
         typer.Option("--blocks", metavar="NAME,...", help="Blocks to measure; all by default."),
     ] = None,
     on: Annotated[
-        Path | None, typer.Option(help="File that stands for persistent memory (DAX); DRAM by default.")
+        Path | None, typer.Option(help="New file that stands for persistent memory (DAX); DRAM by default.")
     ] = None,
     platform: Annotated[
         str | None,
