@@ -1,5 +1,6 @@
 """What a scenario says about its figure."""
 
+import math
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -29,6 +30,8 @@ class Overlay(BaseModel):
         for number, point in enumerate(self.points, start=1):
             if len(point) != 2 or not isinstance(point[0], str | int | float) or not _number(point[1]):
                 raise ConfigError(f"points.{number}: {shown(point)} is not a pair [x, y] of numbers; write one")
+            if not all(math.isfinite(value) for value in point if _number(value)):
+                raise ConfigError(f"points.{number}: {shown(point)} has no place in a figure; write numbers")
         return self
 
 
@@ -67,6 +70,22 @@ class Plot(BaseModel):
     )
     overlay: list[Overlay] = Field(default_factory=list, description="published values")
     mark: list[Mark] = Field(default_factory=list, description="published places on the horizontal axis")
+
+    @model_validator(mode="after")
+    def _published_where_logarithms_are(self) -> "Plot":
+        # A logarithmic axis has no place for them; Plotly leaves such markers out without a word.
+        for number, mark in enumerate(self.mark, start=1):
+            if not math.isfinite(mark.x) or (self.log_x and mark.x <= 0):
+                axis = "logarithmic axis" if math.isfinite(mark.x) else "axis"
+                raise ConfigError(f"mark.{number}.x: {mark.x:g} has no place on the {axis}; choose another")
+        for number, overlay in enumerate(self.overlay, start=1):
+            for x, y in overlay.points:
+                if (self.log_x and _number(x) and x <= 0) or (self.log_y and y <= 0):
+                    raise ConfigError(
+                        f"overlay.{number}.points: {shown([x, y])} has no place on the logarithmic axis; "
+                        "choose another, or a linear axis"
+                    )
+        return self
 
     @model_validator(mode="after")
     def _front_of_named_axes(self) -> "Plot":

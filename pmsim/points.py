@@ -219,9 +219,14 @@ def _check_plot(scenario: Scenario, points: Sequence[Point], written: Scenario |
     for key, name in named.items():
         if name and column_of_axis(name) not in known:
             raise ConfigError(f"plot.{key}: unknown column '{name}'; {nearest(name, known)}")
+    y = column_of_axis(plot.y)
+    if any(isinstance(point.columns.get(y), str | bool) for point in points):
+        raise ConfigError(f"plot.y: '{plot.y}' has no numbers; choose one of {', '.join(metrics)}")
     categories = isinstance(point.columns.get(column_of_axis(plot.x)), str | bool) or plot.style == "bars"
     if plot.mark and (not plot.x or categories):
         raise ConfigError("plot.mark: needs a horizontal axis of numbers; name its column with plot.x")
+    if plot.log_x and categories:
+        raise ConfigError("plot.log_x: needs a horizontal axis of numbers; choose another plot.x, or no bars")
     if plot.front and categories:
         raise ConfigError("plot.front: needs a horizontal axis of numbers; choose another plot.x, or no bars")
     _check_published(scenario, points, written)

@@ -365,6 +365,32 @@ SCENARIOS = {
         "plot.overlay.1: points.1: [[1], 2] is not a pair",
         "write one",
     ),
+    "published values that are no numbers": Case(
+        plot('x = "threads"\n[[plot.overlay]]\nlabel = "m"\ncitation = "c"\npoints = [[1, nan]]'),
+        "plot.overlay.1: points.1: [1, nan] has no place",
+        "write numbers",
+    ),
+    "published values below a logarithmic axis": Case(
+        plot('x = "threads"\nlog_x = true\n[[plot.overlay]]\nlabel = "m"\ncitation = "c"\npoints = [[0, 2]]'),
+        "plot: overlay.1.points: [0, 2] has no place on the logarithmic axis",
+        "a linear axis",
+    ),
+    "published place left of a logarithmic axis": Case(
+        plot('x = "threads"\nlog_x = true\nmark = [{x = 0, label = "m", citation = "c"}]'),
+        "plot: mark.1.x: 0 has no place on the logarithmic axis",
+        "choose another",
+    ),
+    "published place at infinity": Case(
+        plot('x = "threads"\nmark = [{x = inf, label = "m", citation = "c"}]'),
+        "plot: mark.1.x: inf has no place on the axis",
+        "choose another",
+    ),
+    "figure of words over numbers": Case(
+        plot('x = "threads"\ny = "memory"'), "plot.y: 'memory' has no numbers", "choose one of bandwidth_gb_s"
+    ),
+    "logarithms of categories": Case(
+        plot('x = "operation"\nlog_x = true'), "plot.log_x: needs a horizontal axis of numbers", "plot.x"
+    ),
     "published place in no panel": Case(
         plot('facet = "access_size"\nx = "threads"\nmark = [{x = 1, label = "m", citation = "c", facet = 2}]'),
         "plot.mark.1.facet: no point has 2",

@@ -349,6 +349,19 @@ def test_where_a_metric_is_the_horizontal_axis_its_column_comes_first(
     assert re.findall("<th>(.*?)</th>", report)[:3] == ["pattern", "latency_p99_ns", "latency_max_ns"]
 
 
+@pytest.mark.parametrize("y", ["threads", "access_size", "out_of_range_count"])
+@pytest.mark.parametrize("x", ["threads", "out_of_range_count"])
+def test_any_column_of_numbers_may_be_an_axis_of_the_figure(
+    x: str, y: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = 'kind = "persist"\nplatform = "tum-6212u"\n[sweep]\nthreads = [1, 2]\n'
+    (tmp_path / "s.toml").write_text(f'{text}[plot]\nx = "{x}"\ny = "{y}"\nlog_x = true\n')
+    assert main(["run", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
+    head = capsys.readouterr().out.splitlines()[1].split()
+    assert head.count("threads") == 1
+    assert (tmp_path / "out" / "report.html").exists()
+
+
 def test_platform_show_gives_every_value_its_source(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,8 +145,11 @@ def _print_frame(console: Console, result: Result) -> None:
     metrics = [metric.name for metric in result.metrics()]
     # Rows of one point differ in a metric, too: wear by rank, throughput by window.
     first = [plot.x, shown] if plot and plot.x in metrics else [shown]
-    chosen = [name for name in dict.fromkeys([*first, *metrics]) if name in result.frame][:_METRICS_SHOWN]
-    frame = result.shown()[[*result.axis_columns(), *chosen]]
+    frame = result.shown()
+    # A parameter may be an axis of the figure: the sweep has its column already, or all points have one value.
+    known = [name for name in dict.fromkeys([*first, *metrics]) if name in frame]
+    chosen = [name for name in known if name not in result.axis_columns()][:_METRICS_SHOWN]
+    frame = frame[[*result.axis_columns(), *chosen]]
     _print_rows(console, frame, chosen, chosen[len(first) :], result.title)
 
 

@@ -310,4 +310,4 @@ def _ticks(layout: PlotLayout) -> list[float]:
     if len(values) > most:
         powers = [value for value in values if math.frexp(value)[0] == 0.5]
         values = powers if len(powers) > 2 else values
-    return values[:: -(-len(values) // most)]
+    return values[:: max(1, -(-len(values) // most))]  # of a metric that is 0 throughout there are none
