@@ -438,3 +438,11 @@ def test_replacing_the_results_of_another_scenario_is_told(
     assert main(["run", "two.toml", "--out", "out", "--jobs", "1"]) == 0
     told = capsys.readouterr().err
     assert told.startswith("pmsim: out held the results of another scenario, 'one'; they are replaced")
+
+
+def test_the_same_scenario_again_replaces_nothing_of_another(
+    working_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):  # good.toml has no name
+        assert main(["run", "good.toml", "--out", "out", "--jobs", "1"]) == 0
+    assert capsys.readouterr().err == ""

@@ -57,9 +57,10 @@ def run_command(
             f"{begun}; run the same command again to resume"
         )
         raise typer.Exit(_INTERRUPTED) from None
-    if before is not None and (before.kind, before.name) != (resolved.kind, resolved.name):
+    # What was saved is named, by its kind where the scenario has no name.
+    if before is not None and (before.kind, before.name) != (resolved.kind, resolved.name or resolved.kind):
         complaints().print(
-            f"pmsim: {folder} held the results of another scenario, '{before.name or before.kind}'; they are "
+            f"pmsim: {folder} held the results of another scenario, '{before.name}'; they are "
             "replaced, its points are kept"
         )
     _report(result, folder)
