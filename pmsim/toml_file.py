@@ -44,7 +44,7 @@ def read_text(path: Path, what: str = "TOML", largest: int = LARGEST_FILE) -> st
     try:
         with path.open("rb") as file:
             content = file.read(largest + 1)
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")  # Windows editors write a byte-order mark, which says nothing more
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; check the path") from None
     except IsADirectoryError:

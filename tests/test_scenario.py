@@ -40,6 +40,12 @@ def test_the_documented_form_gives_the_cross_product_with_the_last_axis_turning_
     assert {point.columns["dimms"] for point in points} == {6}
 
 
+def test_a_file_may_come_from_windows(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + RANDOM_WRITES.lstrip().replace("\n", "\r\n").encode())
+    assert Scenario.from_file(file) == Scenario.from_toml(RANDOM_WRITES)
+
+
 @pytest.mark.parametrize("name", scenario_names())
 def test_a_shipped_scenario_survives_the_way_to_text_and_back(name: str) -> None:
     shipped = Scenario.from_file(find_scenario(name))
