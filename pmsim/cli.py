@@ -3,6 +3,7 @@
 Exit status: 0 done, 1 a point, a claim or a crash check failed, 2 bad input, 130 interrupted.
 """
 
+import errno
 import signal
 import sys
 import threading
@@ -112,6 +113,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has left, for example `head`: nothing more to say.
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        place = error.filename or "the output"
+        return _complain(f"{place}: cannot be written: {error.strerror}; free some space", _FAILED)
     return status if isinstance(status, int) else 0
 
 

@@ -52,10 +52,19 @@ class Column:
     least: int | None = None
 
 
+class _Output(Console):
+    """A console that leaves it to the command to end where the reader of its output has left."""
+
+    def on_broken_pipe(self) -> None:
+        """Not as Rich does, which ends the process with status 1: of a run that is a failed point."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains of it at its end
+        raise BrokenPipeError
+
+
 def output() -> Console:
     """Return the standard output. Nothing in what is printed is taken for markup."""
     limited = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if limited else _UNLIMITED, markup=False, highlight=False)
+    return _Output(width=None if limited else _UNLIMITED, markup=False, highlight=False)
 
 
 def complaints() -> Console:

@@ -446,3 +446,20 @@ def test_the_same_scenario_again_replaces_nothing_of_another(
     for _ in range(2):  # good.toml has no name
         assert main(["run", "good.toml", "--out", "out", "--jobs", "1"]) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_output_without_room_is_one_line(small: Path, tmp_path: Path) -> None:
+    command = [*COMMAND, "run", small, "--out", tmp_path / "out", "--jobs", "1"]
+    with Path("/dev/full").open("w") as full:
+        answer = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert answer.returncode == 1
+    assert answer.stderr == "pmsim: the output: cannot be written: No space left on device; free some space\n"
+
+
+def test_a_reader_that_leaves_is_no_failure() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    answer = subprocess.run([*COMMAND, "list", "counters"], stdout=write, stderr=subprocess.PIPE, timeout=120)
+    os.close(write)
+    assert (answer.returncode, answer.stderr) == (0, b"")
