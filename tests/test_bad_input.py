@@ -453,6 +453,10 @@ BEYOND = {
         "transaction_cycles = 1000001": "transaction_cycles: 1000001 is too large; choose at most 1000000",
         "admission_entries = 4294967296": "admission_entries: 4294967296 is too large; choose at most",
         "operations = 1099511627777": "operations: 1099511627777 is too many; choose 1 to 1099511627776",
+        'operations = "many"': "operations: 'many' is text, not a count; write a whole number such as 4, "
+        "without quotes, or write 'auto'",
+        'scan_length = "all"': "scan_length: 'all' is text, not a count; write a whole number such as 4, "
+        "without quotes, or write 'table'",
         "operations = 0": "operations: 0 is too few; choose 1 to 1099511627776, or write 'auto'",
         "warmup = 1099511627777": "warmup: 1099511627777 is too many; choose 0 to",
         'workload = "tpcc"\nwarehouses = 1048576': "warehouses: 1048576 are too many; choose at most 1048560",

@@ -39,6 +39,7 @@ from pmsim.kinds.types import (
     LineSizeOrZero,
     Measures,
     Threads,
+    or_word,
 )
 from pmsim.messages import shown
 from pmsim.platforms import Platform
@@ -111,31 +112,29 @@ def _number(low: float, high: float) -> Callable[[object], float]:
 
 
 def _count_or_auto(least: int) -> Callable[[object], int | str]:
-    def validate(value: object) -> int | str:
-        if value == "auto":
-            return "auto"
+    def validate(value: object) -> int:
         count = parse(value, Quantity.COUNT)
         if not least <= count <= _MOST_TRANSACTIONS:
             few = "few" if count < least else "many"
-            raise ConfigError(f"{count} is too {few}; choose {least} to {_MOST_TRANSACTIONS}, or write 'auto'")
+            raise ConfigError(f"{count} is too {few}; choose {least} to {_MOST_TRANSACTIONS}")
         return count
 
-    return validate
+    return or_word("auto", validate)
 
 
-def _length_or_table(value: object) -> int | str:
-    if value == "table":
-        return "table"
+def _length(value: object) -> int:
     count = parse(value, Quantity.COUNT)
     if not 1 <= count <= 2**30:
-        raise ConfigError(f"{count} is no length; choose 1 to 2^30, or write 'table'")
+        raise ConfigError(f"{count} is no length; choose 1 to 2^30")
     return count
 
 
 Probability = Annotated[float, BeforeValidator(_number(0, 1))]
 CountOrAuto = Annotated[int | Literal["auto"], PlainValidator(_count_or_auto(1)), Measures(Quantity.COUNT)]
 CountZeroOrAuto = Annotated[int | Literal["auto"], PlainValidator(_count_or_auto(0)), Measures(Quantity.COUNT)]
-ScanLength = Annotated[int | Literal["table"], PlainValidator(_length_or_table), Measures(Quantity.COUNT)]
+ScanLength = Annotated[
+    int | Literal["table"], PlainValidator(or_word("table", _length)), Measures(Quantity.COUNT)
+]
 
 
 class EngineParameters(KindParameters):

@@ -64,7 +64,9 @@ def _count_or_zero(value: object) -> int:
     return count
 
 
-def _or_word(word: str, validate: Callable[[object], int]) -> Callable[[object], int | str]:
+def or_word(word: str, validate: Callable[[object], int]) -> Callable[[object], int | str]:
+    """Return a validator that takes a word, too, and says so of whatever is neither."""
+
     def either(value: object) -> int | str:
         if isinstance(value, str) and value == word:
             return word
@@ -100,16 +102,16 @@ LineSize = Annotated[int, BeforeValidator(_size(LINE_BYTES, LINE_BYTES)), Measur
 LineSizeOrZero = Annotated[int, BeforeValidator(_size(0, LINE_BYTES)), Measures(Quantity.SIZE)]
 #: A whole number of 512-byte sectors, at most 16 MiB.
 SectorSize = Annotated[int, BeforeValidator(_size(512, 512, 2**24)), Measures(Quantity.SIZE)]
-Dimms = Annotated[int | Literal["all"], PlainValidator(_or_word("all", _count)), Measures(Quantity.COUNT)]
+Dimms = Annotated[int | Literal["all"], PlainValidator(or_word("all", _count)), Measures(Quantity.COUNT)]
 CountOrAll = Dimms
 PageSize = Annotated[
-    int | Literal["platform"], PlainValidator(_or_word("platform", _page_size)), Measures(Quantity.SIZE)
+    int | Literal["platform"], PlainValidator(or_word("platform", _page_size)), Measures(Quantity.SIZE)
 ]
 Prefetcher = Annotated[bool | Literal["platform"], PlainValidator(_flag_or_platform)]
 #: Bytes per access of a task, or "task": what the task does by default.
 TaskSize = Annotated[
     int | Literal["task"],
-    PlainValidator(_or_word("task", _size(LINE_BYTES, LINE_BYTES, 2**24))),
+    PlainValidator(or_word("task", _size(LINE_BYTES, LINE_BYTES, 2**24))),
     Measures(Quantity.SIZE),
 ]
 
