@@ -227,9 +227,15 @@ def _resolve(path: Path, children: tuple[Path, ...]) -> _Profile:
             texts[key] = _text(table[key], f"{path}: {key}")
         elif key not in texts and not (key == "latency_definition" and table.get("kind") == _BLOCK_DEVICE):
             raise ConfigError(f'{path}: {key}: missing; add {key} = "..."')
+    if texts["kind"] not in (kinds := (_MACHINE, _BLOCK_DEVICE)):
+        raise ConfigError(f"{path}: kind: unknown kind {shown(texts['kind'])}; {nearest(texts['kind'], kinds)}")
+    of_machines = {*_CHOICES, *_REFERENCES, *fields()} - {"base", "block"}
+    for key in table:
+        if texts["kind"] == _BLOCK_DEVICE and key in of_machines:
+            raise ConfigError(
+                f"{path}: {key}: is of machines; remove it from a block-device, or choose a machine as its base"
+            )
     for key in _CHOICES.keys() & table.keys():
-        if texts["kind"] != _MACHINE:
-            raise ConfigError(f"{path}: {key}: is of machines; remove it from a {texts['kind']}")
         texts[key] = _choice(table[key], key, f"{path}: {key}")
     parameters: _Parameters = {section: dict(values) for section, values in inherited.parameters.items()}
     if "block_device" in table:

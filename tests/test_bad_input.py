@@ -506,6 +506,22 @@ PROFILES = {
         "p.toml: block.capacity: missing",
         "give it a value, source and origin",
     ),
+    "profile of an unknown kind": Case(
+        PROFILE.replace("machine", "server") + 'base = "tum-6212u"\n',
+        "p.toml: kind: unknown kind 'server'",
+        "known: machine, block-device",
+    ),
+    "profile of a machine on a drive as its base": Case(
+        'name = "p"\ntitle = "t"\nbase = "nvme-p4510"\n[pmem]\n'
+        'dimms = { value = 1, source = "s", origin = "paper" }\n',
+        "p.toml: pmem: is of machines",
+        "choose a machine as its base",
+    ),
+    "profile of a drive with a drive": Case(
+        'name = "p"\ntitle = "t"\nbase = "nvme-p4510"\nblock_device = "nvme-p5500"\n',
+        "p.toml: block_device: is of machines",
+        "remove it",
+    ),
     "bare profile value": Case(
         PROFILE + 'base = "tum-6212u"\n[core]\ncores = 1\n',
         "p.toml: core.cores: has no source",
