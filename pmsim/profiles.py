@@ -1,6 +1,6 @@
 """Platform profiles: TOML files, inheritance, block devices, and platforms derived in a scenario."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -77,7 +77,7 @@ def load_block_device(name: str) -> BlockDevice:
     ------
     ConfigError : unknown name, not a block device, or one whose profile is not complete.
     """
-    path = Path(name) if name.endswith(".toml") else _shipped_path(name)
+    path = Path(name) if name.endswith(".toml") else _shipped_path(name, platform_names(_BLOCK_DEVICE))
     profile = _resolve(path, ())
     texts = {"latency_definition": "", **profile.texts}
     if texts.pop("kind") != _BLOCK_DEVICE:
@@ -96,6 +96,8 @@ def load_profile(name: str) -> Platform | BlockDevice:
         return load_block_device(name)
     if name.endswith(".toml") and _resolve(Path(name), ()).texts["kind"] == _BLOCK_DEVICE:
         return load_block_device(name)
+    if not name.endswith(".toml"):
+        _shipped_path(name, _profile_names())
     return load_platform(name)
 
 
@@ -136,7 +138,7 @@ def _named(name: str) -> Platform:
 
 @cache
 def _shipped(name: str) -> Platform:
-    return _build(_shipped_path(name))
+    return _build(_shipped_path(name, platform_names()))
 
 
 def _build(path: Path) -> Platform:
@@ -201,9 +203,10 @@ def _refuse_scalar(section: str) -> None:
     raise ConfigError(f"platform.{section}: unknown key; {nearest(section, known)}")
 
 
-def _shipped_path(name: str) -> Path:
+def _shipped_path(name: str, known: Sequence[str]) -> Path:
+    # Only what may stand here is offered: a drive as a platform would be refused next.
     if name not in _profile_names():
-        raise ConfigError(f"platform: unknown platform '{name}'; {nearest(name, _profile_names())}")
+        raise ConfigError(f"platform: unknown platform '{name}'; {nearest(name, known)}")
     return _FOLDER / f"{name}.toml"
 
 

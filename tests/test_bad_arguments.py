@@ -70,6 +70,7 @@ ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
     "no scenario": (["run"], "Missing argument 'scenario'", "see pmsim run --help"),
     "nothing to list": (["list", "platform"], "'platform' is not one of", "see pmsim list --help"),
     "unknown platform to show": (["platform", "show", "tum"], "unknown platform 'tum'", "'tum-6212u'"),
+    "unknown drive to show": (["platform", "show", "nvme-p451"], "unknown platform", "'nvme-p4510'"),
     "unknown suite": (["validate", "--suite", "devices"], "devices", "device"),
     "no seeds": (["validate", "--seeds", "0"], "--seeds", "see pmsim validate --help"),
     "a negative number of seeds": (["validate", "--seeds", "-3"], "--seeds", "see pmsim validate --help"),

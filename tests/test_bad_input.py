@@ -55,6 +55,11 @@ SCENARIOS = {
     "unknown platform": Case(
         'kind = "latency"\nplatform = "tum-6212"\n', "platform: unknown platform 'tum-6212'", "'tum-6212u'"
     ),
+    "platform of no name": Case(
+        'kind = "latency"\nplatform = ""\n',
+        "platform: unknown platform ''",
+        "known: ilmenau-5215, perma-a128, perma-a256, pmfs-e5-2670, sep-e5-4620v2, spr-cxl",
+    ),
     "platform is a number": Case(
         'kind = "latency"\nplatform = 1\n', "platform: 1 is neither", 'platform = "NAME"'
     ),
@@ -442,6 +447,7 @@ BEYOND = {
         "log_size = 128": "log_size: 128 is too small; choose at least 256",
         "cpu_cycles = 1000001": "cpu_cycles: 1000001 is too large; choose at most 1000000",
     },
+    "node": {"node_size = 64": "node_size: such a node has no room for two pairs"},
     "operations": {"region_size = 64": "region_size: 64 is too small; choose at least 4096"},
     "mixed": {"region_size = 65536": "region_size: 65536 is too small; choose at least 1048576"},
     "page-flush": {

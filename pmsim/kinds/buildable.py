@@ -29,7 +29,9 @@ def check_workload(
     except CapacityError:
         return
     except ConfigError as error:
-        raise in_parameters(error, parameters) from None
+        # Where the core names the workload, too, the key would be none of the scenario.
+        message = str(in_parameters(error, parameters)).removeprefix(f"{workload}.")
+        raise type(error)(message) from None
 
 
 def check_server(machine: Platform, parts: Sequence[Part], workers: int, *, crash: bool) -> None:
