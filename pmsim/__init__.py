@@ -5,6 +5,7 @@
 >>> result.frame  # doctest: +SKIP
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -36,6 +37,8 @@ def __getattr__(name: str) -> Any:
         from pmsim.results import Result
 
         return Result
+    if name in ("crash", "trace", "tuning"):  # the pages write pmsim.tuning.tune
+        return importlib.import_module(f"pmsim.{name}")
     raise AttributeError(f"module 'pmsim' has no attribute '{name}'")
 
 

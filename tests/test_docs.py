@@ -107,6 +107,15 @@ def test_commands_of_the_pages_can_be_typed(command: str, capsys: pytest.Capture
         assert words[0] == "run" or SearchSpace.of(points).grid
 
 
+def test_what_the_pages_name_is_there_once_pmsim_is_imported() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    names = sorted(set(re.findall(r"`(pmsim(?:\.[A-Za-z]\w*)+)", text)))
+    assert "pmsim.tuning.tune" in names
+    source = "import pmsim\n" + "\n".join(names)
+    answer = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert answer.stderr == ""
+
+
 def test_the_examples_of_running_one_test_run_one() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     ((file, word),) = re.findall(r"\.venv/bin/pytest (\S+) -k (\w+)", text)
