@@ -1,8 +1,10 @@
 """Where points run: a pool of local processes, or any executor of the caller's."""
 
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -111,3 +113,11 @@ def _begin_worker(board: Board | None) -> None:
     # The terminal sends Ctrl-C to every process of the group; the parent decides what happens.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    # A parent that the system kills, as where memory is short, ends nobody; its workers would wait for ever.
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)

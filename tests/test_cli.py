@@ -169,6 +169,21 @@ def test_what_ends_a_run_keeps_what_is_finished_and_says_how_to_resume(
     assert f"{finished} of 2400 points are kept in out; run the same command again to resume" in errors
 
 
+def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "long.toml").write_text(LONG)
+    command = [*COMMAND, "run", "long.toml", "--out", "out", "--jobs", "2"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True)
+    points = tmp_path / "out" / "points"
+    while process.poll() is None and not (points.is_dir() and any(points.glob("*.json"))):
+        time.sleep(0.02)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    left = not is_gone(process.pid)
+    if left:
+        os.killpg(process.pid, signal.SIGKILL)
+    assert not left, "a worker is left"
+
+
 def test_ctrl_c_in_a_command_that_keeps_nothing_is_said_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
