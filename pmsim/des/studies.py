@@ -4,6 +4,7 @@ Every study returns plain numbers. Latencies are in picoseconds here, from the c
 acknowledgement.
 """
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -212,6 +213,11 @@ def _last_of(server: Server, now: int) -> Summary:
     return last
 
 
+def _length(requests: float, rate: float) -> int:
+    """Return how long [ps] about so many requests take to come; SimPy knows no run of no time."""
+    return max(1, round(requests / rate * S))
+
+
 def group_commit(
     machine: Platform, log: Part, *, size: int, timeout: int, rate: float, requests: int, seed: int
 ) -> Summary:
@@ -225,7 +231,7 @@ def group_commit(
     tell = _teller(env, 1.1 * requests / rate * S)
 
     def transactions() -> Generator[Event, Any, None]:
-        for _ in range(requests + requests // 10):
+        while True:  # as many as come until the end, not as many as are expected
             yield env.timeout(gaps.next())
             tell()
             began = env.now
@@ -241,10 +247,10 @@ def group_commit(
         return ended
 
     env.process(transactions())
-    env.run(round(requests / 10 / rate * S))
+    env.run(_length(requests / 10, rate))
     recorder.restart(env.now)
     before = (commit.groups, commit.entries)
-    env.run(env.now + round(requests / rate * S))
+    env.run(env.now + _length(requests, rate))
     groups, entries = commit.groups - before[0], commit.entries - before[1]
     return (
         recorder.summary(env.now)
@@ -287,7 +293,7 @@ def propagation(
     tell = _teller(env, 1.1 * requests / rate * S)
 
     def arrivals() -> Generator[Event, Any, None]:
-        for number in range(2 * requests):
+        for number in itertools.count():
             yield env.timeout(gaps.next())
             tell()
             env.process(transaction(number))
@@ -304,10 +310,10 @@ def propagation(
         recorder.completed(began, done.granted, done.end)
 
     env.process(arrivals())
-    env.run(round(requests / 10 / rate * S))
+    env.run(_length(requests / 10, rate))
     recorder.restart(env.now)
     stalls = dirty.stalls
-    env.run(env.now + round(requests / rate * S))
+    env.run(env.now + _length(requests, rate))
     found = recorder.summary(env.now) | {"offered": rate} | _last_of(server, env.now)
     return found | {"stalled_ratio": (dirty.stalls - stalls) / max(1, found["count"])}
 
