@@ -288,6 +288,31 @@ def test_without_background_writers_the_transaction_waits_for_the_write():
     assert len(dirty) <= 32
 
 
+def test_room_that_a_waiting_transaction_does_not_need_is_the_next_one_s():
+    env = des.Environment()
+    dirty = des.DirtyPages(env, limit=2)
+    changed = []
+
+    def change(page):
+        yield from dirty.change(page)
+        changed.append((env.now, page))
+
+    def writer():
+        yield from dirty.change(1)
+        yield from dirty.change(2)
+        for page in (7, 7, 8):
+            env.process(change(page))
+        for _ in range(2):
+            dirty.take()
+            yield env.timeout(10)
+            dirty.written()
+
+    env.process(writer())
+    env.run()
+    # At 20 the second change of page 7 finds it dirty: the room is free, and page 8 has waited for it.
+    assert changed == [(10, 7), (20, 7), (20, 8)]
+
+
 def test_a_checkpoint_writes_what_is_dirty_and_truncates_the_logs():
     env = des.Environment()
     server = des.Server(

@@ -109,9 +109,12 @@ class DirtyPages:
         self._room.clear()
 
     def _mark(self, page: int) -> None:
-        if page not in self._dirty:  # somebody else may have changed it while this one waited
-            self._dirty.add(page)
-            self._oldest.append(page)
+        if page in self._dirty:  # changed by another one meanwhile: the room is for who waits next
+            if self._room and len(self) < self.limit:
+                self._room.popleft().succeed()
+            return
+        self._dirty.add(page)
+        self._oldest.append(page)
         waiting, self._more = self._more, []
         for event in waiting:
             event.succeed()
