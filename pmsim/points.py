@@ -79,8 +79,10 @@ class Point:
 
         All machines draw the same random numbers (*common random numbers*), so what differs between them is the
         machines' doing, and a parameter more in the model, or in the kind, leaves published results alone.
+        Points that differ only in what the kind calls `unseeded` have one seed.
         """
-        changed = self.asked.model_dump(mode="json", exclude_defaults=True)
+        unseeded = find_kind(self.kind).unseeded
+        changed = self.asked.model_dump(mode="json", exclude_defaults=True, exclude=set(unseeded))
         text = _canonical({"kind": self.kind, "parameters": changed})
         digest = hashlib.sha256(f"{self.base_seed}:{text}".encode()).digest()
         return int.from_bytes(digest[:8], "big") >> 1

@@ -83,6 +83,38 @@ def test_latency_rises_with_load_and_a_queue_beyond_saturation_does_not_end():
     assert given["offered_per_s"] == 100_000
 
 
+def test_the_points_of_a_curve_over_the_load_share_one_saturation(monkeypatch):
+    """They had one each, up to 5 % apart, though all were to be a share of the same."""
+    searches = []
+    closed_throughput = studies.closed_throughput
+    monkeypatch.setattr(
+        studies, "closed_throughput", lambda setting: searches.append(setting) or closed_throughput(setting)
+    )
+    studies.saturation.cache_clear()
+    scenario = pmsim.Scenario(
+        kind="system",
+        platform=PLATFORM,
+        parameters={"requests": 1_000},
+        sweep={"workers": [1, 2], "load_percent": [20, 50, 90]},
+    )
+    frame = pmsim.run(scenario, jobs=1, progress=False).frame
+    assert len(searches) == 2
+    assert list(frame.groupby("workers")[["saturation_per_s", "seed"]].nunique().max()) == [1, 1]
+    offered = frame["offered_per_s"] / frame["saturation_per_s"]
+    assert list((100 * offered).round(6)) == [20, 50, 90] * 2
+    # What another process finds, or this one without the others, is the same.
+    studies.saturation.cache_clear()
+    alone = pmsim.run(scenario, set={"sweep.workers": [2], "sweep.load_percent": [90]}, jobs=1, progress=False)
+    assert alone.frame["latency_ns"].item() == frame["latency_ns"].iloc[-1]
+    # The machine is part of what a saturation is of, though not of the hash.
+    studies.saturation(studies.Setting(pmsim.load_platform("tum-6212u"), *_setting_but_machine(searches[-1])))
+    assert len(searches) == 4
+
+
+def _setting_but_machine(setting):
+    return setting.parts, setting.workers, setting.mix, setting.seed
+
+
 def test_groups_help_where_a_barrier_costs_more_than_waiting():
     def latency(service, size):
         return point(

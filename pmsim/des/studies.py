@@ -8,7 +8,8 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,7 +49,7 @@ Summary = dict[str, Any]
 class Setting:
     """What serves: parts on a machine, and the mix that asks them."""
 
-    machine: Platform
+    machine: Platform = field(hash=False)  # compared all the same
     parts: tuple[Part, ...]
     workers: int
     mix: tuple[Ask, ...]
@@ -80,11 +81,13 @@ def closed_throughput(setting: Setting, *, clients: int | None = None, requests:
     return float(found["count"] * S / found["elapsed_ps"])
 
 
+@lru_cache(maxsize=256)
 def saturation(setting: Setting) -> float:
     """Return the largest rate [1/s] of Poisson arrivals whose queue does not grow, by bisection.
 
     A queue counts as growing where more than 1 % of the requests of a run are still in the system at its end.
-    The bracket begins at the throughput of a closed pool.
+    The bracket begins at the throughput of a closed pool. The points of a curve over the load share one search:
+    it takes several times as long as a point.
     """
     doing, runs = "seeking the saturation", _STEPS + 2
     with stretch(0, 1 / runs, doing):

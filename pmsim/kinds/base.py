@@ -42,6 +42,8 @@ class Kind(ABC, Generic[P]):
     #: Whether the micro-operations of a point can be recorded (docs/trace-format.md): of programs that run by
     #: themselves, not of servers whose requests come when a clock says so.
     recordable: ClassVar[bool] = True
+    #: Parameters that leave the seed alone: points that differ in these draw the same random numbers.
+    unseeded: ClassVar[frozenset[str]] = frozenset()
     #: When its parameters mean something, where some do not always (`pmsim.unused`).
     uses: ClassVar[Uses] = {}
     parameter_model: type[P]

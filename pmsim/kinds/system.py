@@ -44,6 +44,7 @@ class System(Kind[SystemParameters]):
         *COMMON_METRICS,
     )
     recordable = False
+    unseeded = frozenset({"load_percent"})  # so the saturation is one, too, and is sought once
     uses = SYSTEM
     parameter_model = SystemParameters
 
