@@ -57,6 +57,14 @@ def _figure(result: "Result") -> str:
     return str(plotly.io.to_html(result.figure(), full_html=False, include_plotlyjs=True, div_id="figure"))
 
 
+def unsteady(result: "Result") -> str:
+    """Say of how many points the warm-up was too short."""
+    return (
+        f"in {len(result.unsteady)} of {result.provenance['points']} points `steady` is 0: transfers between "
+        f"tiers were still changing when the warm-up ended; raise warmup; the first is {result.unsteady[0]}"
+    )
+
+
 def _warnings(result: "Result") -> str:
     lines = [f"Failed: {failure}" for failure in result.failures]
     outside = int((result.frame["out_of_range_count"] > 0).sum()) if "out_of_range_count" in result.frame else 0
@@ -64,6 +72,8 @@ def _warnings(result: "Result") -> str:
         lines.append(
             f"{outside} of {len(result.frame)} points left the range that the model was validated for."
         )
+    if result.unsteady:
+        lines.append(f"Warm-up: {unsteady(result)}.")
     return '<p class="warning">' + "<br>".join(_text(line) for line in lines) + "</p>" if lines else ""
 
 

@@ -73,6 +73,8 @@ class Result:
         Points that could not be simulated.
     not_held : tuple of Failure
         Points whose data the engine cannot hold: in the frame, with `fits` 0; here with the reason.
+    unsteady : tuple of Failure
+        Points whose warm-up was too short: in the frame, with `steady` 0; here with its length.
     provenance : dict
         Versions, hashes, seeds, command and wall time.
     """
@@ -91,6 +93,11 @@ class Result:
             Failure(index, point.describe(), found.reason)
             for index, (point, found) in enumerate(zip(points, metrics, strict=True))
             if isinstance(found, DoesNotFit)
+        )
+        self.unsteady = tuple(
+            Failure(index, point.describe(), f"after {found['warmup_transactions']:,.0f} transactions")
+            for index, (point, found) in enumerate(zip(points, metrics, strict=True))
+            if found is not None and found.get("steady") == 0
         )
         self._points = tuple(points)
         self._changes = len(scenario.changes())

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 import pmsim
 from pmsim import _native
-from pmsim.cli import app
+from pmsim.cli import app, main
 from pmsim.errors import ConfigError
 from pmsim.kinds import measurement
 from pmsim.kinds.engine_options import EngineParameters, scaled_machine
-from pmsim.kinds.oltp import confidence_interval
+from pmsim.kinds.oltp import OltpParameters, confidence_interval
 from pmsim.points import points_of
 from pmsim.profiles import load_platform
 
@@ -264,6 +264,46 @@ def test_an_engine_whose_dram_is_still_filling_is_not_steady() -> None:
     assert full["counter.engine.evictions_dram"] > 0
     assert full["steady"] == 1
     assert full["warmup_transactions"] < 10_000
+    # By itself a warm-up is as long as it takes to fill it: 20 million x scale would be 39,062.
+    given_time = pmsim.simulate_point("oltp", platform, given | {"dram_capacity": "128 GiB"})
+    assert given_time["counter.engine.evictions_dram"] > 0
+    assert given_time["steady"] == 1
+    assert 39_062 < given_time["warmup_transactions"] < 163_840
+
+
+@pytest.mark.parametrize(
+    ("given", "millions"),
+    [
+        ({}, 20),
+        ({"data_size": "40 GiB"}, 20),  # 2 GiB of DRAM, 10 GiB of PMem: 7.9 for ten transactions a page
+        ({"data_size": "400 GiB", "dram_capacity": "64 GiB", "pmem_capacity": "256 GiB"}, 209.7152),
+        ({"data_size": "200 GiB", "dram_capacity": "64 GiB", "pmem_capacity": "256 GiB"}, 41.94304),  # on PMem
+        ({"data_size": "60 GiB", "dram_capacity": "64 GiB", "pmem_capacity": "256 GiB"}, 20),  # read as a whole
+        ({"engine": "main-memory", "data_size": "400 GiB", "dram_capacity": "500 GiB"}, 20),
+        ({"workload": "ycsb-e", "data_size": "400 GiB", "dram_capacity": "128 GiB"}, 0.5),  # its table grows
+        ({"data_size": "400 GiB", "dram_capacity": "128 GiB", "warmup": 1_000_000}, 1),
+    ],
+)
+def test_a_warm_up_is_long_enough_for_the_tiers_that_it_fills(given: dict[str, Any], millions: float) -> None:
+    parameters = OltpParameters.model_validate({"scale": 1, **given})
+    assert parameters.simulated_warmup == round(1e6 * millions)
+
+
+def test_a_run_says_of_how_many_points_the_warm_up_was_too_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short.toml").write_text(
+        f'kind = "oltp"\nplatform = "{PLATFORM}"\n[parameters]\nengine = "basic-nvm-bm"\noperations = 100\n'
+        'data_size = "512 MiB"\ndram_capacity = "64 MiB"\n[sweep]\nwarmup = [0, 200_000]\n'
+    )
+    assert main(["run", "short.toml", "--jobs", "1"]) == 0
+    told = "in 1 of 2 points `steady` is 0: transfers between tiers were still changing when the warm-up "
+    told += "ended; raise warmup; the first is point 1 (warmup = 0): after 0 transactions"
+    assert told in " ".join(capsys.readouterr().err.split())
+    assert f"Warm-up: {told}." in Path("out/oltp/report.html").read_text()
+    assert main(["run", "short.toml", "--jobs", "1", "--set", "warmup=200_000"]) == 0
+    assert "steady" not in capsys.readouterr().err
 
 
 def test_a_cold_read_loads_the_lines_that_a_lookup_accesses() -> None:

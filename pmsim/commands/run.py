@@ -15,6 +15,7 @@ from pmsim.host_room import check_room
 from pmsim.kinds import find_kind
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import PointCache
+from pmsim.report import unsteady
 from pmsim.results import Result
 from pmsim.runner import RunInterrupted
 from pmsim.scenario import Scenario
@@ -131,6 +132,8 @@ def _report(result: Result, folder: Path) -> None:
             f"pmsim: in {len(result.not_held)} of {told['points']} points `fits` is 0: the engine cannot hold "
             f"the data; the first is {result.not_held[0]}"
         )
+    if result.unsteady:
+        errors.print(f"pmsim: {unsteady(result)}")
     done = told["points"] - len(result.failures)
     console.print(
         f"{done} of {told['points']} points ({told['points_from_cache']} kept from before) "

@@ -59,6 +59,10 @@ _GROWING = {"tpcc": 50_000, "ycsb-d": 1_000_000, "ycsb-e": 500_000}
 #: slower with 2 GiB of DRAM than with one.
 _GROWING_WARMUP = {**_GROWING, "tpcc": 1_000_000}
 
+#: Transactions of a warm-up for each page that DRAM and PMem take: 200 GiB of YCSB-B behind 128 GiB of DRAM are
+#: steady after six, 500 GiB of YCSB-C behind 64 GiB and 256 GiB of PMem after six and a half.
+_PER_PAGE = 10
+
 #: Workloads whose transactions are long.
 _SCANS = ("ycsb-scan", "table-scan")
 
@@ -242,8 +246,8 @@ class EngineParameters(KindParameters):
     scale_caches: bool = Field(True, description="whether scale shrinks L2 and L3 of the CPU as well")
     warmup: CountZeroOrAuto = Field(
         "auto",
-        description="transactions of the warm-up, at most; auto: 20 million x scale, fewer where tables grow; "
-        "of requests what precedes those measured",
+        description="transactions of the warm-up, at most; auto: 20 million x scale, more for large tiers, "
+        "fewer where tables grow; of requests what precedes those measured",
     )
     operations: CountOrAuto = Field(
         "auto",
@@ -280,7 +284,20 @@ class EngineParameters(KindParameters):
             return max(0, len(recorded(self)) - measured - timed_warmup(measured))
         if self.workload in _SCANS:
             return 2 if self.scan_length == "table" else max(200, int(1_000_000 * self.factor))
-        return max(200, int(_GROWING_WARMUP.get(self.workload, 20_000_000) * self.factor))
+        filling = _PER_PAGE * self._pages_to_fill
+        return max(200, int(_GROWING_WARMUP.get(self.workload, max(20_000_000, filling)) * self.factor))
+
+    @property
+    def _pages_to_fill(self) -> int:
+        """Pages that DRAM and PMem take while a run lasts, at full size.
+
+        Data that fit into PMem have been loaded there; those that fit into DRAM are read as a whole first.
+        """
+        home = _native.engines()[self.engine][1]
+        if home == "dram" or self.data_size <= self.dram_capacity:
+            return 0
+        below = self.pmem_capacity if home == "ssd" and self.data_size > self.pmem_capacity else 0
+        return min(self.dram_capacity + below, self.data_size) // self.page_size
 
     @property
     def simulated_warehouses(self) -> int:
