@@ -265,9 +265,9 @@ class Recorder:
         """
         Totals up to a time.
         """
-    def windows(self) -> list[typing.Any]:
+    def windows(self, at: int) -> list[typing.Any]:
         """
-        One dictionary per time window, oldest first.
+        One dictionary per time window up to `at`, oldest first.
         """
 class Driver:
     """

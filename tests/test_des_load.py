@@ -166,11 +166,21 @@ def test_statistics_stay_bounded_and_keep_their_sums():
     for at in range(0, 3_000_000, 500):
         recorder.submitted(at)
         recorder.completed(at, at, at + 100)
-    windows = recorder.windows()
+    windows = recorder.windows(3_000_000)
     assert len(windows) <= 512
     assert sum(window["count"] for window in windows) == recorder.summary(3_000_000)["count"] == 6_000
     assert windows[0]["window_ps"] == 8_000
     assert [window["begin_ps"] for window in windows[:3]] == [0, 8_000, 16_000]
+
+
+def test_windows_in_which_nothing_ends_are_there_at_the_end_as_they_are_in_between():
+    recorder = _native.Recorder(1_000)
+    assert recorder.windows(0) == []
+    for at in (100, 2_100):
+        recorder.submitted(at)
+        recorder.completed(at, at, at + 50)
+    assert [window["count"] for window in recorder.windows(3_000)] == [1, 0, 1]
+    assert [window["count"] for window in recorder.windows(5_001)] == [1, 0, 1, 0, 0, 0]
 
 
 def test_loads_that_cannot_be_are_refused():

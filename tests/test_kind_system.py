@@ -229,6 +229,20 @@ def test_a_recovery_that_does_not_end_within_the_run_is_not_a_number():
     assert found["throughput_per_s"] > 0  # before the failure
 
 
+def test_a_server_that_stays_down_has_windows_without_requests():
+    given = {"study": "restart", "rate": 100_000, "workers": 1, "duration": "1 ms", "windows": 10}
+    given |= {"crash_at": "200 us", "restart_after": "10 ms"}
+    scenario = pmsim.Scenario(kind="system", platform=PLATFORM, parameters=given)
+    frame = pmsim.run(scenario, jobs=1, progress=False).frame
+    assert list(frame["time_ms"].round(6)) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
+    assert (frame["window_throughput_per_s"][:2] > 0).all()
+    assert (frame["window_throughput_per_s"][2:] == 0).all()
+    # 0 ns would be the best tail of all.
+    for metric in ("window_latency_ns", "window_latency_p99_ns"):
+        assert (frame[metric][:2] > 0).all()
+        assert frame[metric][2:].isna().all()
+
+
 def test_scans_delay_lookups():
     alone = point(study="tenants", service="table", workers=4, scanners=0, load_percent=25)
     beside = point(study="tenants", service="table", workers=4, scanners=4, load_percent=25)

@@ -68,10 +68,10 @@ py::dict summary(Recorder& recorder, Picoseconds at) {
   return row;
 }
 
-py::list windows(const Recorder& recorder) {
+py::list windows(Recorder& recorder, Picoseconds at) {
   py::list rows;
   Picoseconds begin = recorder.begin();
-  for (const Recorder::Window& window : recorder.windows()) {
+  for (const Recorder::Window& window : recorder.windows(at)) {
     py::dict row = latency_of(window);
     row["begin_ps"] = begin;
     row["window_ps"] = recorder.window();
@@ -160,7 +160,7 @@ void bind_load(py::module_& module) {
       .def("failed", &Recorder::failed, py::arg("at"), "A request has been lost.")
       .def("restart", &Recorder::restart, py::arg("at"), "Only what comes now counts (end of a warm-up).")
       .def("summary", &summary, py::arg("at"), "Totals up to a time.")
-      .def("windows", &windows, "One dictionary per time window, oldest first.");
+      .def("windows", &windows, py::arg("at"), "One dictionary per time window up to `at`, oldest first.");
   py::class_<PyDriver>(module, "Driver", "Open loops and closed pools that are served natively; use pmsim.des.")
       .def(py::init<PySession&, const std::vector<TenantValues>&, bool>(), py::arg("session"),
            py::arg("tenants"), py::arg("keep_log") = false, py::keep_alive<1, 2>())

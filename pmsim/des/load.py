@@ -246,10 +246,10 @@ class _Statistics(ABC):
         return dict(self.recorder(tenant).summary(self.now))
 
     def windows(self, tenant: str | int = 0) -> pd.DataFrame:
-        """Return one row per time window of a tenant."""
+        """Return one row per time window of a tenant, up to now."""
         import pandas as pd  # takes a second, and the workers of a run do without
 
-        return pd.DataFrame(self.recorder(tenant).windows())
+        return pd.DataFrame(self.recorder(tenant).windows(self.now))
 
     def restart_statistics(self) -> None:
         """Count only what comes from now on: the end of a warm-up."""

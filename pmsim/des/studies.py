@@ -190,7 +190,7 @@ def long_run(
     run.run(duration)
     found = run.load.summary() | {"offered": rate, "counters": run.counters()}
     # Requests that are served at the end are finished, maybe behind the last window: they are in the totals.
-    return found, list(run.load.recorder().windows())[:windows]
+    return found, list(run.load.recorder().windows(run.load.now))[:windows]
 
 
 def _teller(env: Environment, end: float) -> Callable[[], None]:
@@ -370,7 +370,7 @@ def restart_under_load(
     # Without an entry the recovery, or the power failure, has not come to its end within the run.
     found["recovery"] = log[0].ready - log[0].restarted if log else math.nan
     found["cut_off"] = log[0].lost if log else math.nan
-    return found, list(recorder.windows())
+    return found, list(recorder.windows(env.now))
 
 
 __all__: Sequence[str] = (

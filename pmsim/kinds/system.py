@@ -109,7 +109,7 @@ class System(Kind[SystemParameters]):
 _WINDOW_METRICS = (
     Metric("time_ms", "ms", "time, end of the window"),
     Metric("window_throughput_per_s", "1/s", "requests acknowledged per second in the window"),
-    Metric("window_latency_ns", "ns", "mean latency of those"),
+    Metric("window_latency_ns", "ns", "mean latency of those; nan where there are none"),
     Metric("window_latency_p99_ns", "ns", "99th percentile of their latency"),
 )
 _OWN: dict[str, tuple[Metric, ...]] = {
@@ -260,11 +260,12 @@ def _metrics(found: Mapping[str, Any]) -> dict[str, int | float]:
 def _series(windows: list[dict[str, Any]]) -> dict[str, int | float]:
     series: dict[str, int | float] = {}
     for number, window in enumerate(windows):
+        # Of no request there is no latency.
+        latencies = (window["mean_ps"], window["p99_ps"]) if window["count"] else (math.nan, math.nan)
         values = (
             (window["begin_ps"] + window["window_ps"]) / MS,
             _per_second(window["count"], window["window_ps"]),
-            window["mean_ps"] / _PS_PER_NS,
-            window["p99_ps"] / _PS_PER_NS,
+            *(latency / _PS_PER_NS for latency in latencies),
         )
         series |= {f"{_WINDOW}{number}.{name}": value for name, value in zip(_SERIES, values, strict=True)}
     return series

@@ -59,7 +59,12 @@ class Recorder {
   }
 
   [[nodiscard]] const Window& total() const noexcept { return total_; }
-  [[nodiscard]] const std::vector<Window>& windows() const noexcept { return windows_; }
+  /// The windows up to `at`, and among them those at the end in which nothing has happened.
+  [[nodiscard]] const std::vector<Window>& windows(Picoseconds at) {
+    if (at > begin_)
+      static_cast<void>(window_of(at - 1));
+    return windows_;
+  }
   [[nodiscard]] Picoseconds window() const noexcept { return window_; }
   [[nodiscard]] Picoseconds begin() const noexcept { return begin_; }
   [[nodiscard]] std::int64_t count_submitted() const noexcept { return submitted_; }
