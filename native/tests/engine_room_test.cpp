@@ -338,6 +338,37 @@ TEST(EngineRoom, WithoutALogPagesAreReplacedAllTheSame) {
   }
 }
 
+// It had the leaf's latch in hand, and never gave it up.
+TEST(EngineRoom, FptreeOfSeveralThreadsRefusesALeafMoreAndGoesOn) {
+  for (const char* latches : {"none", "shared", "optimistic"}) {
+    SCOPED_TRACE(latches);
+    EngineOptions options = small("fptree");
+    options.pmem_bytes = 8 * 968;
+    options.threads = 2;
+    options.latches = latches;
+    Scarce scarce(options, {"t", 8, 8}, 8 * 56);
+    const auto insert = [&](std::uint64_t key) {
+      scarce.engine->insert(*scarce.memory, scarce.id, key, std::vector(8, std::byte{1}));
+    };
+    for (const bool alone : {true, false}) {
+      scarce.engine->begin(*scarce.memory);
+      const std::string said = refusal<CapacityError>([&] {
+        insert(10'000);
+        if (!alone)
+          insert(10'001);
+        scarce.engine->commit(*scarce.memory);
+      });
+      EXPECT_NE(said.find("its 8 leaves are full"), std::string::npos) << said;
+      scarce.engine->abort(*scarce.memory);
+      scarce.expect_as_loaded();
+    }
+    scarce.engine->begin(*scarce.memory);
+    scarce.update(8 * 56 - 1, 8);
+    scarce.engine->commit(*scarce.memory);
+    scarce.expect_as_loaded();
+  }
+}
+
 // Inner nodes that were loaded densely must not need more DRAM after a restart.
 TEST(EngineRoom, FptreeRestartsInTheDramThatItHasUsed) {
   EngineOptions options = small("fptree");

@@ -10,8 +10,10 @@ namespace pmsim::engines::fptree {
 template <memory::Memory M, std::uint32_t kInnerNodeBytes>
 void FpTreeEngine<M, kInnerNodeBytes>::apply(M& memory, const HeldBack& held) {
   const Change& change = held.change;
-  const HeldLatch<M> latch(memory, leaf_latches_.of(space_.number(held.leaf)), LatchMode::kExclusive);
   Table& table = tables_[change.table];
+  if (change.kind == Change::Kind::kInsert)
+    require_room(memory, table, held.leaf);
+  const HeldLatch<M> latch(memory, leaf_latches_.of(space_.number(held.leaf)), LatchMode::kExclusive);
   switch (change.kind) {
     case Change::Kind::kUpdate:
       return LeafOps<M>::update(memory, held.leaf, held.slot, change.after);
@@ -28,13 +30,22 @@ void FpTreeEngine<M, kInnerNodeBytes>::apply(M& memory, const HeldBack& held) {
   }
 }
 
+/// Refuses an insert that would split the leaf where there is no room: before anything is latched or changed,
+/// so that the transaction can be taken back. Nothing may fail once the leaf has been split: a new inner node
+/// per level, and a new root.
+template <memory::Memory M, std::uint32_t kInnerNodeBytes>
+void FpTreeEngine<M, kInnerNodeBytes>::require_room(M& memory, const Table& table, Address leaf) {
+  const bool inner_full = store_.free_pages() < table.inner->root_level() + 2;
+  if ((!space_.full() && !inner_full) || memory.template load<Bitmap>(leaf) != Leaf::kAllUsed) [[likely]]
+    return;
+  if (inner_full)
+    throw CapacityError("engine fptree: dram_bytes: its inner nodes are full; raise it");
+  space_.refuse();
+}
+
 /// Returns the half that `key` belongs to.
 template <memory::Memory M, std::uint32_t kInnerNodeBytes>
 Address FpTreeEngine<M, kInnerNodeBytes>::split(M& memory, Table& table, Address leaf, std::uint64_t key) {
-  // Nothing may fail once the leaf has been split: a new inner node per level, and a new root.
-  if (store_.free_pages() < table.inner->root_level() + 2) {
-    throw CapacityError("engine fptree: dram_bytes: its inner nodes are full; raise it");
-  }
   ++leaf_splits_;
   const Address fresh = space_.take(memory);
   const std::uint64_t low = LeafOps<M>::split(memory, space_, place_.meta, leaf, fresh);

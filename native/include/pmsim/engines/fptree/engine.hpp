@@ -317,6 +317,7 @@ class FpTreeEngine final : public Engine<M> {
 
   // changes.hpp
   void apply(M& memory, const HeldBack& held);
+  void require_room(M& memory, const Table& table, Address leaf);
   [[nodiscard]] Address split(M& memory, Table& table, Address leaf, std::uint64_t key);
   bool unlink_before_last(M& memory, Table& table, const Change& change, Address leaf);
 

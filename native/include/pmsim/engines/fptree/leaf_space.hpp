@@ -39,14 +39,16 @@ class LeafSpace {
   }
   [[nodiscard]] Address link(Address leaf) const { return links_ + number(leaf) * 8; }
 
+  [[noreturn]] void refuse() const {
+    throw CapacityError("engine fptree: pmem_bytes = " + std::to_string(count_ * kEach) + ": its " +
+                        std::to_string(count_) + " leaves are full; raise it");
+  }
   /// Throws CapacityError when there is none. Its bytes are whatever they were.
   [[nodiscard]] Address take(M& memory) {
     if (stacked_ > 0)
       return leaf(memory.template load<std::uint32_t>(stack_ + --stacked_ * 4));
-    if (mark_ == count_) {
-      throw CapacityError("engine fptree: pmem_bytes = " + std::to_string(count_ * kEach) + ": its " +
-                          std::to_string(count_) + " leaves are full; raise it");
-    }
+    if (mark_ == count_)
+      refuse();
     return leaf(mark_++);
   }
   void give(M& memory, Address leaf) {
