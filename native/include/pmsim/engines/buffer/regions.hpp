@@ -131,7 +131,12 @@ void BufferManager<M>::recover(M& memory) {
     const Address frame = pmem_.frame(index);
     std::array<std::uint64_t, 2> words{};  // page_id, reserved
     memory.read(frame + kIdAt, std::as_writable_bytes(std::span(words)));
-    const bool page = is_page_mark(words[1]);
+    bool page = is_page_mark(words[1]);
+    if (page && (words[1] & kLoaded) != 0 && words[0] >= allocator_.next()) {
+      // A crash has come before sync(), which persists the map: nobody knows the page, and its id is free.
+      pmem_writer_.invalidate(memory, frame);
+      page = false;
+    }
     if (page && words[0] >= config_.home_pages())
       throw ConfigError(
           "page_bytes, pmem_bytes, ssd_bytes: restart an engine with the options it was made with");
@@ -148,20 +153,21 @@ PageId BufferManager<M>::load(M& memory, std::span<const std::byte> image) {
   memory.write(staging_, image);
   const std::array<std::uint64_t, 3> header{0, id, kPageMark};
   memory.write(staging_, std::as_bytes(std::span(header)));
-  Address frame = 0;
   if (config_.home == Home::kPmem) {
-    frame = place_.pmem + id * config_.page_bytes;
-  } else {
-    memory.block_write(ssd_.home(id), staging_, config_.page_bytes);
-    if (config_.pmem_cache && (frame = pmem_.take(memory)) != 0) {
-      pmem_.store(memory, frame, Descriptor{.id = id});
-      table_.insert(memory, id, frame);
-    }
-  }
-  if (frame != 0) {
+    const Address frame = place_.pmem + id * config_.page_bytes;
     for (std::uint32_t byte = 0; byte < config_.page_bytes; byte += kLineBytes)
       blocks::page::copy_line(memory, frame + byte, staging_ + byte, blocks::page::Write::kStream,
                               memory::kNoSite);
+    return id;
+  }
+  memory.block_write(ssd_.home(id), staging_, config_.page_bytes);
+  if (!config_.pmem_cache)
+    return id;
+  if (const Address frame = pmem_.take(memory)) {
+    // A frame with a mark has to name its page, whenever a crash comes.
+    pmem_writer_.install(memory, frame, staging_, kPageMark | kLoaded);
+    pmem_.store(memory, frame, Descriptor{.id = id});
+    table_.insert(memory, id, frame);
   }
   return id;
 }

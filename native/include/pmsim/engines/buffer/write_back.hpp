@@ -22,10 +22,11 @@ using memory::FlushKind;
 using memory::kLineBytes;
 using memory::kSectorBytes;
 
-/// PageHeader::reserved of a page on PMem: that the frame holds a whole page, and whether the SSD lacks it.
-/// Memory that was never written says: nothing here.
+/// PageHeader::reserved of a page on PMem: that the frame holds a whole page, and flags: whether the SSD lacks
+/// it. Memory that was never written says: nothing here.
 inline constexpr std::uint64_t kPageMark = 0x5047'4544'4154'4100;  // "PGEDATA", and a byte of flags
 inline constexpr std::uint64_t kNewerThanSsd = 1;
+inline constexpr std::uint64_t kLoaded = 2;  ///< in bulk, and not written since
 [[nodiscard]] constexpr bool is_page_mark(std::uint64_t reserved) noexcept {
   return (reserved & ~std::uint64_t{0xff}) == kPageMark;
 }
