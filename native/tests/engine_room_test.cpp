@@ -338,6 +338,25 @@ TEST(EngineRoom, WithoutALogPagesAreReplacedAllTheSame) {
   }
 }
 
+// Sweeps over capacities end a curve there, whatever the engine.
+TEST(EngineRoom, TiersThatAreTooSmallAreARefusalOfCapacity) {
+  for (const auto& kind : engine_kinds<SimMemory>()) {
+    const std::string name(kind.name);
+    SCOPED_TRACE(name);
+    const auto refused = [&](std::uint64_t EngineOptions::*tier) {
+      EngineOptions options = small(name);
+      options.*tier = 512;
+      SimMemory memory;
+      return refusal<CapacityError>([&] { static_cast<void>(kind.create(memory, options)); });
+    };
+    const bool on_pmem = kind.home == memory::Medium::kPmem;
+    const bool on_ssd = kind.home == memory::Medium::kBlock;
+    EXPECT_EQ(refused(&EngineOptions::dram_bytes) == "", name == "nvm-direct" || name == "nvm-undo");
+    EXPECT_EQ(refused(&EngineOptions::pmem_bytes) == "", !on_pmem && (!on_ssd || name == "ssd-bm"));
+    EXPECT_EQ(refused(&EngineOptions::ssd_bytes) == "", !on_ssd && name != "main-memory");
+  }
+}
+
 // It had the leaf's latch in hand, and never gave it up.
 TEST(EngineRoom, FptreeOfSeveralThreadsRefusesALeafMoreAndGoesOn) {
   for (const char* latches : {"none", "shared", "optimistic"}) {

@@ -157,8 +157,8 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
         on_ssd_(options.ssd_bytes != 0),
         place_(place) {
     if (pages_ < 2)
-      throw ConfigError("engine " + options.engine + ": dram_bytes = " + std::to_string(options.dram_bytes) +
-                        ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes; raise it");
+      throw CapacityError("engine " + options.engine + ": dram_bytes = " + std::to_string(options.dram_bytes) +
+                          ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes; raise it");
     if (on_ssd_ && options.ssd_bytes < pages_ * page_bytes_)
       throw CapacityError("engine " + options.engine + ": ssd_bytes = " + std::to_string(options.ssd_bytes) +
                           ": the checkpoint image needs as much as dram_bytes; raise it, or set it to 0 for an "

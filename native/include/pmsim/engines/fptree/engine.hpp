@@ -243,18 +243,19 @@ class FpTreeEngine final : public Engine<M> {
     return HeldLatch<M>(memory, leaf_latches_.of(space_.number(leaf)), inner_latches_.read);
   }
   [[nodiscard]] static EnginePlace allocate(M& memory, const EngineOptions& options) {
-    const auto refuse = [](const std::string& what) { throw ConfigError("engine fptree: " + what); };
     if (options.leaf_layout != "sorted")
-      refuse("leaf_layout = '" + options.leaf_layout + "': its leaves are its own; leave the default");
+      throw ConfigError("engine fptree: leaf_layout = '" + options.leaf_layout +
+                        "': its leaves are its own; leave the default");
     if (inner_bytes(options) == 0) {
-      refuse("dram_bytes = " + std::to_string(options.dram_bytes) + ": holds no inner node of " +
-             std::to_string(kInnerNodeBytes) + " bytes; raise it");
+      throw CapacityError("engine fptree: dram_bytes = " + std::to_string(options.dram_bytes) +
+                          ": holds no inner node of " + std::to_string(kInnerNodeBytes) + " bytes; raise it");
     }
     const std::uint64_t leaves = options.pmem_bytes / LeafSpace<M>::kEach;
     if (leaves == 0)
-      refuse("pmem_bytes = " + std::to_string(options.pmem_bytes) + ": holds no leaf; raise it");
+      throw CapacityError("engine fptree: pmem_bytes = " + std::to_string(options.pmem_bytes) +
+                          ": holds no leaf; raise it");
     if (leaves > std::numeric_limits<std::uint32_t>::max())
-      refuse("pmem_bytes: more than 2^32 leaves");
+      throw ConfigError("engine fptree: pmem_bytes: more than 2^32 leaves");
     EnginePlace place;
     using memory::Medium;
     if (Latches::are_needed(options))
