@@ -311,6 +311,10 @@ def test_a_cold_read_loads_the_lines_that_a_lookup_accesses() -> None:
     # two or three lines, 2.56 on average.
     given = {"engine": "three-tier", "workload": "ycsb-ro", "dram_capacity": "64 MiB", "pmem_capacity": "1 GiB"}
     assert measure(**given)["lines_per_cold_read"] == pytest.approx(2 + 2.56, rel=0.03)
+    # Leaves that come from the SSD come whole, and say nothing of a lookup.
+    scarce = measure(**given | {"pmem_capacity": "96 MiB"})
+    assert scarce["counter.engine.pages_loaded_ssd"] > scarce["counter.engine.cold_reads"] > 0
+    assert scarce["lines_per_cold_read"] == pytest.approx(2 + 2.56, rel=0.05)
     # Who works on PMem itself loads nothing.
     assert measure(**given | {"engine": "nvm-direct"})["lines_per_cold_read"] == 0
 

@@ -22,7 +22,7 @@ ENGINE_COUNTERS = {
     "direct_fixes": "pages used where they lie on PMem (spitfire)",
     "direct_writes": "pages changed where they lie on PMem (spitfire)",
     "page_table_lookups": "lookups in the page table",
-    "cold_reads": "point reads whose leaf was not in DRAM",
+    "cold_reads": "point reads whose leaf came to DRAM from PMem",
     "cold_read_lines": "cache lines that such reads loaded",
     "lines_loaded": "cache lines loaded from PMem to DRAM",
     "lines_written_back": "cache lines written back to pages on PMem",

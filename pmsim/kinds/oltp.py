@@ -99,7 +99,7 @@ class Oltp(Kind[OltpParameters]):
         *LATENCY_METRICS,
         Metric("dram_hit_ratio", "", "part of the page fixes that found the page in DRAM"),
         *(Metric(name, "", f"{meaning} per transaction") for name, (_, meaning) in _PER_TRANSACTION.items()),
-        Metric("lines_per_cold_read", "", "cache lines that a point read loaded whose leaf was not in DRAM"),
+        Metric("lines_per_cold_read", "", "cache lines that a point read loaded whose leaf came from PMem"),
         Metric("pmem_lines_read_per_tx", "", "cache lines read from PMem per transaction, log included"),
         Metric("pmem_lines_written_per_tx", "", "cache lines written to PMem per transaction, log included"),
         Metric("ssd_reads_per_tx", "", "read commands to the SSD per transaction"),

@@ -144,9 +144,10 @@ class TreeEngine final : public Engine<M> {
       } else {
         const buffer::BufferCounters& now = store_.manager().counts();
         const std::uint64_t misses = now.dram_misses;
+        const std::uint64_t from_pmem = now.pages_loaded_pmem;
         const std::uint64_t lines = now.lines_loaded;
         const bool found = tree.lookup(memory, store_, narrow, offset, into);
-        if (now.dram_misses == misses + 1) {
+        if (now.dram_misses == misses + 1 && now.pages_loaded_pmem == from_pmem + 1) {
           ++cold_reads_;
           cold_read_lines_ += now.lines_loaded - lines;
         }
@@ -392,8 +393,9 @@ class TreeEngine final : public Engine<M> {
   std::vector<Table> tables_;
   bool in_transaction_ = false;
   bool half_done_ = false;
-  /// Point reads that missed one page, and the lines that they loaded: since such a page comes without any
-  /// line, these are the lines that a lookup accesses (section 3.1).
+  /// Point reads that missed one page, which came from PMem, and the lines that they loaded: since such a page
+  /// comes without any line, these are the lines that a lookup accesses (section 3.1). One from the SSD comes
+  /// whole.
   std::uint64_t cold_reads_ = 0;
   std::uint64_t cold_read_lines_ = 0;
 };
