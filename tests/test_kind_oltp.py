@@ -319,6 +319,14 @@ def test_a_cold_read_loads_the_lines_that_a_lookup_accesses() -> None:
     assert measure(**given | {"engine": "nvm-direct"})["lines_per_cold_read"] == 0
 
 
+def test_a_transaction_that_takes_no_time_beside_the_warm_up_has_a_result() -> None:
+    given = {"engine": "fptree", "workload": "lookup8", "data_size": "2 MiB", "dram_capacity": 104_832}
+    given |= {"scale": 1, "pmem_capacity": "24 MiB", "ssd_capacity": 0, "log_size": 4_096_000, "zipf": 100}
+    given |= {"operations": 1, "warmup": 100, "threads": 5, "latches": "none"}
+    measured = pmsim.simulate_point("oltp", "tum-6212u", given, seed=225)
+    assert (measured["counter.elapsed_ps"], measured["latch_wait_share"]) == (0, 0)
+
+
 def test_a_sweep_of_latencies_is_one_execution_with_the_results_of_each_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

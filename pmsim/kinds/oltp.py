@@ -231,7 +231,8 @@ def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | fl
         "core_transfers_per_tx": count["core_transfers"] / transactions,
         "latch_waits_per_tx": count["latch_waits"] / transactions,
         "latch_restarts_per_tx": count["latch_restarts"] / transactions,
-        "latch_wait_share": count["latch_wait_ps"] / (run.total.elapsed_ps * parameters.threads),
+        # A single transaction may end at the very moment at which another thread's, the warm-up's last, does.
+        "latch_wait_share": count["latch_wait_ps"] / max(run.total.elapsed_ps * parameters.threads, 1),
         "commits_per_group": count["block_gathers"] / max(count["block_groups"], 1),
         "table_rows": facts["rows"],
         "rolled_back_ratio": facts["rolled_back"] / transactions,
