@@ -57,7 +57,7 @@ ENGINE_COUNTERS = {
     "log_batches": "batches appended to the log (nvm-undo: snapshots)",
     "log_bytes": "bytes appended to the log (nvm-undo: of snapshots)",
     "log_early_appends": "batches appended before their transaction committed: its buffer was full",
-    "log_aborts": "transactions taken back that had appended batches",
+    "log_aborts": "transactions taken back that had logged something",
     "log_truncations": "truncations of the log",
     "checkpoints": "checkpoints",
 }

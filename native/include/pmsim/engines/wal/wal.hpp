@@ -39,8 +39,7 @@ namespace pmsim::engines::wal {
 /// What is durable when. commit() and abort(): everything the transaction has logged, when they return.
 /// note_undo(): nothing, or everything before. truncate_to(): the records before `end` are gone, when it
 /// returns. A store must not write a page to a lower tier before the log contains the page's changes; with
-/// no-steal (pages of the open transaction stay in DRAM) this needs no action (durable_lsn() is for asserting
-/// it).
+/// no-steal (pages of the open transaction stay in DRAM) this needs no action; otherwise there is force().
 ///
 /// Without a log (EngineOptions::log_device, NoLog) records go no further than the buffer, and nothing is
 /// durable.
