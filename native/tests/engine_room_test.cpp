@@ -298,6 +298,39 @@ TEST(EngineRoom, ATwoThreadEngineThatRefusesAnOperationMustRestart) {
   scarce.expect_as_loaded();
 }
 
+// Undone physically, it can be taken back: but it must be.
+TEST(EngineRoom, AnOperationThatStopsHalfWayIsNotCommittedWherePagesAreChangedInPlace) {
+  for (const char* engine : {"nvm-direct", "nvm-undo"}) {
+    for (const std::uint64_t log : {20U, 24U}) {
+      for (const std::uint64_t step : {1U, 3U}) {
+        SCOPED_TRACE(std::string(engine) + ", " + std::to_string(log) + " KiB, " + std::to_string(step));
+        EngineOptions options = small(engine);
+        options.log_bytes = log << 10;
+        Scarce scarce(options, {"t", 8, 300}, 600);
+        const auto insert = [&](std::uint64_t key) {
+          scarce.engine->insert(*scarce.memory, scarce.id, key, std::vector(300, std::byte{1}));
+        };
+        scarce.engine->begin(*scarce.memory);
+        EXPECT_NE(refusal([&] {
+                    for (std::uint64_t key = 0; key < 5000; key += step)
+                      insert(1000 + key * 7919 % 5000);
+                  }),
+                  "");
+        EXPECT_NE(refusal([&] { insert(10'000); }).find("abort the transaction"), std::string::npos);
+        EXPECT_NE(refusal([&] { scarce.engine->commit(*scarce.memory); }).find("abort the transaction"),
+                  std::string::npos);
+        scarce.engine->abort(*scarce.memory);
+        ASSERT_NO_FATAL_FAILURE(scarce.expect_as_loaded());
+        scarce.engine->begin(*scarce.memory);
+        insert(10'000);
+        scarce.engine->erase(*scarce.memory, scarce.id, 10'000);
+        scarce.engine->commit(*scarce.memory);
+        ASSERT_NO_FATAL_FAILURE(scarce.expect_as_loaded());
+      }
+    }
+  }
+}
+
 // The last page and the page allocation lie in different regions, one behind the other.
 TEST(EngineRoom, ThePagesOfNvmUndoCanBeUsedToTheLast) {
   EngineOptions options = small("nvm-undo");

@@ -43,8 +43,9 @@ inline btree::NodeKind check_tree_options(const EngineOptions& options) {
 /// A storage engine made of one store and one B+-tree per table.
 ///
 /// Page 0 is the catalog: a row per table (root, sizes, leaf layout, name). load() builds the tree unlogged,
-/// makes it durable, and then adds the row in a transaction of its own: a crash before leaves no table.
-/// Undo is logical: record by record through the tree, latest first, unless Store::kUndoesPhysically.
+/// makes it durable, and then adds the row in a transaction of its own: a crash before leaves no table. (One
+/// that comes between the two leaves its pages in use, by nobody.) Undo is logical: record by record through
+/// the tree, latest first, unless Store::kUndoesPhysically.
 template <memory::Memory M, typename Store>
   requires PageStore<Store, M>
 class TreeEngine final : public Engine<M> {
@@ -119,7 +120,13 @@ class TreeEngine final : public Engine<M> {
   void commit(M& memory) override {
     require_whole();
     ensure(in_transaction_, "commit() outside of a transaction");
-    store_.commit(memory);
+    require_room();
+    try {
+      store_.commit(memory);
+    } catch (...) {
+      must_abort_ = kUndoesPhysically;
+      throw;
+    }
     in_transaction_ = false;
   }
   void abort(M& memory) override {
@@ -133,7 +140,7 @@ class TreeEngine final : public Engine<M> {
     }
     if constexpr (kUndoesPhysically)
       reopen(memory);
-    in_transaction_ = false;
+    in_transaction_ = must_abort_ = false;
   }
 
   bool read(M& memory, TableId table, std::uint64_t key, std::uint32_t offset,
@@ -324,6 +331,7 @@ class TreeEngine final : public Engine<M> {
             Operation&& operation) {
     require_whole();
     ensure(in_transaction_, "an operation outside of a transaction");
+    require_room();
     if (table >= tables_.size()) [[unlikely]]
       throw ConfigError("table " + std::to_string(table) + " does not exist");
     cpu_work(memory, cpu_cycles_);
@@ -341,6 +349,7 @@ class TreeEngine final : public Engine<M> {
                           : operation(*entry.wide, key);
     } catch (...) {
       half_done_ = recorded() != before || latches_.get() != nullptr;
+      must_abort_ = kUndoesPhysically;
       throw;
     }
   }
@@ -356,6 +365,14 @@ class TreeEngine final : public Engine<M> {
       throw ConfigError(
           "the engine has run out of room in the middle of an operation; what is durable is sound: restart it, "
           "with more room or smaller transactions");
+  }
+
+  /// Undone byte by byte it can be taken back, and nothing else can be done with it.
+  void require_room() const {
+    if (must_abort_) [[unlikely]]
+      throw ConfigError(
+          "the transaction has run out of room in the middle of an operation: abort the transaction, and make "
+          "it smaller, or give it more room");
   }
 
   void undo(M& memory, const UndoRecord& record) {
@@ -393,6 +410,7 @@ class TreeEngine final : public Engine<M> {
   std::vector<Table> tables_;
   bool in_transaction_ = false;
   bool half_done_ = false;
+  bool must_abort_ = false;
   /// Point reads that missed one page, which came from PMem, and the lines that they loaded: since such a page
   /// comes without any line, these are the lines that a lookup accesses (section 3.1). One from the SSD comes
   /// whole.
