@@ -42,17 +42,21 @@ TEST(Zipf, TheTwoMostPopularRanksHaveExactlyTheirShares) {
 }
 
 // Gray's formula approximates the law: what its users see is how much of the accesses the most popular rows
-// get.
+// get. Exactly, without draws: the generator is a function of its random number.
 TEST(Zipf, ThePopularPartGetsItsShareOfTheLaw) {
-  const std::uint64_t n = 100'000;
-  for (const double z : {0.5, 0.99, 1.0}) {
-    const std::vector<double> share = shares(Zipf(n, z));
-    double seen = 0;
-    std::uint64_t rank = 0;
-    for (const std::uint64_t popular : {10, 100, 1'000, 10'000, 50'000}) {
-      for (; rank < popular; ++rank)
-        seen += share[rank];
-      EXPECT_NEAR(seen, zeta(popular, z) / zeta(n, z), 0.02) << popular << " ranks, z = " << z;
+  const std::uint64_t n = 400'000;
+  for (const auto& [z, most] :
+       {std::pair{0.5, 0.002}, {0.99, 0.0116}, {1.0, 0.0121}, {1.3, 0.0223}, {1.5, 0.0223}, {2.0, 0.0223}}) {
+    const Zipf zipf(n, z);
+    for (const std::uint64_t popular : {1, 2, 3, 9, 26, 100, 1'000, 10'000, 200'000, 400'000}) {
+      double below = 0, above = 1;  // the random number from which on ranks are not among the popular ones
+      for (int step = 0; step < 60; ++step) {
+        const double middle = (below + above) / 2;
+        (zipf.at(middle) < popular ? below : above) = middle;
+      }
+      const double law = zeta(popular, z) / zeta(n, z);
+      EXPECT_GT(below, law - 1e-9) << popular << " ranks, z = " << z;
+      EXPECT_LT(below, law + most) << popular << " ranks, z = " << z;
     }
   }
 }

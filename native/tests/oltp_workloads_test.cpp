@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -407,11 +408,43 @@ TEST(Tpcc, TheCheckSeesEachConditionBroken) {
             std::string::npos);
 }
 
+TEST(Tpcc, OneLineInAHundredAndFifteenPaymentsAreOfAnotherWarehouse) {
+  TpccRun run;
+  const std::size_t loaded = run.engine.table(run.tpcc.ids().history).size();
+  constexpr int kPayments = 20'000, kOrders = 10'000;
+  for (int count = 0; count < kPayments; ++count)
+    run.tpcc.run(tpcc::Type::kPayment, run.memory, run.engine, run.random);
+  double remote = 0;
+  for (const auto& [key, bytes] : run.engine.table(run.tpcc.ids().history)) {
+    tpcc::History row{};
+    std::memcpy(&row, bytes.data(), sizeof row);
+    remote += key >= loaded && row.customer >> 16 != row.district >> 4 ? 1 : 0;
+  }
+  EXPECT_NEAR(remote / kPayments, 0.15, 5 * std::sqrt(0.15 * 0.85 / kPayments));
+  for (int count = 0; count < kOrders; ++count)
+    run.tpcc.run(tpcc::Type::kNewOrder, run.memory, run.engine, run.random);
+  double lines = 0, supplied = 0;
+  for (const auto& [key, bytes] : run.engine.table(run.tpcc.ids().order_line)) {
+    tpcc::OrderLine row{};
+    std::memcpy(&row, bytes.data(), sizeof row);
+    const bool placed = (key >> 4 & tpcc::kMaxOrder) > kSmall.customers;
+    lines += placed ? 1 : 0;
+    supplied += placed && row.supply_warehouse != key >> 36 ? 1 : 0;
+  }
+  EXPECT_NEAR(lines / kOrders, 9.9, 0.2);  // 5 to 15, and one order in a hundred is rolled back
+  EXPECT_NEAR(supplied / lines, 0.01, 5 * std::sqrt(0.01 / lines));
+}
+
 TEST(Tpcc, NurandIsTheFormulaOfTheSpecification) {
-  Random random(4);
+  Random random(4), again(4);
   std::vector<std::uint64_t> counts(3'000);
-  for (int draw = 0; draw < 300'000; ++draw)
-    ++counts[tpcc::nurand(random, 1023, 259, 1, 3'000) - 1];
+  for (int draw = 0; draw < 300'000; ++draw) {
+    const std::uint32_t drawn = tpcc::nurand(random, 1023, 259, 1, 3'000);
+    const std::uint64_t bits = again.below(1024);
+    const std::uint64_t number = 1 + again.below(3'000);
+    ASSERT_EQ(drawn, ((bits | number) + 259) % 3'000 + 1);
+    ++counts[drawn - 1];
+  }
   std::ranges::sort(counts, std::greater{});
   // 10 random bits or-ed into 12: some customers are far more popular than others.
   EXPECT_GT(counts[0], 5U * counts[1'500]);

@@ -34,8 +34,9 @@ namespace pmsim::workloads::oltp {
 /// paper used. z = 0 is uniform.
 ///
 /// The two most popular ranks have exactly their Zipf probabilities; the others come from one inverse power
-/// function that joins them to rank n, and deviate from Zipf's law by some per cent (zipf_test). The published
-/// formula has 1 / (1 - z) in an exponent; at z = 1 its limit is taken, which is an exponential function.
+/// function that joins them to rank n. It gives the most popular k ranks more than Zipf's law does, by 1.2
+/// percentage points at most for z = 1 (of 400,000 ranks, at k = 26), by 2.3 for any z (1.3, k = 9). The
+/// published formula has 1 / (1 - z) in an exponent; at z = 1 its limit is taken, an exponential function.
 class Zipf {
  public:
   Zipf(std::uint64_t n, double z) : n_(n), z_(z), count_(static_cast<double>(n)) {
