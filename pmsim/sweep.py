@@ -1,7 +1,7 @@
 """Sweeps: axes of values, as lists or as linear and logarithmic ranges, crossed or zipped."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -102,14 +102,20 @@ def _values(value: Any, quantity: Quantity | None, *, repeats: bool) -> list[Any
         raise ConfigError(f"{shown(value)} is not a list; write [a, b] or {{from = a, to = b, steps = n}}")
     if not value:
         raise ConfigError("is empty; give it at least one value or remove it")
-    seen: list[Any] = []
+    seen: dict[Any, Any] = {}  # lists that programs write are long
+    tables: list[Any] = []  # machines, which are few
     for member in [] if repeats else value:
         meant = _meant(member, quantity)
-        for other, before in enumerate(seen):
-            if type(meant) is type(before) and meant == before:
-                twice = "twice" if value[other] == member else f"and {shown(value[other])}, which are the same"
-                raise ConfigError(f"holds {shown(member)} {twice}; remove one")
-        seen.append(meant)
+        if not isinstance(meant, Hashable):
+            if meant in tables:
+                raise ConfigError(f"holds {shown(member)} twice; remove one")
+            tables.append(meant)
+            continue
+        key = (type(meant), meant)  # to Python true is 1
+        if key in seen:
+            twice = "twice" if seen[key] == member else f"and {shown(seen[key])}, which are the same"
+            raise ConfigError(f"holds {shown(member)} {twice}; remove one")
+        seen[key] = member
     return list(value)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pmsim import ConfigError, Scenario, run, scenario_names
+from pmsim import ConfigError, Scenario, run, scenario_names, sweep
 from pmsim.kinds import KINDS
 from pmsim.overrides import with_overrides
 from pmsim.points import points_of
@@ -110,6 +110,22 @@ def test_a_range_may_have_units() -> None:
 def test_zip_pairs_the_axes() -> None:
     points = points_of(scenario(sweep={"mode": "zip", "threads": [1, 2], "access_size": [64, 128]}))
     assert [(point.columns["threads"], point.columns["access_size"]) for point in points] == [(1, 64), (2, 128)]
+
+
+def test_long_lists_are_not_compared_value_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    class Counted(int):
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return int(self) == other
+
+        __hash__ = int.__hash__
+
+    monkeypatch.setattr(sweep, "_meant", lambda value, quantity: Counted(value))
+    sweep.axes_of({"threads": [*range(1, 1001)]}, lambda axis: None)
+    assert compared <= 1000
 
 
 def test_a_parameter_called_mode_can_be_swept() -> None:
