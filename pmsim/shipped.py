@@ -27,4 +27,6 @@ def find_scenario(name: str) -> Path:
         return scenarios_dir() / f"{name}.toml"
     if path.suffix == ".toml" or os.path.exists(name):  # Path.exists fails for names that no file can have
         return path
-    raise ConfigError(f"{name}: no such file or shipped scenario; {nearest(name, names)}")
+    # Shipped scenarios go without the ending, so one's own are tried without it, too.
+    own = [f"{name}.toml"] if os.path.isfile(f"{name}.toml") else names
+    raise ConfigError(f"{name}: no such file or shipped scenario; {nearest(name, own)}")

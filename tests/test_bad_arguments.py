@@ -11,6 +11,7 @@ LONG = "x" * 300
 
 ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
     "missing file": (["run", "absent.toml"], "absent.toml: no such file", "check the path"),
+    "a file without its ending": (["run", "good"], "good: no such file", "did you mean 'good.toml'?"),
     "unknown shipped scenario": (["run", "device/latancy"], "device/latancy: no such", "'device/latency'"),
     "a name longer than files have": (["run", LONG], f"{LONG}: no such file", "known: "),
     "a folder for the dry run longer than names are": (
