@@ -55,7 +55,7 @@ _EXAMPLE = {
 }
 
 # Longer numbers than these are slips, and an exponent of a billion would exhaust the memory.
-_NUMBER = re.compile(r"([+-]?)(\d{1,30}(?:_\d{1,30})*(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?)\s*(\S*)")
+_NUMBER = re.compile(r"([+-]?)(\d{1,30}(?:_\d{1,30})*(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?)\s*(\S*)", re.ASCII)
 _HEXADECIMAL = re.compile(r"0[xX]([0-9a-fA-F]{1,16})")
 _LARGEST = 2**63 - 1
 

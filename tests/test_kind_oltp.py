@@ -223,6 +223,9 @@ def test_the_confidence_interval_is_students() -> None:
     assert high == math.inf  # the interval of the time reaches below zero
     low, high = confidence_interval([second * n for n in range(1, 21)], 200)
     assert (low, high) == (pytest.approx(10), pytest.approx(10))
+    # 30 operations of a second each: batches of one and of two.
+    low, high = confidence_interval([second * (30 * n // 20) for n in range(1, 21)], 30)
+    assert (low, high) == (pytest.approx(1), pytest.approx(1))
     assert all(math.isnan(end) for end in confidence_interval([second], 10))
 
 

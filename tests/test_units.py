@@ -56,6 +56,7 @@ def test_a_value_is_exact_or_refused(text: object, quantity: Quantity, expected:
         ("1 GB", Quantity.BANDWIDTH, "is a size, not a bandwidth"),
         ("0.3 B", Quantity.SIZE, "not a whole number of B"),
         ("-4 KiB", Quantity.SIZE, "negative"),
+        ("٦٤ KiB", Quantity.SIZE, "is not a size"),
         (-1, Quantity.COUNT, "negative"),
         (True, Quantity.SIZE, "true is not a size"),
         (1, Quantity.FLAG, "not a flag"),

@@ -52,7 +52,8 @@ def check_tier(machine: Platform, tier: str, size: int, key: str) -> None:
     available = machine.value("block", "capacity")
     other = f'another device: platform = {{base = "{machine.name}", block_device = "..."}}'
     if available == 0:
-        raise ConfigError(f"{key}: platform '{machine.name}' has no block device; choose {other}")
+        none = "0, or " if key == "ssd_capacity" else ""  # not every engine wants one
+        raise ConfigError(f"{key}: platform '{machine.name}' has no block device; choose {none}{other}")
     if size > available:
         raise ConfigError(
             f"{key}: {_size(size)} do not fit the {_size(available)} of the block device of platform "

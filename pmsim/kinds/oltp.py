@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Literal
 
 from pydantic import Field
@@ -269,14 +270,14 @@ def _breakdown(count: Mapping[str, int]) -> dict[str, float]:
 
 
 def confidence_interval(batch_ends_ps: Sequence[int], operations: int) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the throughput from equally long batches.
+    """Return the 95 % confidence interval of the throughput from batches of as many operations as can be.
 
     Parameters
     ----------
     batch_ends_ps : sequence of int
         When each batch ended, from the start of the first.
     operations : int
-        Over all batches.
+        Over all batches; the first n of them have operations * n // batches (simulate.cpp).
 
     Returns
     -------
@@ -286,9 +287,13 @@ def confidence_interval(batch_ends_ps: Sequence[int], operations: int) -> tuple[
     count = len(batch_ends_ps)
     if count < 2:
         return math.nan, math.nan
-    times = [end - start for start, end in zip((0, *batch_ends_ps), batch_ends_ps, strict=False)]
-    mean = sum(times) / count
+    done = [operations * batch // count for batch in range(count + 1)]
+    times = [
+        (end - start) / (last - first)
+        for (start, end), (first, last) in zip(pairwise((0, *batch_ends_ps)), pairwise(done), strict=True)
+    ]
+    mean = batch_ends_ps[-1] / operations
     deviation = math.sqrt(sum((time - mean) ** 2 for time in times) / (count - 1) / count)
     reach = _STUDENT[min(count - 1, len(_STUDENT)) - 1] * deviation
-    per_batch = operations / count * 1e12
-    return per_batch / (mean + reach), per_batch / (mean - reach) if mean > reach else math.inf
+    low, high = (1e12 / time if time > 0 else math.inf for time in (mean + reach, mean - reach))
+    return low, high
