@@ -103,6 +103,46 @@ TEST(FpTree, InnerNodesStayInDram) {
   EXPECT_LT(lines_per_lookup(engine, memory, 100'000, Medium::kPmem), 2.2);
 }
 
+// With room for one inner node, there is no split of a leaf that could not have been one split too many.
+TEST(FpTree, SplitsLeavesAsLongAsTheirInnerNodesHaveRoom) {
+  auto memory = std::make_unique<SimMemory>(memory::SimOptions{.persistence = memory::Persistence::kAdr});
+  using Small = FpTreeEngine<SimMemory, 4096>;
+  EngineOptions options = options_of("fptree");
+  options.dram_bytes = 2 * 4096;
+  auto engine = std::make_unique<Small>(*memory, options);
+  const Rows none;
+  MapSource source(none);
+  engine->load(*memory, kPairs, source, 1);
+  std::uint64_t rows = 0;
+  const auto insert = [&] {
+    engine->begin(*memory);
+    try {
+      EXPECT_TRUE(engine->insert(*memory, 0, rows, payload(rows)));
+      engine->commit(*memory);
+    } catch (const CapacityError& error) {
+      EXPECT_EQ(std::string(error.what()), "engine fptree: dram_bytes: its inner nodes are full; raise it");
+      engine->abort(*memory);
+      return false;
+    }
+    ++rows;
+    return true;
+  };
+  while (insert()) {
+  }
+  // As many leaves as a node has room for keys and places behind its header, half full but for the last one.
+  constexpr std::uint64_t kLeaves = (4096 - 64) / 16;
+  EXPECT_EQ(engine->counters()["leaves"], kLeaves);
+  EXPECT_EQ(rows, (kLeaves - 1) * 28 + 56);
+  ASSERT_EQ(engine->check(*memory), "");
+  Random random(5);
+  const EnginePlace place = engine->place();
+  auto after = std::make_unique<SimMemory>(memory->crash(memory->durability().sample(random)));
+  engine = std::make_unique<Small>(*after, options, place);
+  memory = std::move(after);
+  ASSERT_EQ(engine->check(*memory), "");
+  EXPECT_FALSE(insert());
+}
+
 TEST(FpTree, GrowsAndShrinksOverManyLeavesAndRestarts) {
   auto memory = std::make_unique<SimMemory>(memory::SimOptions{.persistence = memory::Persistence::kAdr});
   using Small = FpTreeEngine<SimMemory, 4096>;

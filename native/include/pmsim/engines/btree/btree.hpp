@@ -136,6 +136,17 @@ class BTree {
     return true;
   }
 
+  /// Pages that an insert of `key` would allocate now.
+  [[nodiscard]] std::uint32_t pages_to_insert(M& memory, Store& store, Key key) {
+    Node node = root(memory, store, Access::kFull, read_);
+    std::uint32_t pages = node.count() == capacity(root_level_) ? 2 : 0;  // grow(), and the split of its child
+    for (std::uint32_t level = root_level_; level > 0; --level) {
+      node = node.child(layout_.child(child_slot(node, node.count(), key)), Access::kFull, read_);
+      pages += node.count() == capacity(level - 1) ? 1 : 0;
+    }
+    return node.count() == capacity(0) ? pages : 0;
+  }
+
   template <typename Note>
   bool erase(M& memory, Store& store, Key key, Note&& note) {
     std::uint32_t left = 0;

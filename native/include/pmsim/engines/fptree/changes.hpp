@@ -31,16 +31,19 @@ void FpTreeEngine<M, kInnerNodeBytes>::apply(M& memory, const HeldBack& held) {
 }
 
 /// Refuses an insert that would split the leaf where there is no room: before anything is latched or changed,
-/// so that the transaction can be taken back. Nothing may fail once the leaf has been split: a new inner node
-/// per level, and a new root.
+/// so that the transaction can be taken back. Nothing may fail once the leaf has been split: every full inner
+/// node on the way to its separator is split, too.
 template <memory::Memory M, std::uint32_t kInnerNodeBytes>
 void FpTreeEngine<M, kInnerNodeBytes>::require_room(M& memory, const Table& table, Address leaf) {
-  const bool inner_full = store_.free_pages() < table.inner->root_level() + 2;
-  if ((!space_.full() && !inner_full) || memory.template load<Bitmap>(leaf) != Leaf::kAllUsed) [[likely]]
+  const std::uint32_t most = table.inner->root_level() + 2;  // one per level, and a new root
+  const bool scarce = store_.free_pages() < most;
+  if ((!space_.full() && !scarce) || memory.template load<Bitmap>(leaf) != Leaf::kAllUsed) [[likely]]
     return;
-  if (inner_full)
+  if (space_.full())
+    space_.refuse();
+  const std::uint64_t separator = LeafOps<M>::middle(memory, leaf);
+  if (store_.free_pages() < table.inner->pages_to_insert(memory, store_, separator))
     throw CapacityError("engine fptree: dram_bytes: its inner nodes are full; raise it");
-  space_.refuse();
 }
 
 /// Returns the half that `key` belongs to.

@@ -86,6 +86,13 @@ struct LeafOps {
     return separator;
   }
 
+  /// What split() would return.
+  [[nodiscard]] static std::uint64_t middle(M& memory, Address leaf) {
+    Entries entries;
+    const auto all = sorted(memory, leaf, 0, entries);
+    return all[all.size() / 2].key;
+  }
+
   /// After a crash, before anything else. A leaf that is still full is split again from the start.
   static void recover_split(M& memory, LeafSpace<M>& space, Address meta) {
     const auto leaf = memory.template load<std::uint64_t>(meta + Meta::kSplitOld);
