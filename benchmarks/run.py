@@ -112,9 +112,8 @@ def lane_cost(platform: Values, parameters: dict[str, int | str], runs: int) -> 
 def oltp_rates(given: dict[str, object], runs: int) -> tuple[float, float]:
     """Transactions of YCSB-RO per second of CPU time, simulated and native; without loading and warm-up."""
     kind = find_kind("oltp")
-    parameters = kind.parameters(given)
-    machine = kind.machine(pmsim.load_platform(OLTP_PLATFORM), parameters).native()
-    common = parameters.native()
+    point = kind.prepared(pmsim.load_platform(OLTP_PLATFORM), given)
+    machine, common = point.machine.native(), point.parameters.native()
     run = {"warmup": 200_000, "batches": 1, "wear": 0, "check": 0, "breakdown": 0, "ssd_in_file": 0}
 
     def simulated(operations: int) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import pmsim
 from pmsim.errors import ConfigError
 from pmsim.kinds.engine_messages import in_parameters
 from pmsim.kinds.engine_options import EngineParameters
@@ -38,8 +39,6 @@ REFUSED = {
         "log_size: 8 TiB do not fit the 384 GiB of pmem",
     ),
     "than the drive": ("oltp", {"log_size": "8 TiB", "log_device": "ssd"}, "of the block device of platform"),
-    "no inner node": ("oltp", FPTREE | {"dram_capacity": 0}, "dram_capacity: 0 B: holds no inner node of"),
-    "no leaf": ("oltp", FPTREE | {"pmem_capacity": 0}, "pmem_capacity: 0 B: holds no leaf; raise it"),
     "DRAM of a server": ("system", {"dram_capacity": "1 TiB"}, "dram_capacity: 1 TiB do not fit the 32 GiB"),
     "PMem of a server": ("system", {"pmem_capacity": "1 TiB"}, "pmem_capacity: 1 TiB do not fit the 384 GiB"),
     "no room for its log": ("system", {"pmem_capacity": "384 GiB"}, "pmem_capacity: region '"),
@@ -113,6 +112,19 @@ def test_what_cannot_be_built_is_refused_before_it_runs(kind: str, given: dict[s
     with pytest.raises(ConfigError) as raised:
         points_of(scenario(kind, given))
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("tier", "message"),
+    [
+        ("dram_capacity", "holds no inner node of 65536 bytes; raise it"),
+        ("pmem_capacity", "holds no leaf; raise it"),
+    ],
+)
+def test_a_tier_that_is_too_small_is_a_point_that_does_not_fit(tier: str, message: str) -> None:
+    result = pmsim.run(scenario("oltp", FPTREE | {tier: 0}), jobs=1, progress=False)
+    assert list(result.frame["fits"]) == [0]
+    assert [failure.message for failure in result.not_held] == [f"{tier}: 0 B: {message}"]
 
 
 def test_the_line_names_the_file_and_the_swept_key(working_folder: Path, complaint: Callable[..., str]) -> None:

@@ -111,3 +111,5 @@ def test_a_crash_costs_a_longer_recovery_than_a_clean_end() -> None:
         pmsim.simulate_point("restart", "sep-e5-4620v2", given | {"end": end}) for end in ("clean", "crash")
     )
     assert 0 < clean["recovery_ms"] < crashed["recovery_ms"]
+    assert clean["steady"] == crashed["steady"] == 1
+    assert 0 < clean["warmup_transactions"] == crashed["warmup_transactions"] < given["warmup"]

@@ -148,6 +148,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
     "restart": (
         ENGINE | {"end", "windows"},
         {"time_ms", "transactions_per_s", "recovery_ms", "time_to_peak_ms", "peak_transactions_per_s", "fits"}
+        | {"warmup_transactions", "steady"}
         | LATENCIES,
     ),
     "system": (

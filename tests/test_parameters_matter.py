@@ -118,7 +118,7 @@ def leaf_lookups() -> tuple[str, dict[str, int | str]]:
 def updates_of_two_threads() -> tuple[str, dict[str, int | str]]:
     sizes = {"data_size": "1 MiB", "dram_capacity": "2 MiB", "pmem_capacity": "2 MiB", "log_size": "2 MiB"}
     given = {"engine": "nvm-direct", "workload": "ycsb-a", "threads": 2, "scale": "1", "ssd_capacity": "0 B"}
-    native = find_kind("oltp").parameters(given | sizes).native()
+    native = find_kind("oltp").prepared(pmsim.load_platform("tum-6212u"), given | sizes).parameters.native()
     run = {"operations": 300, "warmup": 0, "batches": 1, "wear": 0, "check": 0, "breakdown": 0}
     return "oltp", native | run
 

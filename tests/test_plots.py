@@ -159,7 +159,8 @@ def test_a_mark_is_a_line_with_its_label_in_its_panel(log_x: bool) -> None:
     assert (line.x0, line.x1, line.xref, line.yref) == (10, 10, "x2", "y2 domain")
     (label,) = (each for each in figure.layout.annotations if each.text == "crossover")
     assert (label.x, label.xref) == (1 if log_x else 10, "x2")
-    assert (label.xanchor, label.bgcolor) == ("left", None), "a label hides no curve"
+    # Legible over a curve, which shows through.
+    assert (label.xanchor, label.bgcolor) == ("left", "rgba(255, 255, 255, 0.7)")
     assert figure.layout.title.subtitle.text == "Dotted lines: somewhere"
 
 

@@ -54,6 +54,8 @@ class Restart(Kind[RestartParameters]):
         Metric("time_to_peak_ms", "ms", "time until a window reaches 90 % of the peak throughput"),
         Metric("peak_transactions_per_s", "1/s", "highest throughput of a window"),
         Metric("fits", "", "1: the engine holds the data; 0: it does not, and nothing was simulated"),
+        Metric("warmup_transactions", "", "transactions of the warm-up, before the engine ended"),
+        Metric("steady", "", "1: the warm-up ended because transfers between tiers had become steady"),
         *LATENCY_METRICS,
         *COMMON_METRICS,
     )
@@ -107,6 +109,8 @@ class Restart(Kind[RestartParameters]):
             "time_to_peak_ms": next(time for time, value in curve if value >= _NEAR_PEAK * peak),
             "peak_transactions_per_s": peak,
             "fits": 1,
+            "warmup_transactions": run.facts["warmup_transactions"],
+            "steady": run.facts["steady"],
             "time_ms": ends[-1] / _PS_PER_MS,
             "transactions_per_s": run.total.operations_per_s,
         }

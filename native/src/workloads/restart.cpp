@@ -26,7 +26,7 @@ class Restart final : public Workload {
 
   void prepare(const Watch& watch) override {
     session_.load(watch);
-    session_.warm_up(warmup_limit_, watch);
+    warm_up_ = session_.warm_up(warmup_limit_, watch);
     session_.stop(clean_, watch);
   }
 
@@ -41,6 +41,8 @@ class Restart final : public Workload {
     for (const auto& [name, value] : session_.engine().counters())
       facts["engine." + name] = value;
     facts["rows"] = static_cast<double>(session_.rows());
+    facts["warmup_transactions"] = static_cast<double>(warm_up_.transactions);
+    facts["steady"] = warm_up_.steady ? 1 : 0;
     return facts;
   }
 
@@ -68,6 +70,7 @@ class Restart final : public Workload {
   std::uint64_t warmup_limit_;
   bool clean_;
   oltp::Session session_;
+  oltp::Session::WarmUp warm_up_;
   std::int64_t executed_ = 0;
 };
 
