@@ -1,5 +1,6 @@
 """The command line: what it prints, what it writes, and its exit status."""
 
+import itertools
 import json
 import os
 import re
@@ -318,9 +319,13 @@ def test_list_kinds_tells_parameters_with_what_may_be_written_and_metrics(
     monkeypatch.delenv("COLUMNS", raising=False)
     for kind in KINDS.values():
         assert main(["list", "kinds", kind.name]) == 0
-        names = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line]
+        lines = [line for line in capsys.readouterr().out.splitlines() if line]
+        names = [line.split()[0] for line in lines]
         assert set(kind.parameter_model.model_fields) <= set(names)
         assert {metric.name for metric in kind.metrics} <= set(names)
+        below = {name: line for line, name in itertools.pairwise(lines[1:]) if line.startswith("-- ")}
+        headings = {line.split()[0]: heading.strip() for line, heading in below.items()}
+        assert headings == {name: f"-- {head}" for name, head in kind.parameter_model.sections.items()}
     assert main(["list", "kinds", "mixed"]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
     assert " ".join(lines["region_size"].split()).startswith("region_size 10 GiB size bytes of")

@@ -1,7 +1,7 @@
 """``pmsim list``."""
 
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from rich.console import Console
+from rich.text import Text
 
 from pmsim import _native
 from pmsim.crash import blocks
@@ -99,7 +100,7 @@ def _describe(console: Console, kind: Kind[Any]) -> None:
     print_table(
         console,
         ["parameter", "default", Column("values", narrow="wrap"), meaning],
-        _parameters(kind.parameter_model),
+        _with_headings(_parameters(kind.parameter_model), kind.parameter_model.sections),
         f"{kind.name}: {kind.title}",
     )
     console.print()
@@ -110,6 +111,15 @@ def _describe(console: Console, kind: Kind[Any]) -> None:
         [(metric.name, metric.unit, metric.meaning) for metric in metrics.values()],
     )
     console.print("and counters: pmsim list counters", style="dim")
+
+
+def _with_headings(
+    rows: Iterable[tuple[str, str, str, str]], sections: Mapping[str, str]
+) -> Iterator[tuple[str | Text, str, str, str]]:
+    for row in rows:
+        if row[0] in sections:
+            yield Text(f"-- {sections[row[0]]}", style="dim"), "", "", ""
+        yield row
 
 
 def _parameters(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str, str]]:

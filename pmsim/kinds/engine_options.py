@@ -1,9 +1,9 @@
 """Parameters of kinds that run a storage engine: the engine, its tiers, the benchmark, the scale."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
@@ -144,11 +144,23 @@ ScanLength = Annotated[
 class EngineParameters(KindParameters):
     """A storage engine with a benchmark. Sizes and warehouses are those of the full size; see ``scale``."""
 
+    sections: ClassVar[Mapping[str, str]] = {
+        "engine": "engine",
+        "workload": "benchmark",
+        "dram_capacity": "tiers",
+        "log_device": "log",
+        "cpu_cycles": "CPU costs",
+        "threads": "threads",
+        "scale": "run",
+    }
+
     engine: EngineName = Field("three-tier", description="how the tiers are used")
     cache_line_grained: bool = Field(True, description="three-tier: load cache lines instead of whole pages")
     mini_pages: bool = Field(True, description="three-tier: frames of 16 lines where little of a page is used")
     pointer_swizzling: bool = Field(True, description="three-tier: parents point to their children's frames")
-    leaf_layout: Literal["sorted", "hash"] = Field("sorted", description="three-tier: layout of the leaves")
+    leaf_layout: Literal["sorted", "hash"] = Field(
+        "sorted", description="leaves of the B+-tree: sorted, or hash tables; fptree has leaves of its own"
+    )
     admission_entries: CountOrZero = Field(
         0,
         le=2**30,

@@ -1,6 +1,7 @@
 """Parameters of kind "system"."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -40,6 +41,16 @@ Duration = Annotated[int, BeforeValidator(_duration), Measures(Quantity.TIME)]
 
 class SystemParameters(KindParameters):
     """Parameters of kind "system"."""
+
+    sections: ClassVar[Mapping[str, str]] = {
+        "study": "study",
+        "algorithm": "log",
+        "rows": "table, engine",
+        "engine": "engine",
+        "group_size": "group-commit",
+        "technique": "propagation",
+        "crash_at": "restart, long-run",
+    }
 
     study: Literal["load", "recorded", "tenants", "group-commit", "propagation", "restart", "long-run"] = Field(
         "load",

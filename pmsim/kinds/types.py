@@ -1,8 +1,8 @@
 """Types of the parameters of kinds: each knows what it measures, so that ranges and units work on all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
@@ -19,6 +19,9 @@ class KindParameters(BaseModel):
     """Base of the parameter models: unknown keys and wrong types are refused, nothing is coerced."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    #: Headings of long lists: the first parameter below each, and what it and those that follow are of.
+    sections: ClassVar[Mapping[str, str]] = {}
 
     def file_contents(self) -> dict[str, str]:
         """Return a digest of each file that is simulated, by parameter: a file may change and keep its name."""
