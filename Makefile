@@ -33,7 +33,7 @@ $(VENV)/stamp-venv:
 	@touch $@
 
 $(VENV)/stamp-build: $(VENV)/stamp-venv pyproject.toml $(NATIVE)
-	@echo "building the core and installing pmsim into $(VENV)"
+	@echo "building the core (some minutes) and installing pmsim into $(VENV)"
 	@touch $@.started
 	@$(INSTALL) --editable .
 	@mv $@.started $@  # keeps its time: a source edited meanwhile is newer
