@@ -147,7 +147,7 @@ def tune(
     require : iterable of str, optional
         What a point has to meet to count, such as ``"transactions_per_s >= 300000"``.
     steps : int, optional
-        Moves to try.
+        Moves to try, at most: the walk ends where every point has been visited.
     seed : int, optional
         Of the walk. That of the simulation is the scenario's.
     set : optional
@@ -193,6 +193,8 @@ def tune(
         taken.append(step)
         if progress is not None:
             progress(step)
+        if len(known) == len(points):
+            break  # nothing is left to find
     place = min(known, key=lambda where: known[where])
     best = None if math.isinf(known[place]) else dict(space.grid[place].axes)
     return Tuning(goal, best, goal.value(known[place]), taken, len(points))

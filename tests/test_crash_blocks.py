@@ -68,8 +68,11 @@ def test_no_crash_breaks_a_promise_and_every_point_is_needed_or_declared_redunda
             assert f"point {mutant.point.id}" in told
 
 
-def test_ids_of_persistence_points_are_unique_within_a_block_and_name_what_they_do() -> None:
+def test_ids_of_persistence_points_are_unique_and_name_what_they_do() -> None:
+    names: dict[int, str] = {}  # over all blocks, which are parts of each other
     for block in blocks().values():
+        for point in block.points:
+            assert names.setdefault(point.id, point.name) == point.name, block.name
         ids = [point.id for point in block.points]
         assert len(set(ids)) == len(ids), block.name
         assert all(0 < i < 2**16 for i in ids), block.name

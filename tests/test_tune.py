@@ -88,6 +88,14 @@ def test_equal_searches_are_equal(scenario: Path) -> None:
     assert first == second
 
 
+def test_a_search_ends_where_nothing_is_left_to_visit(scenario: Path) -> None:
+    line = {"sweep.threads": [1, 2, 3], "sweep.access_size": ["256 B"]}
+    found = tune(scenario, steps=500, seed=1, set=line)
+    assert found.simulated == found.points == 3
+    assert len(found.steps) < 500
+    assert found.steps[-1].simulated
+
+
 def test_a_search_for_the_lowest_value(scenario: Path) -> None:
     found = tune(scenario, steps=30, seed=1, minimize=True, set={"sweep.access_size": ["256 B"]})
     assert found.value == min(step.value for step in found.steps)

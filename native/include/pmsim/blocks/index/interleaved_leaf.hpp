@@ -68,8 +68,8 @@ struct Interleave {
 /// volatile.
 class InterleavedLeaf {
  public:
-  static constexpr memory::Site kGroupFenceEntry = 710;
-  static constexpr memory::Site kGroupFenceBit = 711;
+  static constexpr memory::Site kGroupFenceEntry = 720;
+  static constexpr memory::Site kGroupFenceBit = 721;
   /// With writes interleaved; without, the sites are those of the leaf.
   static constexpr std::array<SiteInfo, 5> kSites{{
       FpTreeLeaf::kSites[0],

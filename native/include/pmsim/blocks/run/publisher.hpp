@@ -29,14 +29,14 @@ class Publisher {
   static constexpr Site kDataFlush = 980, kDataFence = 981, kPointerFlush = 982, kPointerFence = 983;
   static constexpr std::array kNoneSites{
       SiteInfo{kDataFlush, "publish: write the run back"},
-      SiteInfo{kDataFence, "publish: wait for the run before Run_Ptr says that it counts"},
+      SiteInfo{kDataFence, "publish: wait for the run before what says that it counts"},
       SiteInfo{kPointerFlush, "publish: write Run_Ptr back"},
       SiteInfo{kPointerFence, "publish: wait for Run_Ptr"},
   };
   /// A program has those of its undo log besides, with kTransaction no others.
   static constexpr std::array kIndividualSites{
       SiteInfo{kDataFlush, "publish: write the run back"},
-      SiteInfo{kDataFence, "publish: wait for the run before the transaction",
+      SiteInfo{kDataFence, "publish: wait for the run before what says that it counts",
                "the fences of Run_Ptr's snapshot come before Run_Ptr changes"},
   };
 

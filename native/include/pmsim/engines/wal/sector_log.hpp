@@ -47,7 +47,7 @@ using memory::Site;
 /// an entry of a later incarnation is none.
 class SectorLog {
  public:
-  static constexpr Site kCreateFlush = 1110, kEntryFlush = 1111, kHeadFlush = 1112, kIncarnationFlush = 1113;
+  static constexpr Site kCreateFlush = 1110, kEntryFlush = 1111, kHeadFlush = 1112, kIncarnationFlush = 1116;
   static constexpr std::array<SiteInfo, 4> kSites{{
       {kCreateFlush, "log on SSD: flush the header of the new log"},
       {kEntryFlush, "log on SSD: flush the entry"},
