@@ -32,6 +32,9 @@ def test_data_capacities_and_caches_shrink_together() -> None:
     small = EngineParameters.model_validate({"scale": "1/16"})
     for name in ("data_size", "dram_capacity", "pmem_capacity", "ssd_capacity", "log_size"):
         assert small.native()[name] == int(full.native()[name]) // 16
+    for entries, at_scale in ((0, 0), (3, 1), (1600, 100)):
+        model = EngineParameters.model_validate({"scale": "1/16", "admission_entries": entries})
+        assert model.native()["admission_entries"] == at_scale
     assert small.simulated_operations == full.simulated_operations // 16
     machine = load_platform(PLATFORM)
     assert scaled_machine(machine, full) == machine

@@ -1,5 +1,6 @@
 """Parameters of kinds that run a storage engine: the engine, its tiers, the benchmark, the scale."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -340,7 +341,6 @@ class EngineParameters(KindParameters):
         same: tuple[str, ...] = (
             "engine",
             "leaf_layout",
-            "admission_entries",
             "page_size",
             "workload",
             "update_percent",
@@ -370,6 +370,7 @@ class EngineParameters(KindParameters):
             **{name: int(getattr(self, name)) for name in flags},
             **{name: repr(getattr(self, name)) for name in reals},
             **{name: self.scaled(getattr(self, name)) for name in sizes},
+            "admission_entries": math.ceil(self.admission_entries * self.factor),
             "warehouses": self.simulated_warehouses,
             "scan_length": self.scan_length if isinstance(self.scan_length, int) else 0,
             "ssd_in_file": int(self.simulated_data > _FILE_FROM),
