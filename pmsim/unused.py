@@ -24,9 +24,9 @@ def checked_points(scenario: Scenario, written: Scenario | None = None) -> list[
     """
     points = points_of(scenario, written)
     uses = find_kind(scenario.kind).uses
-    parameters = [point.asked for point in points]
+    asked, settled = [point.asked for point in points], [point.parameters for point in points]
     for name in uses:
-        message = without_use(name, uses, parameters)
+        message = without_use(name, uses, asked, settled)
         if message and not (written and _is_used(name, uses, written)):
             raise ConfigError(f"{_place(scenario, name)}{message}")
     return points
@@ -34,10 +34,11 @@ def checked_points(scenario: Scenario, written: Scenario | None = None) -> list[
 
 def _is_used(name: str, uses: Uses, written: Scenario) -> bool:
     try:
-        parameters = [point.asked for point in points_of(written)]
+        points = points_of(written)
     except ConfigError:  # of a file that is runnable with its overrides alone
         return False
-    return is_given(name, parameters) and not without_use(name, uses, parameters)
+    asked, settled = [point.asked for point in points], [point.parameters for point in points]
+    return is_given(name, asked) and not without_use(name, uses, asked, settled)
 
 
 def _place(scenario: Scenario, name: str) -> str:

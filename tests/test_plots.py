@@ -160,7 +160,7 @@ def test_a_mark_is_a_line_with_its_label_in_its_panel(log_x: bool) -> None:
     (label,) = (each for each in figure.layout.annotations if each.text == "crossover")
     assert (label.x, label.xref) == (1 if log_x else 10, "x2")
     # Legible over a curve, which shows through.
-    assert (label.xanchor, label.bgcolor) == ("left", "rgba(255, 255, 255, 0.7)")
+    assert (label.xanchor, label.bgcolor) == ("left", "rgba(255, 255, 255, 0.5)")
     assert figure.layout.title.subtitle.text == "Dotted lines: somewhere"
 
 

@@ -51,6 +51,18 @@ REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
         {"latches": ["none", "shared"]},
         "sweep.latches: has no meaning for threads = 1; remove it or use threads = 2 or more",
     ),
+    "algorithms of a log that the machine has put on its SSD": (
+        "oltp",
+        {"engine": "ssd-bm", "pmem_capacity": 0},
+        {"log_algorithm": ["rawl", "poplog"]},
+        "sweep.log_algorithm: has no meaning for log_device = 'ssd'; remove it or use log_device = 'pmem'",
+    ),
+    "commits to a log that the machine has put on PMem": (
+        "oltp",
+        {"threads": 2, "commits": "single"},
+        {},
+        "parameters.commits: has no meaning for log_device = 'pmem'; remove it or use log_device = 'ssd'",
+    ),
     "fixes": (
         "oltp",
         {"fixes": "optimistic"},
@@ -207,8 +219,9 @@ def test_shipped_scenarios_use_what_they_set(name: str) -> None:
 def test_claims_use_what_they_set(suite: str) -> None:
     for name, series in load_suite(suite).series.items():
         uses = find_kind(series.kind).uses
-        points = [resolve(point, 0).asked for point in points_of(series)] if uses else []
-        assert [message for key in uses if (message := without_use(key, uses, points))] == [], name
+        points = [resolve(point, 0) for point in points_of(series)] if uses else []
+        asked, settled = [point.asked for point in points], [point.parameters for point in points]
+        assert [message for key in uses if (message := without_use(key, uses, asked, settled))] == [], name
 
 
 def test_what_a_file_uses_may_stay_where_set_leaves_no_use_for_it() -> None:

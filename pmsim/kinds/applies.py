@@ -41,7 +41,9 @@ def is_given(name: str, points: Sequence[KindParameters]) -> bool:
     return not all(_at_default(point, name) for point in points)
 
 
-def without_use(name: str, uses: Uses, points: Sequence[KindParameters]) -> str | None:
+def without_use(
+    name: str, uses: Uses, asked: Sequence[KindParameters], settled: Sequence[KindParameters]
+) -> str | None:
     """Say why a parameter, given other than at its default, is of no use to any point; None where it is.
 
     Parameters
@@ -50,18 +52,20 @@ def without_use(name: str, uses: Uses, points: Sequence[KindParameters]) -> str 
         The parameter.
     uses : mapping
         Of the kind.
-    points : sequence of parameters
+    asked : sequence of parameters
         Of all points of a scenario: an option of one engine may stand in a sweep over engines. A switch that is
         off in all of them, or the same place for the log, is true of engines without it, too.
+    settled : sequence of parameters
+        The same with what they leave to the machine decided: on that it depends what has a use.
     """
     conditions = uses[name]
-    given = [point for point in points if not _at_default(point, name)]
+    given = [end for start, end in zip(asked, settled, strict=True) if not _at_default(start, name)]
     if not given:
         return None
-    values = [getattr(point, name) for point in points]
+    values = [getattr(point, name) for point in asked]
     same = all(value == values[0] for value in values)
     of_all = same and (name in _OF_THE_SETUP or values[0] is False)
-    used = any(all(each.holds(getattr(point, each.key)) for each in conditions) for point in points)
+    used = any(all(each.holds(getattr(point, each.key)) for each in conditions) for point in settled)
     if of_all or used:
         return None
     failed: dict[str, dict[str, None]] = {}
@@ -76,7 +80,7 @@ def without_use(name: str, uses: Uses, points: Sequence[KindParameters]) -> str 
 
 def check_file(name: str, uses: Uses, parameters: KindParameters) -> None:
     """Refuse a file that this point would not read, and so would not even miss."""
-    if message := without_use(name, uses, [parameters]):
+    if message := without_use(name, uses, [parameters], [parameters]):
         raise ConfigError(message)
 
 
@@ -117,9 +121,8 @@ LOGGED = _one_of("engine", "main-memory", *_BUFFER_MANAGERS)
 _PAGES_TO_PMEM = _one_of(
     "engine", "main-memory", *(engine for engine in _BUFFER_MANAGERS if engine != "ssd-bm")
 )
-#: Where "auto" has put it is the machine's matter.
-_LOG_ON_PMEM = _one_of("log_device", "pmem", "auto")
-_LOG_ON_SSD = _one_of("log_device", "ssd", "auto")
+_LOG_ON_PMEM = _one_of("log_device", "pmem")
+_LOG_ON_SSD = _one_of("log_device", "ssd")
 _FILES = _one_of("engine", "file-bm")
 
 #: Of kinds with an engine.

@@ -140,7 +140,7 @@ def _draw_marks(figure: go.Figure, layout: PlotLayout, panel: Panel, place: dict
             textangle=-90,
             xanchor="left",  # curves end at capacities
             xshift=5,  # clear of points on the line
-            bgcolor="rgba(255, 255, 255, 0.7)",  # a curve behind it stays visible, and the words legible
+            bgcolor="rgba(255, 255, 255, 0.5)",  # a curve behind it stays visible, and the words legible
             borderpad=0,
             yanchor="top",
             showarrow=False,
