@@ -42,6 +42,7 @@ ENGINE = {
         "threads",
         "latches",
         "fixes",
+        "locks",
         "logs",
         "commits",
         "scale",
@@ -137,7 +138,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
     "oltp": (
         ENGINE | {"wear", "rows", "check", "breakdown"},
         {"transactions_per_s", "transactions_per_s_low", "transactions_per_s_high", "fits", "dram_hit_ratio"}
-        | {"pages_time_share", "log_time_share", "pmem_writes_per_day"}
+        | {"pages_time_share", "log_time_share", "locks_time_share", "pmem_writes_per_day"}
         | {"core_transfers_per_tx", "latch_waits_per_tx", "latch_restarts_per_tx", "latch_wait_share"}
         | {"commits_per_group"}
         | {"table_rows", "lines_per_cold_read", "rolled_back_ratio", "warmup_transactions", "steady"}

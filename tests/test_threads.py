@@ -1,5 +1,6 @@
 """Several threads on one storage engine: what they wait for each other, and what they do not."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,7 @@ def test_tpcc_of_several_threads_is_consistent(logs: str) -> None:
     run = measure(
         **given,
         logs=logs,
+        locks="rows" if logs == "shared" else "none",
         engine="three-tier",
         threads=4,
         check=True,
@@ -202,6 +204,53 @@ def test_tpcc_of_several_threads_is_consistent(logs: str) -> None:
         ssd_capacity="8 GiB",
     )
     assert run["latch_waits_per_tx"] > 0
+
+
+#: One warehouse of the full size.
+TPCC: dict[str, Any] = {"workload": "tpcc", "warehouses": 1, "scale": "1", "operations": 1500, "warmup": 100}
+
+
+@pytest.mark.parametrize("engine", ["main-memory", "nvm-direct", "nvm-undo", "basic-nvm-bm", "spitfire"])
+def test_transactions_hold_their_rows_until_they_are_durable(engine: str) -> None:
+    # Nearly every other one is a payment, which holds the warehouse to its end: not eight threads have work.
+    given = TPCC | {"engine": engine, "threads": 8, "breakdown": True, "check": True}
+    rows, none = (measure(**given, locks=locks) for locks in ("rows", "none"))
+    assert rows["locks_time_share"] > 0.5
+    assert none["locks_time_share"] == 0
+    assert none["transactions_per_s"] > 1.5 * rows["transactions_per_s"]
+
+
+def test_one_thread_locks_no_rows() -> None:
+    rows, none = (measure(**TPCC, locks=locks) for locks in ("rows", "none"))
+    assert rows == none
+
+
+def test_threads_meet_in_rows_as_often_as_at_full_size() -> None:
+    # At a scale of 1/8 one warehouse stands for eight.
+    one, eight = (
+        measure(
+            **TPCC
+            | {"warehouses": int(1 / Fraction(scale)), "scale": scale, "threads": 8, "breakdown": True}
+            | {"dram_capacity": size, "pmem_capacity": size, "ssd_capacity": size}
+        )
+        for scale, size in (("1", "1 GiB"), ("1/8", "8 GiB"))
+    )
+    assert one["table_rows"] == eight["table_rows"]
+    assert eight["locks_time_share"] < one["locks_time_share"] / 2
+
+
+def test_rows_and_a_log_for_each_thread_would_wait_in_a_circle() -> None:
+    with pytest.raises(ConfigError, match=r"^locks: .*choose 'none', or logs = 'shared'$"):
+        measure(**TPCC, threads=2, logs="per-thread")
+
+
+def test_rows_are_given_up_early_where_there_is_a_log_for_all() -> None:
+    given = TPCC | {"threads": 8, "log_device": "ssd", "commits": "group", "check": True}
+    rows, early = (measure(**given, locks=locks) for locks in ("rows", "early"))
+    assert early["transactions_per_s"] > 2 * rows["transactions_per_s"]
+    assert early["commits_per_group"] > rows["commits_per_group"]
+    with pytest.raises(ConfigError, match=r"^locks: nvm-direct has no log .*choose 'rows', or another engine$"):
+        measure(**TPCC, threads=8, engine="nvm-direct", locks="early")
 
 
 def test_fptree_of_several_threads_latches_leaves() -> None:

@@ -63,6 +63,18 @@ REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
         {},
         "parameters.commits: has no meaning for log_device = 'pmem'; remove it or use log_device = 'ssd'",
     ),
+    "locks": (
+        "oltp",
+        {"locks": "none", "threads": 2},
+        {},
+        "parameters.locks: has no meaning for workload = 'ycsb-ro'; remove it or use workload = 'tpcc'",
+    ),
+    "locks without latches": (
+        "oltp",
+        {"locks": "none", "threads": 2, "latches": "none", "workload": "tpcc"},
+        {},
+        "locks: has no meaning for latches = 'none'; remove it or use latches = 'shared' or 'optimistic'",
+    ),
     "fixes": (
         "oltp",
         {"fixes": "optimistic"},

@@ -276,6 +276,8 @@ TEST(Restart, PollsInTheCleanEndOfAnEngineAndEndsWhenThatThrows) {
                                                        {"access", std::string("field")},
                                                        {"data_size", std::int64_t{24} << 20},
                                                        {"warehouses", std::int64_t{0}},
+                                                       {"lock_copies", std::int64_t{0}},
+                                                       {"lock_early", std::int64_t{0}},
                                                        {"scan_length", std::int64_t{1}},
                                                        {"scan_hint", std::int64_t{0}},
                                                        {"scan_prefetch", std::int64_t{0}},

@@ -157,6 +157,7 @@ ENGINE: Uses = {
     "system_call_copies": (_FILES,),
     "latches": (_SEVERAL_THREADS,),
     "fixes": (_SEVERAL_THREADS, _BUFFERED),
+    "locks": (_SEVERAL_THREADS, _one_of("workload", "tpcc"), _one_of("latches", "shared", "optimistic")),
     "scale_caches": (_SCALED,),
 }
 

@@ -1,7 +1,7 @@
 """What kinds that run a storage engine refuse: what the machine or the benchmark cannot be."""
 
 from pmsim.errors import ConfigError
-from pmsim.kinds.applies import ENGINE, check_file
+from pmsim.kinds.applies import ENGINE, LOGGED, check_file
 from pmsim.kinds.checks import check_threads, check_tier
 from pmsim.kinds.engine_options import EngineParameters, recorded
 from pmsim.kinds.log_place import DURABLE_LOGS, check_log_survives
@@ -27,6 +27,16 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
             f"commits: threads write in groups to one log on the SSD; with log_device = "
             f"'{parameters.log_device}' and logs = '{parameters.logs}' choose 'single', or log_device = 'ssd' "
             f"and logs = 'shared'"
+        )
+    if parameters.locks_rows and parameters.logs == "per-thread" and LOGGED.holds(parameters.engine):
+        raise ConfigError(
+            "locks: with logs = 'per-thread' a transaction waits for all of another that has changed the same "
+            "page, which may wait for its rows; choose 'none', or logs = 'shared'"
+        )
+    if parameters.locks_rows and parameters.locks == "early" and not LOGGED.holds(parameters.engine):
+        raise ConfigError(
+            f"locks: {parameters.engine} has no log in which a transaction could have its place early; "
+            "choose 'rows', or another engine"
         )
     size = parameters.page_size
     if size & (size - 1) or not 4096 <= size <= 65536:

@@ -16,10 +16,12 @@ from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.latches import (
     FIXES,
     LATCHES,
+    LOCKS,
     LOGS,
     CommitsOrAuto,
     EngineFixes,
     EngineLatches,
+    EngineLocks,
     EngineLogs,
 )
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
@@ -252,6 +254,7 @@ class EngineParameters(KindParameters):
     threads: Threads = Field(1, description="virtual threads that run transactions")
     latches: EngineLatches = LATCHES
     fixes: EngineFixes = FIXES
+    locks: EngineLocks = LOCKS
     scale: Annotated[str, PlainValidator(_scale)] = Field(
         "1/16", description="data, capacities, the log and the caches of the CPU shrink together"
     )
@@ -313,6 +316,11 @@ class EngineParameters(KindParameters):
         return min(self.dram_capacity + below, self.data_size) // self.page_size
 
     @property
+    def locks_rows(self) -> bool:
+        """Whether transactions lock rows: several threads, of which not all is wished away."""
+        return self.workload == "tpcc" and self.threads > 1 and self.latches != "none" and self.locks != "none"
+
+    @property
     def simulated_warehouses(self) -> int:
         """Warehouses at scale."""
         return int(self.warehouses * self.factor)
@@ -372,6 +380,9 @@ class EngineParameters(KindParameters):
             **{name: self.scaled(getattr(self, name)) for name in sizes},
             "admission_entries": math.ceil(self.admission_entries * self.factor),
             "warehouses": self.simulated_warehouses,
+            # At scale a warehouse stands for several, of which threads meet in one at a time.
+            "lock_copies": max(1, round(1 / self.factor)) if self.locks_rows else 0,
+            "lock_early": int(self.locks == "early"),
             "scan_length": self.scan_length if isinstance(self.scan_length, int) else 0,
             "ssd_in_file": int(self.simulated_data > _FILE_FROM),
             "row_size": self.row_size,

@@ -50,3 +50,14 @@ EngineFixes = Annotated[
         "latches = 'optimistic'",
     ),
 ]
+
+#: What TPC-C asks for; and what most systems do.
+LOCKS: Literal["rows", "early", "none"] = "rows"
+
+EngineLocks = Annotated[
+    Literal["rows", "early", "none"],
+    Field(
+        description="of several threads that run tpcc, until when a transaction locks the rows that it uses; "
+        "rows: until it is durable; early: until it has its place in the log; none: never",
+    ),
+]

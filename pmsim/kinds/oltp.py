@@ -66,7 +66,7 @@ _WEAR = {
 }
 _PS_PER_DAY = 86_400e12
 #: Metric: the counter of the section.
-_SHARES = {"pages_time_share": "pages_ps", "log_time_share": "log_ps"}
+_SHARES = {"pages_time_share": "pages_ps", "log_time_share": "log_ps", "locks_time_share": "locks_ps"}
 _RANK = "wear_rank_"
 _RANK_COUNTER = COUNTER_PREFIX + _RANK
 
@@ -79,7 +79,7 @@ class OltpParameters(EngineParameters):
         "point", description="rows of the result: one per point, or one per rank of the lines by their writes"
     )
     breakdown: bool = Field(
-        False, description="tell what part of the time goes into moving pages, and into the log"
+        False, description="tell what part of the time goes into moving pages, the log, and locks of rows"
     )
     check: bool = Field(
         False, description="check the tables after the run (TPC-C: consistency conditions 1 to 4)"
@@ -113,6 +113,7 @@ class Oltp(Kind[OltpParameters]):
         ),
         Metric("pages_time_share", "", "part of the time in which pages move between tiers, of breakdown"),
         Metric("log_time_share", "", "part of the time in which transactions become durable, of breakdown"),
+        Metric("locks_time_share", "", "part of the time in which rows are locked or waited for, of breakdown"),
         Metric("core_transfers_per_tx", "", "cache lines that other cores gave up per transaction"),
         Metric("latch_waits_per_tx", "", "latches waited for per transaction"),
         Metric("latch_restarts_per_tx", "", "optimistic reads repeated per transaction"),
@@ -265,7 +266,7 @@ def _writes_per_day(run: Measurement, parameters: OltpParameters) -> float:
 
 def _breakdown(count: Mapping[str, int]) -> dict[str, float]:
     """Return the parts of the time, over all threads, by the counters of sections."""
-    total = sum(count[name] for name in ("work_ps", "pages_ps", "log_ps"))
+    total = sum(count[name] for name in ("work_ps", *_SHARES.values()))
     return {metric: count[counter] / total if total else 0.0 for metric, counter in _SHARES.items()}
 
 

@@ -81,7 +81,7 @@ void VirtualThread::end_retires(Picoseconds retired) {
 
 void VirtualThread::enter_section(std::uint64_t section, Picoseconds retired) {
   static constexpr std::array<std::int64_t Counters::*, memory::kSections> kTimes{
-      &Counters::work_ps, &Counters::pages_ps, &Counters::log_ps};
+      &Counters::work_ps, &Counters::pages_ps, &Counters::log_ps, &Counters::locks_ps};
   counters_->*kTimes.at(section_) += retired - section_began_;
   section_began_ = retired;
   section_ = section;

@@ -56,6 +56,9 @@ class Engine {
   virtual void begin(M& memory) = 0;
   /// DURABLE on return.
   virtual void commit(M& memory) = 0;
+  /// The commit of this transaction calls `placed` as soon as it has its place in a log that all share: nobody
+  /// who has seen what it has done will be durable before it is. Not called where there is no such log.
+  virtual void on_placed(std::function<void()> placed) { static_cast<void>(placed); }
   /// Takes back what the transaction has done.
   virtual void abort(M& memory) = 0;
 

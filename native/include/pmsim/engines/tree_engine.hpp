@@ -129,6 +129,10 @@ class TreeEngine final : public Engine<M> {
     }
     in_transaction_ = false;
   }
+  void on_placed(std::function<void()> placed) override {
+    if constexpr (requires { store_.on_placed(std::move(placed)); })
+      store_.on_placed(std::move(placed));
+  }
   void abort(M& memory) override {
     require_whole();
     ensure(in_transaction_, "abort() outside of a transaction");

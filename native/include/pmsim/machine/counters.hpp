@@ -44,6 +44,7 @@ namespace pmsim::machine {
   X(work_ps, "time in neither of the sections below; 0 where sections are not marked")                      \
   X(pages_ps, "time in which pages and lines of them moved between tiers")                                  \
   X(log_ps, "time in which transactions became durable")                                                    \
+  X(locks_ps, "time in which rows were locked, and waited for")                                             \
   X(fence_wait_ps, "time that fences waited for flushes and streaming stores")                              \
   X(latch_waits, "times that a thread waited for a latch that another one held")                            \
   X(latch_restarts, "times that optimistic reads began again, because a writer had been there")             \

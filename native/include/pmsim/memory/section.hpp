@@ -9,8 +9,9 @@ enum class Section : std::uint8_t {
   kWork = 0,   ///< everything else
   kPages = 1,  ///< pages and lines of them move between tiers
   kLog = 2,    ///< transactions become durable
+  kLocks = 3,  ///< rows are locked, for as long as the transaction lasts, and given up
 };
-inline constexpr int kSections = 3;
+inline constexpr int kSections = 4;
 
 /// Until the end of the scope the thread is in `section`; afterwards where it was. Costs nothing on silicon,
 /// and nothing in a simulation that has not asked for it (SimMemory::mark_sections).

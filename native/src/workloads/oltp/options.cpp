@@ -73,6 +73,10 @@ WorkloadOptions read_workload_options(Parameters& parameters, std::uint32_t page
   options.workload = parameters.choice("workload", {kWorkloads.begin(), kWorkloads.end()});
   options.data_bytes = bytes(parameters, "data_size");
   options.warehouses = static_cast<std::uint32_t>(parameters.number("warehouses", 0, tpcc::kMaxWarehouses));
+  options.locks = {
+      .copies = static_cast<std::uint32_t>(parameters.number("lock_copies", 0, tpcc::kMaxWarehouses)),
+      .early = flag(parameters, "lock_early"),
+  };
   options.update_percent = static_cast<std::uint32_t>(parameters.number("update_percent", 0, 100));
   options.scan_length = static_cast<std::uint32_t>(parameters.number("scan_length", 0, 1 << 30));
   options.scan_mode = scan_mode(flag(parameters, "scan_hint"), flag(parameters, "scan_prefetch"));

@@ -115,18 +115,21 @@ class LogFile {
     return ask([&](const auto& log) { return log.fits(batch); });
   }
   /// Appends `bytes` from `batch`, in a staging buffer. `latch()` holds others off, from where they meet, to
-  /// where the batch is durable or, of a group, handed over.
-  template <Memory M, typename Latch>
-  void append(M& memory, std::uint64_t bytes, Address batch, Latch&& latch) {
+  /// where the batch is durable or, of a group, handed over. `placed()` is called when whoever comes later is
+  /// behind it in the log, before the batch is durable.
+  template <Memory M, typename Latch, typename Placed>
+  void append(M& memory, std::uint64_t bytes, Address batch, Latch&& latch, Placed&& placed) {
     if (auto* log = std::get_if<SectorLog>(&log_); log != nullptr && gathers_) {
       std::uint64_t gathered = 0;
       {
         const auto alone = latch();
         gathered = log->gather(memory, bytes, batch - kHeadBytes);
       }
+      placed();
       SectorLog::commit(memory, gathered);
     } else if (log != nullptr) {
       const auto alone = latch();
+      placed();
       log->append(memory, bytes);
     } else if (auto* dropped = std::get_if<NoLog>(&log_)) {
       dropped->append(bytes);
@@ -136,6 +139,7 @@ class LogFile {
       const auto payload = std::span(registers_).first(bytes);
       memory.read(batch, payload);
       const auto alone = latch();
+      placed();
       std::get<blocks::log::AnyLog>(log_).append(memory, payload);
     }
   }

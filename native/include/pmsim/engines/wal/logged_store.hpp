@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/engines/options.hpp"
@@ -42,6 +44,7 @@ class LoggedStore {
     make_room(memory);
     wal_->begin();
   }
+  void on_placed(std::function<void()> placed) { wal_->on_placed(std::move(placed)); }
   void commit(M& memory) {
     const Lsn first = wal_->open_age();
     wal_->commit(memory);

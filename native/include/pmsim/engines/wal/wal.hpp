@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -192,6 +193,8 @@ class Wal {
       append_part(memory);
   }
 
+  /// As Engine::on_placed.
+  void on_placed(std::function<void()> placed) { placed_ = std::move(placed); }
   /// Whether anything had to be appended.
   template <Memory M>
   bool commit(M& memory) {
@@ -413,6 +416,7 @@ class Wal {
     if (std::exchange(entered_, false))
       order_->leave(memory);
     open_ = false;
+    placed_ = {};
     first_part_ = 0;
     parts_bytes_ = 0;
     rollback_.clear();
@@ -426,7 +430,13 @@ class Wal {
       order_->await(memory);
     memory.template store<std::uint64_t>(batch(), BatchHead{transaction_, end}.word());
     const Lsn before = tail();
-    logs_[log_].append(memory, BatchHead::kBytes + used_, batch(), [&] { return latch(memory); });
+    logs_[log_].append(
+        memory, BatchHead::kBytes + used_, batch(), [&] { return latch(memory); },
+        [&] {
+          // Several logs have no order of their own.
+          if (end == End::kCommit && !order_ && placed_)
+            placed_();
+        });
     used_ = 0;
     first_lsn_ = 0;
     ++batches_;
@@ -467,6 +477,7 @@ class Wal {
   Lsn first_part_ = 0;             ///< of the open transaction, where parts of it are in the log already; or 0
   std::uint64_t parts_bytes_ = 0;  ///< in these
   RollbackBound rollback_;
+  std::function<void()> placed_;  ///< of the open transaction
   UndoList undo_;
   std::vector<Loser> losers_;  ///< by log, from replay() to finish()
   std::uint64_t batches_ = 0;

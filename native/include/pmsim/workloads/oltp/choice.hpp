@@ -27,6 +27,7 @@ struct WorkloadOptions {
   std::string workload = "ycsb-ro";
   std::uint64_t data_bytes = 0;      ///< of the loaded B+-tree; not of tpcc
   std::uint32_t warehouses = 1;      ///< of tpcc
+  tpcc::LockOptions locks;           ///< of tpcc
   std::uint32_t update_percent = 0;  ///< of ycsb-rw
   std::uint32_t scan_length = 100;   ///< of ycsb-scan, at most; 0: the whole table
   engines::ScanMode scan_mode = engines::ScanMode::kGrained;
@@ -44,7 +45,8 @@ struct WorkloadOptions {
 template <memory::Memory M>
 [[nodiscard]] std::unique_ptr<Transactions<M>> make_transactions(const WorkloadOptions& options) {
   if (options.workload == "tpcc") {
-    return std::make_unique<tpcc::Tpcc<M>>(tpcc::Cardinalities{.warehouses = options.warehouses}, options.seed);
+    return std::make_unique<tpcc::Tpcc<M>>(tpcc::Cardinalities{.warehouses = options.warehouses}, options.seed,
+                                           options.locks);
   }
   if (options.workload == "requests") {
     return std::make_unique<Requests<M>>(RequestsOptions{

@@ -16,6 +16,7 @@ Outcome delivery(Tables<M>& tables, const Terminal& terminal, Random& random) {
   const auto carrier = static_cast<std::int32_t>(uniform(random, 1, 10));
   const std::int64_t date = ++terminal.clock;
   std::uint32_t delivered = 0;
+  tables.locks.deliveries(warehouse);
   for (std::uint32_t district = 1; district <= kDistricts; ++district) {
     std::uint64_t key = 0;
     tables.template scan<NewOrder>(ids.new_order, order_key(warehouse, district, 0),
@@ -43,6 +44,7 @@ Outcome delivery(Tables<M>& tables, const Terminal& terminal, Random& random) {
       tables.update(ids.order_line, order_line_key(key, static_cast<std::uint64_t>(line)), date,
                     offsetof(OrderLine, delivery_date));
     const std::uint64_t customer = key >> 28 << 12 | static_cast<std::uint64_t>(order.customer);
+    tables.locks.customer(customer, LatchMode::kExclusive);
     auto account = tables.template read<CustomerAccount>(ids.customer, customer);
     account.balance += lines.total;
     ++account.deliveries;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <tuple>
 
 #include "pmsim/workloads/oltp/tpcc/tables.hpp"
 #include "pmsim/workloads/oltp/transactions.hpp"
@@ -55,13 +57,23 @@ Outcome new_order(Tables<M>& tables, const Terminal& terminal, Random& random) {
   if (fails)
     asked[lines - 1].item = terminal.size.items + 1;
 
+  // Rows of stock in the order of their locks. The item that does not exist stays the last one.
+  if (tables.locks.any())
+    std::sort(asked.begin(), asked.begin() + lines - (fails ? 1 : 0), [](const Line& one, const Line& other) {
+      return std::tie(one.supply, one.item) < std::tie(other.supply, other.item);
+    });
+
   const TableIds& ids = tables.ids;
+  tables.locks.warehouse(warehouse, LatchMode::kShared);
   const auto tax = tables.template read<std::int32_t>(ids.warehouse, warehouse, offsetof(Warehouse, tax));
+  tables.locks.district(warehouse, district);
   struct {
     std::int32_t next_order, tax;
   } head = tables.template read<decltype(head)>(ids.district, district_id, offsetof(District, next_order));
   const auto order = static_cast<std::uint64_t>(head.next_order);
   tables.update(ids.district, district_id, head.next_order + 1, offsetof(District, next_order));
+  // Exclusively: its latest order will be another one.
+  tables.locks.customer(customer, LatchMode::kExclusive);
   struct {
     std::int32_t discount;
     char credit[2], last[16];
@@ -86,6 +98,7 @@ Outcome new_order(Tables<M>& tables, const Terminal& terminal, Random& random) {
       return {0, false};
     }
     // One range of the row: counters, data, and the district's text, with those of the districts before it.
+    tables.locks.stock(wanted.supply, wanted.item);
     const std::uint64_t shelf = stock_key(wanted.supply, wanted.item);
     const auto stock = tables.template read<Stock>(
         ids.stock, shelf, 0, offsetof(Stock, district_info) + district * sizeof(Stock::district_info[0]));

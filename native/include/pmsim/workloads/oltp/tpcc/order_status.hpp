@@ -14,6 +14,7 @@ Outcome order_status(Tables<M>& tables, const Terminal& terminal, Random& random
   const std::uint32_t warehouse = any_warehouse(terminal, random);
   const std::uint32_t district = uniform(random, 1, kDistricts);
   const std::uint64_t customer = find_customer(tables, terminal, random, warehouse, district);
+  tables.locks.customer(customer, LatchMode::kShared);
   static_cast<void>(tables.template read<Customer>(ids.customer, customer, 0, offsetof(Customer, address)));
   std::uint64_t order = 0;
   tables.template scan<Reference>(ids.order_by_customer, customer << 28, customer << 28 | kMaxOrder,

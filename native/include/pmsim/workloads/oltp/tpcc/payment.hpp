@@ -21,13 +21,16 @@ Outcome payment(Tables<M>& tables, const Terminal& terminal, Random& random) {
   const std::uint32_t customer_district = remote ? uniform(random, 1, kDistricts) : district;
   const std::int64_t amount = uniform(random, 1'00, 5'000'00);
 
+  tables.locks.warehouse(warehouse, LatchMode::kExclusive);
   const auto store = tables.template read<Warehouse>(ids.warehouse, warehouse);
   tables.update(ids.warehouse, warehouse, store.ytd + amount, offsetof(Warehouse, ytd));
   const std::uint64_t district_id = district_key(warehouse, district);
+  tables.locks.district(warehouse, district);
   const auto area = tables.template read<District>(ids.district, district_id);
   tables.update(ids.district, district_id, area.ytd + amount, offsetof(District, ytd));
 
   const std::uint64_t key = find_customer(tables, terminal, random, customer_warehouse, customer_district);
+  tables.locks.customer(key, LatchMode::kExclusive);
   const auto buyer = tables.template read<Customer>(ids.customer, key, 0, offsetof(Customer, data));
   CustomerAccount account = buyer.account;
   account.balance -= amount;

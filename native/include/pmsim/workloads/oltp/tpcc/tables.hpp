@@ -10,23 +10,10 @@
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/engines/engine.hpp"
-#include "pmsim/workloads/oltp/tpcc/keys.hpp"
-#include "pmsim/workloads/oltp/tpcc/random.hpp"
+#include "pmsim/workloads/oltp/tpcc/row_locks.hpp"
 #include "pmsim/workloads/oltp/tpcc/rows.hpp"
 
 namespace pmsim::workloads::oltp::tpcc {
-
-/// How much there is. Everything but `warehouses` is what the specification says (clause 1.2.1), unless a test
-/// wants less.
-struct Cardinalities {
-  std::uint32_t warehouses = 1;
-  std::uint32_t items = 100'000;
-  std::uint32_t customers = 3'000;  ///< of a district; as many orders, of which the last 30 % are new
-  [[nodiscard]] constexpr std::uint32_t first_new_order() const noexcept { return customers * 7 / 10 + 1; }
-  [[nodiscard]] constexpr std::uint32_t names() const noexcept {
-    return customers < kNames ? customers : kNames;
-  }
-};
 
 struct TableIds {
   engines::TableId warehouse, district, customer, history, new_order, order, order_line, item, stock;
@@ -39,6 +26,7 @@ struct Tables {
   M& memory;
   engines::Engine<M>& engine;
   const TableIds& ids;
+  HeldRows<M>& locks;
 
   /// The first `bytes` of T's bytes at `offset` of the row; T is the row or a member of it.
   template <typename T>

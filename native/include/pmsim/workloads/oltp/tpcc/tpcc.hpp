@@ -36,7 +36,8 @@ inline constexpr std::array<std::string_view, 5> kTypeNames{"new_order", "paymen
 template <memory::Memory M>
 class Tpcc final : public Transactions<M> {
  public:
-  Tpcc(const Cardinalities& size, std::uint64_t seed) : population_(size, seed) {
+  Tpcc(const Cardinalities& size, std::uint64_t seed, const LockOptions& locks = {})
+      : population_(size, seed), locks_(size, locks) {
     if (size.warehouses == 0 || size.warehouses > kMaxWarehouses)
       throw ConfigError("warehouses: " + std::to_string(size.warehouses) + "; choose 1 to 65535");
     ensure(size.customers >= 30 && size.customers <= 3'000 && size.items >= 100 && size.items <= 100'000,
@@ -46,15 +47,19 @@ class Tpcc final : public Transactions<M> {
   void load(M& memory, engines::Engine<M>& engine, double fill, Poll poll) override {
     ids_ = population_.load(memory, engine, fill, poll);
     next_history_ = population_.history_rows();
+    locks_.allocate(memory);
   }
 
   Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) override {
     return run(any_type(random), memory, engine, random);
   }
   Outcome run(Type type, M& memory, engines::Engine<M>& engine, Random& random) {
-    Tables<M> tables{memory, engine, ids_};
+    HeldRows<M> locks(memory, locks_, random);
+    Tables<M> tables{memory, engine, ids_, locks};
     const Terminal terminal{population_.size(), population_.constants(), clock_, next_history_, scratch_};
     engine.begin(memory);
+    if (locks_.are_released_early())
+      engine.on_placed([&locks] { locks.release(); });
     switch (type) {
       case Type::kNewOrder:
         return new_order(tables, terminal, random);
@@ -71,7 +76,10 @@ class Tpcc final : public Transactions<M> {
   }
 
   std::string check(M& memory, engines::Engine<M>& engine) override {
-    Tables<M> tables{memory, engine, ids_};
+    const RowLocks none;
+    Random unused(0);
+    HeldRows<M> locks(memory, none, unused);
+    Tables<M> tables{memory, engine, ids_, locks};
     engine.begin(memory);
     std::string broken = broken_condition(tables, population_.size());
     engine.commit(memory);
@@ -94,6 +102,7 @@ class Tpcc final : public Transactions<M> {
 
  private:
   Population population_;
+  RowLocks locks_;
   TableIds ids_{};
   std::int64_t clock_ = Population::kLoadDate;
   std::uint64_t next_history_ = 0;
