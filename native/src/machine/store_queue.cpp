@@ -156,6 +156,7 @@ void VirtualThread::close_write_combining(Picoseconds at) {
           ->out_of_range_count;  // measurements are of whole lines; a core has more than this one open buffer
   }
   combining_bytes_ = 0;
+  core_->close_combining();
   send(combining_line_, at, true, true);
   combining_line_ = ~std::uint64_t{0};
 }
@@ -276,10 +277,13 @@ void VirtualThread::process_store_queue(Picoseconds at) {
             miss_free_ = at + times_->flush_interval;
           } else if (head.bytes >= memory::kLineBytes) {
             send(head.line, at, true);
-          } else {
+          } else if (core_->open_combining()) {
             core_->fill_buffers.take_waiting();
             combining_line_ = head.line;
             combining_bytes_ = head.bytes;
+          } else {
+            ++counters_->out_of_range_count;  // as a buffer that is closed with a part of its line
+            send(head.line, at, true);
           }
           last_commit_ = at + times_->cycle;
         }

@@ -62,11 +62,23 @@ class CoreTiming {
       : fill_buffers(static_cast<std::size_t>(params.core.line_fill_buffers),
                      static_cast<std::size_t>(params.core.stream_fill_buffers)),
         writeback_slots(static_cast<std::size_t>(params.core.line_fill_buffers)),
-        prefetch_slots(static_cast<std::size_t>(params.prefetcher.queue)) {}
+        prefetch_slots(static_cast<std::size_t>(params.prefetcher.queue)),
+        may_combine_(params.core.line_fill_buffers - 1) {}
 
   BufferPool fill_buffers;  ///< one that waits holds a write, or a load, that its module has still to accept
   BufferPool writeback_slots;
   BufferPool prefetch_slots;
+
+  /// Opens a write-combining buffer, which keeps a fill buffer until a later store of its thread closes it.
+  /// False: it would be the last one that loads and other stores may take, and that store may be behind those.
+  [[nodiscard]] bool open_combining() noexcept {
+    if (combining_ >= may_combine_) {
+      return false;
+    }
+    ++combining_;
+    return true;
+  }
+  void close_combining() noexcept { --combining_; }
 
   /// Notes when a line that is being fetched arrives.
   void note_fill(std::uint64_t line, Picoseconds arrives) noexcept {
@@ -113,6 +125,8 @@ class CoreTiming {
   std::array<Walk, 64> walks_{};
   Picoseconds walks_end_ = 0;  ///< of the last one
   std::uint64_t walks_noted_ = 0;
+  std::int64_t may_combine_;    ///< write-combining buffers of its threads at a time
+  std::int64_t combining_ = 0;  ///< those that are open
 };
 
 }  // namespace pmsim::machine
