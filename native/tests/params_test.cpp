@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/machine/page_table.hpp"
+#include "pmsim/machine/tlb.hpp"
 
 namespace pmsim::machine {
 namespace {
@@ -61,6 +65,23 @@ TEST(Params, BothEndsOfEveryRangeAreEnforced) {
       field.ref(params) = value;
       EXPECT_EQ(rejection(params), name + std::to_string(value) + ": must be between " +
                                        std::to_string(field.minimum) + " and " + std::to_string(field.maximum));
+    }
+  }
+}
+
+TEST(Params, NoDramReachesThePageTablesAndTheyReachNothingElse) {
+  const std::uint64_t dram = memory::medium_base(memory::Medium::kDram);
+  const std::uint64_t pmem = memory::medium_base(memory::Medium::kPmem);
+  const auto capacity = std::ranges::find_if(
+      fields(), [](const Field& f) { return f.section == "dram" && f.name == "capacity"; });
+  EXPECT_LE(dram + static_cast<std::uint64_t>(capacity->maximum), kPageTables);
+  for (const std::int64_t dram_page : {4 << 10, 2 << 20}) {
+    TlbParams tlb;
+    tlb.dram_page_size = dram_page;
+    const PageNumbers pages(tlb);
+    for (const std::uint64_t last : {pmem - 1, pmem + memory::kMediumBytes - 1}) {
+      EXPECT_LT(page_table_line(pages.of(last)), kUpperTables / memory::kLineBytes);
+      EXPECT_LT(upper_table_line(pages.of(last)), pmem / memory::kLineBytes);
     }
   }
 }

@@ -108,7 +108,7 @@ constexpr std::array kFields{
     PMSIM_FIELD(controller, memory_mode, kFlag, 0, 1, "PMem is main memory and DRAM its direct-mapped cache"),
     PMSIM_FIELD(controller, memory_mode_tag_latency, kTime, 0, 1000 * kNs,
                 "extra time of a read in memory mode for the tag check"),
-    PMSIM_FIELD(dram, capacity, kSize, 0, 16 * kTiB, "DRAM of the socket"),
+    PMSIM_FIELD(dram, capacity, kSize, 0, 8 * kTiB, "DRAM of the socket"),  // behind it lie the page tables
     PMSIM_FIELD(dram, row_hit_latency, kTime, 0, 1000 * kNs, "device part of a read from an open row"),
     PMSIM_FIELD(dram, row_miss_penalty, kTime, 0, 1000 * kNs, "extra time where the row has to be opened"),
     PMSIM_FIELD(dram, row_size, kSize, 64, 65536, "row buffer of a bank, over the devices of a rank"),

@@ -9,7 +9,7 @@ namespace pmsim::machine {
 /// Where page-table entries lie: the last level, and the one above, whose entries say where tables of the last
 /// level are. What is above these two is small enough to be at hand.
 
-/// At the upper end of the DRAM window, out of reach of any region.
+/// At the upper end of the DRAM window, out of reach of any region: dram.capacity ends at half of it.
 inline constexpr std::uint64_t kPageTables =
     memory::medium_base(memory::Medium::kDram) + memory::kMediumBytes / 2;
 inline constexpr std::uint64_t kUpperTables = kPageTables + memory::kMediumBytes * 3 / 8;
