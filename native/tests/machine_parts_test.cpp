@@ -5,12 +5,15 @@
 #include <list>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "machine_harness.hpp"
+#include "pmsim/core/error.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/machine/block_device.hpp"
 #include "pmsim/machine/block_index.hpp"
 #include "pmsim/machine/cache.hpp"
+#include "pmsim/machine/dram_channel.hpp"
 #include "pmsim/machine/tlb.hpp"
 
 namespace pmsim::machine {
@@ -159,6 +162,24 @@ TEST(Tlb, KeepsPagesOfTwoSizesInFirstLevelsOfTheirOwn) {
   for (const Tlb::Found again : {Tlb::Found::kNowhere, Tlb::Found::kSecond}) {
     EXPECT_EQ(one.translate(one.page_of(kDramBase)), again);
     EXPECT_EQ(one.translate(one.page_of(kPmemBase)), again);
+  }
+}
+
+TEST(DramChannel, HasRowsOfTheirSizeHoweverFinelyChannelsTakeTurns) {
+  for (const std::int64_t interleave : {64, 256, 8192, 16384, 65536}) {
+    PlatformParams params = plain_machine();
+    params.controller.channels = 2;
+    params.controller.dram_interleave = interleave;
+    Counters counters;
+    DramChannel channel(params.dram, params.controller, counters);
+    // The lines of the first channel, in order.
+    constexpr std::int64_t kRows = 16;
+    for (std::int64_t offset = 0; offset < 2 * kRows * params.dram.row_size; offset += memory::kLineBytes) {
+      if (offset / interleave % 2 == 0)
+        static_cast<void>(channel.read(static_cast<std::uint64_t>(offset) / memory::kLineBytes, 0));
+    }
+    EXPECT_EQ(counters.dram_read_lines, kRows * params.dram.row_size / memory::kLineBytes);
+    EXPECT_EQ(counters.dram_row_misses, kRows) << interleave;
   }
 }
 

@@ -7,13 +7,24 @@
 
 namespace pmsim::machine {
 
+namespace {
+
+/// Lines from the first one of a row to that of the next. Rows of all channels lie beside each other, unless a
+/// channel has one row after the other before the next channel's turn has come.
+std::uint64_t lines_between_rows(const DramParams& dram, const ControllerParams& controller) {
+  const std::int64_t beside = dram.row_size < controller.dram_interleave ? 1 : controller.channels;
+  return static_cast<std::uint64_t>(dram.row_size * beside) / memory::kLineBytes;
+}
+
+}  // namespace
+
 DramChannel::DramChannel(const DramParams& dram, const ControllerParams& controller, Counters& counters)
     : dram_(dram),
       queue_capacity_(controller.dram_write_queue),
       queue_low_(controller.dram_write_low),
       banks_(static_cast<std::size_t>(dram.banks)),
       bank_count_(banks_.size()),
-      row_lines_(static_cast<std::uint64_t>(dram.row_size * controller.channels) / memory::kLineBytes),
+      row_lines_(lines_between_rows(dram, controller)),
       counters_(&counters) {}
 
 void DramChannel::drain_idle(Picoseconds now) {
