@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from pmsim import Scenario, _native, load_platform, trace
 from pmsim.errors import ConfigError
+from pmsim.kinds import find_kind
 from pmsim.points import points_of
 from pmsim.runner import evaluate
 
@@ -87,6 +88,45 @@ def test_recording_does_not_change_the_run(tmp_path: Path) -> None:
     # A stream knows nothing about the data structures behind it.
     without_facts = [{name: value for name, value in row.items() if name != "facts"} for row in alone]
     assert _native.trace_replay(tmp_path / "a", [platform]) == without_facts
+
+
+def test_a_recording_notes_when_its_batches_end(tmp_path: Path) -> None:
+    machine = load_platform({"base": "tum-6212u", "block_device": "nvme-p4510"})
+    sizes = {"data_size": "1 MiB", "dram_capacity": "8 MiB", "pmem_capacity": "8 MiB", "log_size": "2 MiB"}
+    given = {"engine": "main-memory", "workload": "ycsb-a", "ssd_capacity": "8 MiB", "scale": "1"}
+    native = find_kind("oltp").prepared(machine, given | sizes).parameters.native()
+    run = {"operations": 100, "warmup": 0, "batches": 4, "wear": 0, "check": 0, "breakdown": 0}
+    parameters = native | run
+    (alone,) = _native.simulate("oltp", [machine.native()], parameters, 7)
+    assert len(alone["batch_ends_ps"]) == 4
+    (recorded,) = _native.trace_record(tmp_path / "a", "oltp", [machine.native()], parameters, 7, "{}")
+    assert recorded == alone
+
+
+def test_a_replay_of_threads_that_share_no_latches_keeps_their_caches_apart_too(tmp_path: Path) -> None:
+    # A log on an SSD that threads write in groups has no locked accesses.
+    parameters = {
+        "engine": "main-memory",
+        "workload": "ycsb-a",
+        "data_size": "1 MiB",
+        "dram_capacity": "8 MiB",
+        "pmem_capacity": "8 MiB",
+        "ssd_capacity": "32 MiB",
+        "log_size": "8 MiB",
+        "threads": 4,
+        "latches": "none",
+        "commits": "group",
+        "log_device": "ssd",
+        "operations": 400,
+        "warmup": 0,
+    }
+    platform = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+    scenario = Scenario(kind="oltp", platform=platform, parameters=parameters)
+    expected = evaluate(points_of(scenario)[0])
+    recorded = trace.record(scenario, tmp_path / "a.trace")
+    assert recorded.operations_by_kind["block_commit"] > 0
+    replayed = trace.replay(tmp_path / "a.trace").common()
+    assert {name: expected[name] for name in replayed} == replayed
 
 
 def test_a_trace_can_be_timed_elsewhere(tmp_path: Path) -> None:

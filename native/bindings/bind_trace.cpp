@@ -76,6 +76,7 @@ std::vector<py::dict> trace_record(const std::filesystem::path& path, const std:
                                            .group_of_thread = workload->groups(),
                                            .seed = seed,
                                            .pmem_footprint = workload->pmem_footprint(),
+                                           .batches = workload->batches(),
                                            .watch = waiting.watch()};
     trace::TraceWriter writer(
         path, workload->threads(), provenance,

@@ -338,6 +338,18 @@ TEST_F(Trace, AnUnfinishedTraceLeavesNoFile) {
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
 
+/// A log that threads share in groups is no reason to keep caches coherent: the recorded run has not.
+TEST_F(Trace, AReplaySharesLinesWhereThereAreLockedAccesses) {
+  const std::uint64_t block = memory::medium_base(Medium::kBlock);
+  const std::uint64_t dram = memory::medium_base(Medium::kDram);
+  record({{{block, 512, OpKind::kBlockGather, 0, 0}, {block, 0, OpKind::kBlockCommit, 0, 0}}});
+  EXPECT_FALSE(ReplaySource(path).shares_lines());
+  for (const OpKind kind : {OpKind::kAtomic, OpKind::kAcquire, OpKind::kRelease}) {
+    record({{{dram, 8, kind, 0, 0}}});
+    EXPECT_TRUE(ReplaySource(path).shares_lines());
+  }
+}
+
 TEST_F(Trace, AReplayThatStopsEarlyIsNoticed) {
   record({transactions(10, 1), transactions(10, 2)});
   ReplaySource replay(path);

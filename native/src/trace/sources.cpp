@@ -1,6 +1,5 @@
 #include "pmsim/trace/sources.hpp"
 
-#include <algorithm>
 #include <cstddef>
 
 #include "pmsim/core/error.hpp"
@@ -35,9 +34,11 @@ void ReplaySource::refill(std::uint32_t thread, memory::Stream& stream) {
 }
 
 bool ReplaySource::shares_lines() const noexcept {
-  const auto& counts = info().operations_by_kind;
-  return std::any_of(counts.begin() + static_cast<std::ptrdiff_t>(memory::OpKind::kAtomic), counts.end(),
-                     [](std::uint64_t count) { return count != 0; });
+  using memory::OpKind;
+  const auto occurs = [this](OpKind kind) {
+    return info().operations_by_kind[static_cast<std::size_t>(kind)] != 0;
+  };
+  return occurs(OpKind::kAtomic) || occurs(OpKind::kAcquire) || occurs(OpKind::kRelease);
 }
 
 void ReplaySource::drain() {
