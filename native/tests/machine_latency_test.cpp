@@ -181,6 +181,14 @@ TEST(LoadLatency, OfAPrefetchedLineIsNeverLessThanWhatIsLeftOfThePrefetch) {
             time_of(params, {load(kDramBase)}, {load(far)}));
 }
 
+/// To ask for a line once more does not bring it sooner.
+TEST(LoadLatency, OfALineThatIsPrefetchedTwiceIsThatOfOnePrefetch) {
+  const PlatformParams params = plain_machine();
+  const std::uint64_t far = kDramBase + 8 * 4096;
+  EXPECT_EQ(time_of(params, {load(kDramBase)}, {prefetch(far), prefetch(far), load(far)}),
+            time_of(params, {load(kDramBase)}, {prefetch(far), load(far)}));
+}
+
 /// The tags hold the page from the first access on; the second may not overtake it all the same.
 TEST(LoadLatency, OfTheSecondLineOfAPageContainsTheWalkThatTheFirstHasBegun) {
   PlatformParams params = plain_machine();

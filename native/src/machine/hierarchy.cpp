@@ -304,6 +304,8 @@ template <bool kCoherent>
         }
         latest.line = LatestHit::kNone;
       } else if (level == kL1) {
+        if ((flags & kTimedInFlight) != 0)
+          core.l1.touch(line)[0] |= Cache::kPrefetched;  // it still is, for whoever loads it
         push_hit(out);
         break;
       } else {
