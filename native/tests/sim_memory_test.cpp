@@ -163,6 +163,8 @@ TEST(SimMemory, AccessOutsideOfARegionNamesTheRegion) {
             "access to 8 bytes at 0x200000000060: outside of region 'table' on pmem, which is 100 bytes at "
             "0x200000000000");
   EXPECT_NE(config_error([&] { memory.flush(base + 90, 20); }).find("'table'"), std::string::npos);
+  EXPECT_NE(config_error([&] { memory.prefetch(base + 100); }).find("'table'"), std::string::npos);
+  EXPECT_NE(config_error([&] { memory.prefetch(0); }).find("not an address"), std::string::npos);
   EXPECT_NE(config_error([&] { memory.store<int>(medium_base(Medium::kDram), 1); }).find("no region of dram"),
             std::string::npos);
   EXPECT_NE(config_error([&] { memory.store<int>(64, 1); }).find("not an address"), std::string::npos);

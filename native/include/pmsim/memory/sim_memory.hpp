@@ -116,7 +116,10 @@ class SimMemory {
     if (tracking_) [[unlikely]]
       track_order(site);
   }
-  void prefetch(Address address) { emit(OpKind::kPrefetch, address & ~kLineMask, kLineBytes); }
+  void prefetch(Address address) {
+    static_cast<void>(region_of(address, 1));
+    emit(OpKind::kPrefetch, address & ~kLineMask, kLineBytes);
+  }
   std::uint64_t fetch_add(Address address, std::uint64_t delta) {
     const std::uint64_t before = word_at(address);
     change_word(OpKind::kAtomic, address, before + delta);
