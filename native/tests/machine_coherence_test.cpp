@@ -11,6 +11,7 @@
 #include "pmsim/core/error.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/machine/hierarchy.hpp"
+#include "pmsim/machine/sharers.hpp"
 
 namespace pmsim::machine {
 namespace {
@@ -42,6 +43,14 @@ class Caches {
   memory::Stream stream_;
   std::vector<TimedOp> out_;
 };
+
+TEST(Sharers, TakeRoomForTheLinesOfHugeCachesWhenTheyCome) {
+  Sharers sharers(std::size_t{1} << 36, 24);  // 24 cores of 160 GB
+  for (std::uint64_t line = 0; line < 1000; ++line)
+    sharers.add(line, static_cast<std::uint32_t>(line % 24));
+  EXPECT_EQ(sharers.of(999), Sharers::bit_of(999 % 24));
+  EXPECT_EQ(sharers.of(1000), 0U);
+}
 
 TEST(Coherence, AModifiedLineComesFromTheCoreThatHasIt) {
   Caches caches(two_caches());

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "machine_harness.hpp"
+#include "pmsim/core/error.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/machine/memory_system.hpp"
 
@@ -305,6 +308,52 @@ TEST(PmemReads, AnyOfTheOldestLoadsOfASliceMayEnter) {
 }
 
 /// Four lines of a block in order are one block write; a line alone is one too, with a read-modify-write.
+/// A medium that always has something to write takes none of the complete blocks because it is idle.
+TEST(PmemWrites, OfAMediumThatIsNeverIdleTakeNoMoreOfTheHost) {
+  const auto resident_pages = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::int64_t size = 0, resident = 0;
+    statm >> size >> resident;
+    return resident;
+  };
+  PlatformParams params = plain_machine();
+  Counters counters;
+  DramChannel channel(params.dram, params.controller, counters);
+  PmemModule module(params, channel, counters, 1);
+  const auto write = [&](std::uint64_t lines) {
+    static std::uint64_t line = 0;
+    for (const std::uint64_t end = line + lines; line < end; ++line) {
+      if (!module.has_room()) {
+        module.drain();
+        module.schedule_drain();
+      }
+      module.accept(line, 0);
+    }
+  };
+  write(1 << 22);
+  const std::int64_t before = resident_pages();
+  if (before == 0)
+    GTEST_SKIP() << "the system does not tell";
+  write(1 << 24);
+  EXPECT_GT(counters.pmem_media_write_blocks, 1 << 22);
+  EXPECT_EQ(counters.pmem_partial_writes, 0);
+  EXPECT_LT(resident_pages() - before, (8 << 20) / 4096);
+}
+
+TEST(PmemWear, CountsNoMoreRegionsThanAModuleHasOrSaysThatTheHostCannot) {
+  PlatformParams params = plain_machine();
+  params.pmem.wear_stall_writes = 1;
+  params.pmem.wear_stall = 1000 * kNs;
+  params.pmem.wear_region = 256;
+  params.pmem.capacity = std::int64_t{16} << 40;
+  Counters counters;
+  try {
+    MemorySystem memory(params, counters, 1, 0);
+  } catch (const HostMemoryError& error) {
+    EXPECT_NE(std::string(error.what()).find("pmem.wear_region"), std::string::npos) << error.what();
+  }
+}
+
 TEST(PmemWrites, CombineIntoBlocks) {
   PlatformParams params = plain_machine();
   params.pmem.write_buffer_blocks = 1;

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <new>
+#include <string>
 
+#include "pmsim/core/error.hpp"
 #include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::machine {
@@ -37,12 +38,16 @@ PmemModule::PmemModule(const PlatformParams& params, DramChannel& channel, Count
     wear_shift_ =
         static_cast<int>(std::bit_width(static_cast<std::uint64_t>(params_.wear_region / params_.block_size))) -
         1;
-    wear_regions_ =
-        static_cast<std::uint64_t>(params_.capacity / std::max<std::int64_t>(1, params_.wear_region)) + 1;
+    const std::int64_t stripes = (params_.capacity + params_.interleave - 1) / params_.interleave;
+    const std::int64_t own = (stripes + params_.dimms - 1) / params_.dimms * params_.interleave;
+    wear_regions_ = static_cast<std::uint64_t>(own / params_.wear_region) + 1;
     // calloc: the pages of a table for terabytes stay untouched until a region is written
     wear_.reset(static_cast<std::uint32_t*>(std::calloc(wear_regions_, sizeof(std::uint32_t))));
     if (!wear_) {
-      throw std::bad_alloc();
+      throw HostMemoryError("pmem.wear_region: the host has no " +
+                            std::to_string(wear_regions_ * sizeof(std::uint32_t) >> 20) +
+                            " MiB for the count of each region of a module; choose larger regions or modules "
+                            "of a smaller capacity, or set pmem.wear_stall_writes to 0");
     }
   }
 }
@@ -221,6 +226,26 @@ void PmemModule::write_out_idle(Picoseconds now) {
   }
 }
 
+void PmemModule::note_complete(std::uint64_t block, Picoseconds now) {
+  // A medium that is never idle takes none from here: those that have left for want of room pile up.
+  static constexpr std::size_t kMostKept = std::size_t{1} << 19;
+  if (complete_.size() >= kMostKept + open_lines_.size()) [[unlikely]] {
+    std::vector<bool> kept(open_lines_.size(), false);
+    std::size_t number = 0;
+    std::erase_if(complete_, [&](const CompleteBlock& complete) {
+      const std::size_t place = number++ < complete_head_ ? BlockIndex::kNotFound : open_.find(complete.block);
+      const bool stays =
+          place != BlockIndex::kNotFound && open_lines_[place].lines == full_mask_ && !kept[place];
+      if (stays) {
+        kept[place] = true;
+      }
+      return !stays;
+    });
+    complete_head_ = 0;
+  }
+  complete_.push_back(CompleteBlock{block, now});
+}
+
 Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {
   const std::uint64_t block = line >> block_shift_;
   const std::uint64_t bit = std::uint64_t{1} << (line & ((1U << block_shift_) - 1));
@@ -228,7 +253,7 @@ Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {
   if (const std::size_t place = open_.find(block); place != BlockIndex::kNotFound) {
     OpenBlock& open = open_lines_[place];
     if (open.lines != full_mask_ && (open.lines | bit) == full_mask_) {
-      complete_.push_back(CompleteBlock{block, now});
+      note_complete(block, now);
     }
     open.lines |= bit;
     return now;
@@ -253,7 +278,7 @@ Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {
   open_.insert(block, next_place_);
   ++open_count_;
   if (bit == full_mask_) {
-    complete_.push_back(CompleteBlock{block, now});
+    note_complete(block, now);
   }
   next_place_ = next_place_ + 1 == open_lines_.size() ? 0 : next_place_ + 1;
   return start;

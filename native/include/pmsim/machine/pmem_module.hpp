@@ -126,6 +126,7 @@ class PmemModule {
   Picoseconds combine(std::uint64_t line, Picoseconds now);
   Picoseconds write_block(std::uint64_t block, bool complete, Picoseconds now);
   void write_out_idle(Picoseconds now);
+  void note_complete(std::uint64_t block, Picoseconds now);
   [[nodiscard]] HashedLine page_of(std::uint64_t block) const noexcept;
   Picoseconds translate(HashedLine page);
   struct Bank {
@@ -166,8 +167,9 @@ class PmemModule {
   BlockIndex open_;                    ///< block to its place
   std::vector<OpenBlock> open_lines_;  ///< the write-combining buffer
   std::size_t open_count_ = 0;
-  std::size_t next_place_ = 0;           ///< victim of the next eviction
-  std::vector<CompleteBlock> complete_;  ///< in order; the medium takes them when idle
+  std::size_t next_place_ = 0;  ///< victim of the next eviction
+  /// In order; the medium takes them when idle. Some may have left since.
+  std::vector<CompleteBlock> complete_;
   std::size_t complete_head_ = 0;
   ReadBuffer read_buffer_;
   std::size_t oldest_read_ = 0;  ///< its place that is used next

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,8 +18,10 @@ class Sharers {
   using Cores = std::uint64_t;
   static constexpr std::uint32_t kBits = 64;
 
-  /// `lines`: that the L1s and L2s of all cores hold.
-  Sharers(std::size_t lines, std::uint32_t cores) : exact_(cores <= kBits), sets_(lines) {}
+  /// `lines`: that the L1s and L2s of all cores hold. There is room for these at once, for some 250 MB of
+  /// caches at most: the map grows, and who simulates a gigabyte for each core need not fill it.
+  Sharers(std::size_t lines, std::uint32_t cores)
+      : exact_(cores <= kBits), sets_(std::min(lines, kLinesAtOnce)) {}
 
   [[nodiscard]] static constexpr Cores bit_of(std::uint32_t core) noexcept {
     return Cores{1} << (core % kBits);
@@ -51,6 +54,8 @@ class Sharers {
   }
 
  private:
+  static constexpr std::size_t kLinesAtOnce = std::size_t{1} << 22;
+
   bool exact_;
   LineMap<Cores> sets_;
 };
