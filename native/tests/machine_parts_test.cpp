@@ -200,6 +200,24 @@ BlockDeviceParams plain_device() {
 
 constexpr Picoseconds kTransfer = 4096;  // ps, at 1 TB/s
 
+TEST(BlockDevice, RefusesWhatTakesLongerThanVirtualTime) {
+  BlockDeviceParams params = plain_device();
+  params.read_bandwidth = params.write_bandwidth = 1;
+  Counters counters;
+  BlockDevice device(params, counters);
+  Picoseconds now = device.read(0, 4096, 0);  // more than an hour
+  EXPECT_GT(now, 4096 * kSecond);
+  const auto go_on = [&] {
+    for (int request = 0; request < 10'000; ++request) {
+      const Picoseconds before =
+          std::exchange(now, request % 2 == 0 ? device.write(0, 4096, now) : device.read(0, 4096, now));
+      ASSERT_GT(now, before);
+    }
+  };
+  EXPECT_THROW(go_on(), ConfigError);
+  EXPECT_THROW(BlockDevice(params, counters).write(0, std::uint64_t{1} << 32, 0), ConfigError);
+}
+
 TEST(BlockDevice, ReadIsSoftwareThenDeviceThenTransferThenCopy) {
   BlockDeviceParams params = plain_device();
   params.read_bandwidth = 500'000'000'000;

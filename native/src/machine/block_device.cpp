@@ -2,17 +2,32 @@
 
 #include <algorithm>
 
+#include "pmsim/core/error.hpp"
 #include "pmsim/core/random.hpp"
 
 namespace pmsim::machine {
 
 namespace {
 
+__extension__ using Wide = unsigned __int128;
+
+/// A device that is as slow as its parameters may say comes to the end of virtual time. Below this, what it
+/// adds next is still a time, too.
+constexpr Picoseconds kLongest = kNever / 8;
+
+Picoseconds checked(Wide time) {
+  if (time > static_cast<Wide>(kLongest)) {
+    throw ConfigError(
+        "block: the device works for more than 13 days of virtual time; choose higher bandwidths, shorter "
+        "latencies or fewer operations");
+  }
+  return static_cast<Picoseconds>(time);
+}
+
 /// Time to move `bytes` at `bytes_per_s`, rounded up: 1e12 ps per second.
 Picoseconds transfer_time(std::uint64_t bytes, std::int64_t bytes_per_s) {
-  __extension__ using Wide = unsigned __int128;
   const Wide rate = static_cast<Wide>(bytes_per_s);
-  return static_cast<Picoseconds>((static_cast<Wide>(bytes) * static_cast<Wide>(kSecond) + rate - 1) / rate);
+  return checked((static_cast<Wide>(bytes) * static_cast<Wide>(kSecond) + rate - 1) / rate);
 }
 
 }  // namespace
@@ -28,7 +43,7 @@ Picoseconds BlockDevice::enter_queue(Picoseconds now) {
 }
 
 void BlockDevice::leave_queue(Picoseconds done) {
-  commands_[next_command_] = done;
+  commands_[next_command_] = checked(static_cast<Wide>(done));
   next_command_ = next_command_ + 1 == commands_.size() ? 0 : next_command_ + 1;
 }
 
@@ -40,7 +55,7 @@ Picoseconds BlockDevice::position(std::uint64_t address, std::uint64_t bytes) {
 
 Picoseconds BlockDevice::occupy_unit(std::uint64_t block, Picoseconds now, Picoseconds duration) {
   Picoseconds& unit = units_[mix64(block) % units_.size()];
-  unit = std::max(unit, now) + duration;
+  unit = checked(static_cast<Wide>(std::max(unit, now) + duration));
   return unit;
 }
 
