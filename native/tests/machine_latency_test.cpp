@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "machine_harness.hpp"
+#include "pmsim/machine/prefetcher.hpp"
 
 namespace pmsim::machine {
 namespace {
@@ -298,6 +299,17 @@ TEST(Prefetcher, IsFasterInOrderAndStopsAtThePage) {
   EXPECT_EQ(with.counters.dram_read_lines,
             without.counters.dram_read_lines);  // the walk, and the page: nothing else
   EXPECT_LT(2 * time_of(on, {}, page), time_of(off, {}, page));
+}
+
+TEST(Prefetcher, StartsAStreamWithTheAccessThatTheTriggerSays) {
+  for (const std::int64_t trigger : {1, 2, 3, 10}) {
+    Prefetcher prefetcher({.enabled = 1, .trigger = trigger, .distance = 16, .degree = 2});
+    const std::uint64_t first = kDramBase / memory::kLineBytes;
+    std::int64_t accesses = 0;
+    for (bool fetched = false; !fetched; ++accesses)
+      prefetcher.observe(first + static_cast<std::uint64_t>(accesses), [&](std::uint64_t) { fetched = true; });
+    EXPECT_EQ(accesses, trigger);
+  }
 }
 
 TEST(Prefetcher, CountsTheLinesThatItFetchesAndNotThoseThatFindItsQueueFull) {

@@ -29,18 +29,16 @@ class Prefetcher {
     const std::uint64_t page = line / kPageLines;
     Stream* stream = find(page);
     if (stream == nullptr) {
-      replace(Stream{page, line, line + 1, 1});
+      stream = &replace(Stream{page, line, line + 1, 1});
+    } else if (line == stream->last) {
       return;
+    } else if (line < stream->last || line > stream->last + 2) {
+      *stream = Stream{page, line, line + 1, 1};
+    } else {
+      stream->last = line;
+      stream->continued = true;
+      ++stream->run;
     }
-    if (line <= stream->last || line > stream->last + 2) {
-      if (line != stream->last) {
-        *stream = Stream{page, line, line + 1, 1};
-      }
-      return;
-    }
-    stream->last = line;
-    stream->continued = true;
-    ++stream->run;
     if (stream->run < params_.trigger) {
       return;
     }
@@ -65,13 +63,14 @@ class Prefetcher {
   };
 
   /// Gives the place of a stream that has not gone on for a while to another one (a clock).
-  void replace(const Stream& stream) noexcept {
+  Stream& replace(const Stream& stream) noexcept {
     while (streams_[hand_].continued) {
       streams_[hand_].continued = false;
       hand_ = (hand_ + 1) % streams_.size();
     }
-    streams_[hand_] = stream;
+    Stream& replaced = streams_[hand_] = stream;
     hand_ = (hand_ + 1) % streams_.size();
+    return replaced;
   }
 
   [[nodiscard]] Stream* find(std::uint64_t page) noexcept {
