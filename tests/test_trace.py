@@ -198,6 +198,9 @@ def test_a_platform_that_is_too_small_is_refused(tmp_path: Path) -> None:
     small = platform.with_values({"pmem": {"capacity": 2**29}}, source="test")
     with pytest.raises(ConfigError, match="the platform has 536870912; choose a larger platform"):
         trace.replay(path, small)
+    none = platform.with_values({"pmem": {"dimms": 0}}, source="test")
+    with pytest.raises(ConfigError, match="of pmem, the platform has 0; choose a larger platform"):
+        trace.replay(path, none)
     few = platform.with_values({"core": {"cores": 1, "threads_per_core": 1}}, source="test")
     with pytest.raises(ConfigError) as refused:
         trace.replay(path, few)

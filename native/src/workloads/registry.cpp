@@ -61,10 +61,11 @@ void check_workload(std::string_view name, Parameters parameters, const machine:
 
 memory::SimOptions capacities_of(const machine::PlatformParams& platform) {
   const auto bytes = [](std::int64_t capacity) { return static_cast<std::uint64_t>(capacity); };
-  // In memory mode PMem is what a program sees; DRAM is its cache.
-  return memory::SimOptions{.capacities = memory::Capacities::of(bytes(platform.dram.capacity),
-                                                                 bytes(platform.pmem.capacity),
-                                                                 bytes(platform.block.capacity))};
+  // In memory mode PMem is what a program sees; DRAM is its cache. Without modules there is no PMem.
+  return memory::SimOptions{
+      .capacities = memory::Capacities::of(bytes(platform.dram.capacity),
+                                           platform.pmem.dimms > 0 ? bytes(platform.pmem.capacity) : 0,
+                                           bytes(platform.block.capacity))};
 }
 
 std::int64_t cached_lines(const machine::PlatformParams& platform, std::uint32_t threads) {
