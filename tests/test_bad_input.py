@@ -260,6 +260,11 @@ SCENARIOS = {
         "parameters.stride: 1 TiB are more than region_size",
         "larger region",
     ),
+    "chunks further apart than the region is long": Case(
+        parameters('alignment = "1 TiB"'),
+        "parameters.alignment: 1 TiB are more than region_size",
+        "larger region",
+    ),
     # sweeps
     "empty sweep list": Case(sweep("threads = []"), "sweep.threads: is empty", "at least one value"),
     "sweep that is not a list": Case(sweep("threads = 4"), "sweep.threads: 4 is not a list", "write [a, b]"),

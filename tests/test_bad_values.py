@@ -20,6 +20,7 @@ BEYOND = {
         "log_size = 128": "log_size: 128 is too small; choose at least 256",
         "cpu_cycles = 1000001": "cpu_cycles: 1000001 is too large; choose at most 1000000",
     },
+    "persist": {'access_size = "4 GiB"': "access_size: 4294967296 is too large; choose at most 1073741824"},
     "node": {"node_size = 64": "node_size: such a node has no room for two pairs"},
     "operations": {"region_size = 64": "region_size: 64 is too small; choose at least 4096"},
     "mixed": {"region_size = 65536": "region_size: 65536 is too small; choose at least 1048576"},

@@ -125,6 +125,7 @@ class Bandwidth(Kind[BandwidthParameters]):
         share = parameters.region_size // (1 if one_for_all else parameters.threads)
         check_access(parameters.access_size, share)
         check_access(parameters.stride, share, "stride")
+        check_access(parameters.alignment, share, "alignment")
 
     def columns(self, machine: Platform, parameters: BandwidthParameters) -> dict[str, Scalar]:
         """Resolve "all" and "platform"."""

@@ -21,11 +21,13 @@ from pmsim.platforms import Platform
 class PersistParameters(KindParameters):
     """Parameters of kind "persist"."""
 
-    memory: Memory = Field("pmem", description="where the region is")
+    memory: Memory = Field(
+        "pmem", description="where the region is; in memory mode both names mean main memory"
+    )
     operation: Literal["ntstore", "store+clwb", "store"] = Field(
         "ntstore", description="how each line is written"
     )
-    access_size: LineSize = Field(64, description="bytes of one persist [B]")
+    access_size: LineSize = Field(64, description="bytes of one persist [B]", le=2**30)
     fence_every: LineSizeOrZero = Field(
         0, description="bytes between two fences; 0: one at the end of a persist [B]"
     )

@@ -12,6 +12,7 @@ namespace {
 using memory::kLineBytes;
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
+constexpr std::int64_t kMaxAccess = std::int64_t{1} << 30;  ///< an operation credits 32 bits of bytes
 
 /// Each thread persists `access_size` bytes after the other, sequentially in its own part of the region, with a
 /// fence every `fence_every` bytes and one at the end (LATTester's flush experiments; OptaneStudy, Fig. 13 and
@@ -25,7 +26,7 @@ class Persist final : public Workload {
     const bool dram = parameters.choice("memory", {"dram", "pmem"}) == "dram";
     access_ = access_named(parameters.choice("operation", {"ntstore", "store+clwb", "store"}));
     const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
-    bytes_ = static_cast<std::uint64_t>(parameters.number("access_size", kLineBytes, kMaxBytes));
+    bytes_ = static_cast<std::uint64_t>(parameters.number("access_size", kLineBytes, kMaxAccess));
     fence_every_ = static_cast<std::uint64_t>(parameters.number("fence_every", 0, kMaxBytes));
     const auto region_bytes =
         static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes));
