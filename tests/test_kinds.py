@@ -266,6 +266,19 @@ def test_the_prefetcher_and_the_page_size_reach_the_machine() -> None:
     assert small["counter.tlb_walks"] > 10 * large["counter.tlb_walks"]
 
 
+@pytest.mark.parametrize("kind", ["latency", "bandwidth", "persist"])
+def test_in_memory_mode_both_names_mean_main_memory(kind: str) -> None:
+    machine = {"base": "tum-6212u", "controller": {"memory_mode": True}}
+    # More than there is DRAM.
+    found = [
+        pmsim.simulate_point(kind, machine, {"memory": memory, "region_size": "400 GiB"})
+        for memory in ("dram", "pmem")
+    ]
+    counters = [{name: row[name] for name in row if name.startswith(COUNTER_PREFIX)} for row in found]
+    assert counters[0] == counters[1]
+    assert counters[0]["counter.dram_write_lines"] > 0
+
+
 def test_memory_mode_is_a_property_of_the_point() -> None:
     given = {"region_size": "64 MiB", "mode": "memory-mode"}
     assert pmsim.simulate_point("latency", "tum-6212u", given)["counter.memory_mode_hits"] > 0

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Scalar
-from pmsim.kinds.checks import check_access, check_region, check_threads
+from pmsim.kinds.checks import check_access, check_region, check_threads, medium
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import AMPLIFICATION_METRICS, BANDWIDTH_METRIC, COMMON_METRICS, measure
 from pmsim.kinds.types import (
@@ -28,7 +28,9 @@ LIST_SIZE = 2**26
 class BandwidthParameters(KindParameters):
     """Parameters of kind "bandwidth"."""
 
-    memory: Memory = Field("pmem", description="where the region is")
+    memory: Memory = Field(
+        "pmem", description="where the region is; in memory mode both names mean main memory"
+    )
     operation: Literal["load", "store", "store+clwb", "load+store", "load+store+clwb", "ntstore"] = Field(
         "load", description="what is done to each 64-byte line of a chunk"
     )
@@ -141,7 +143,7 @@ class Bandwidth(Kind[BandwidthParameters]):
             "bandwidth",
             machine,
             {
-                "memory": parameters.memory,
+                "memory": medium(machine, parameters.memory),
                 "operation": parameters.operation,
                 "pattern": parameters.pattern,
                 "access_size": parameters.access_size,

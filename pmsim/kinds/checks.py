@@ -78,5 +78,10 @@ def capacity(machine: Platform, memory: str) -> int:
     return pmem if memory == "pmem" else machine.value("dram", "capacity")
 
 
+def medium(machine: Platform, memory: str) -> str:
+    """Return the medium of a region on a memory: in memory mode both names mean main memory."""
+    return "pmem" if machine.value("controller", "memory_mode") else memory
+
+
 def _size(size: int) -> str:
     return format_value(size, Quantity.SIZE)

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from pmsim.kinds.base import Kind, Scalar
-from pmsim.kinds.checks import check_region
+from pmsim.kinds.checks import check_region, medium
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
 from pmsim.kinds.types import KindParameters, LineSize, Memory
@@ -58,7 +58,7 @@ class Latency(Kind[LatencyParameters]):
             "latency",
             machine,
             {
-                "memory": "pmem" if machine.value("controller", "memory_mode") else parameters.memory,
+                "memory": medium(machine, parameters.memory),
                 "operation": parameters.operation,
                 "pattern": parameters.pattern,
                 "region_size": parameters.region_size,

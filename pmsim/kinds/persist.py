@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from pmsim.kinds.base import Kind, Scalar
-from pmsim.kinds.checks import check_access, check_region, check_threads
+from pmsim.kinds.checks import check_access, check_region, check_threads, medium
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import (
     AMPLIFICATION_METRICS,
@@ -62,7 +62,7 @@ class Persist(Kind[PersistParameters]):
     def run(self, machine: Platform, parameters: PersistParameters, seed: int) -> dict[str, int | float]:
         """Simulate the persist twice: back to back for the bandwidth, and one at a time for the latency."""
         given: dict[str, int | str] = {
-            "memory": parameters.memory,
+            "memory": medium(machine, parameters.memory),
             "operation": parameters.operation,
             "access_size": parameters.access_size,
             "fence_every": parameters.fence_every,
