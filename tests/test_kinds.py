@@ -266,6 +266,15 @@ def test_the_prefetcher_and_the_page_size_reach_the_machine() -> None:
     assert small["counter.tlb_walks"] > 10 * large["counter.tlb_walks"]
 
 
+@pytest.mark.parametrize("threads", [1, 8])
+@pytest.mark.parametrize("bandwidth", ["read_bandwidth", "write_bandwidth", "copy_bandwidth"])
+def test_a_device_that_takes_longer_than_virtual_time_is_refused(bandwidth: str, threads: int) -> None:
+    machine = {**PLATFORM, "block": {bandwidth: "1 B/s"}}
+    operation = "write+flush" if bandwidth == "write_bandwidth" else "read"
+    with pytest.raises(ConfigError, match=r"block: .* days of virtual time.*; choose higher bandwidths"):
+        pmsim.simulate_point("block", machine, {"operation": operation, "threads": threads})
+
+
 @pytest.mark.parametrize("kind", ["latency", "bandwidth", "persist"])
 def test_in_memory_mode_both_names_mean_main_memory(kind: str) -> None:
     machine = {"base": "tum-6212u", "controller": {"memory_mode": True}}

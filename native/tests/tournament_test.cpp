@@ -67,6 +67,12 @@ TEST(Tournament, ReplacesTheEarliestByTheRunnerUp) {
 
 /// Over months of virtual time, forth and, as no lane does, back: what a key says does not depend on how many
 /// agents there are.
+TEST(Tournament, RefusesTimesFurtherApartThanKeysCanSay) {
+  Tournament tournament(1000);
+  tournament.set(0, 0);
+  EXPECT_THROW(tournament.set(1, 3 * 3600 * kSecond), ConfigError);  // 2^53 ps are two hours and a half
+}
+
 TEST(Tournament, KnowsTimesFarFromTheOnesBefore) {
   for (const std::size_t agents : {2U, 30U, 1000U}) {
     Tournament tournament(agents);

@@ -112,7 +112,12 @@ class Tournament {
       }
     }
     const auto spread = static_cast<std::uint64_t>(high - low);
-    ensure(spread < never_, "the agents of a lane are further apart in time than keys can say");
+    if (spread >= never_) {
+      // Nothing else keeps a thread from acting for so long.
+      throw ConfigError(
+          "block: a request takes hours or days of virtual time, more than the threads of a run can be apart; "
+          "choose higher bandwidths or shorter latencies");
+    }
     const Picoseconds before = base_;
     ++base_changes_;
     base_ = std::max<Picoseconds>(0, low - static_cast<Picoseconds>((never_ - 1 - spread) / 2));
