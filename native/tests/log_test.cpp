@@ -438,5 +438,27 @@ TEST(LogErrors, AreClear) {
   }
 }
 
+/// Nothing but the size says where these logs end: a damaged one is refused, not believed.
+TEST(LogErrors, ASizeBeyondTheLogIsDamage) {
+  SimMemory memory{{}};
+  const Place place = Log::allocate(memory, 4096);
+  const auto refuses = [&]<typename Algorithm>(std::type_identity<Algorithm>, const Options& options,
+                                               std::uint64_t size) {
+    memory.store<std::uint64_t>(place.base, 0);  // unformatted again
+    Algorithm log = Algorithm::create(memory, place, options);
+    log.append(memory, Bytes(8));
+    const Lsn most = log.head() + log.capacity();
+    memory.store<std::uint64_t>(place.base + FileHeader::kBytes, most);
+    EXPECT_EQ(Algorithm::recover(memory, place, options)->tail(), most);  // full, but possible
+    memory.store<std::uint64_t>(place.base + FileHeader::kBytes, size == 0 ? most + 8 : size);
+    EXPECT_THROW(static_cast<void>(Algorithm::recover(memory, place, options)), ConfigError);
+  };
+  for (const std::uint64_t size : {std::uint64_t{0}, ~std::uint64_t{7}}) {
+    refuses(std::type_identity<PmemLog>{}, {.layout = Layout::kNaive}, size);
+    refuses(std::type_identity<HeaderLog>{}, {.layout = Layout::kPadded}, size);
+  }
+  refuses(std::type_identity<HeaderLog>{}, {.layout = Layout::kPadded}, 4001);
+}
+
 }  // namespace
 }  // namespace pmsim::blocks::log

@@ -95,6 +95,10 @@ class HeaderLog : public LogBase<HeaderLog> {
         next_ = i + 1 == options_.fields ? 0 : i + 1;
       }
     }
+    // Of the other logs the entries say where they end; here nothing else would notice.
+    if (tail - head_ > space_.bytes() || tail % kWord != 0)
+      throw ConfigError("log: a size field is damaged: entries from " + std::to_string(head_) + " to " +
+                        std::to_string(tail) + " do not fit into the log");
     return tail;
   }
 

@@ -53,6 +53,9 @@ class PmemLog {
     if (!log.file_.check(memory, kFormatWord))
       return std::nullopt;
     log.tail_ = log.durable_ = memory.template load<std::uint64_t>(log.offset_);
+    if (log.tail_ > log.bytes_)
+      throw ConfigError("log: the write offset is damaged: " + std::to_string(log.tail_) +
+                        " bytes do not fit into the log");
     return log;
   }
 
