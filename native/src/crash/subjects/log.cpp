@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -17,22 +18,24 @@ using blocks::log::AnyLog;
 using blocks::log::Layout;
 using blocks::log::Lsn;
 using blocks::log::Place;
+using memory::Address;
 using memory::SimMemory;
 
 using Payload = std::vector<std::byte>;
 using Payloads = std::vector<Payload>;
 
 /// A word with exactly 32 bits set: an old word in the place of a new one leaves every count of bits as it is.
+/// At the end of a payload, what fits of it.
 void put_balanced(Payload& payload, std::size_t at, std::uint64_t value) {
   const std::uint64_t half = value & 0xffff'ffff;
   const std::uint64_t word = half | ~half << 32;
-  std::memcpy(payload.data() + at, &word, sizeof word);
+  std::memcpy(payload.data() + at, &word, std::min(sizeof word, payload.size() - at));
 }
 
 /// What every restart appends before anything else, as storage engines do: so the checker's crashes during
 /// recovery also hit an append over whatever the first crash has left behind the tail.
-Payload restart_record() {
-  Payload payload(72);
+Payload restart_record(std::size_t bytes) {
+  Payload payload(bytes);
   for (std::size_t at = 0; at < payload.size(); at += 8)
     put_balanced(payload, at, 0x5245'5354 + at);
   return payload;
@@ -58,12 +61,13 @@ class LogSubject final : public Subject {
       : algorithm_(algorithm), dense_(!blocks::log::has_entries(algorithm)), random_(mix64(seed)) {
     const bool small = scale == Scale::kSmall;
     place_.bytes = small ? 1024 : 2048;
-    place_.buffer_bytes = 1024;
+    place_.buffer_bytes = place_.bytes;
     options_ = {.layout = layout,
                 .group_commit = 1 + static_cast<std::uint32_t>(random_.below(small ? 2 : 4)),
                 .fields = 3,
                 .key = random_.next(),
                 .reach = memory::kLineBytes};
+    restarts_vary_ = !dense_ && seed % 2 == 0;
     const std::size_t count = small ? 5 : 60;
     for (std::size_t i = 0; i < count; ++i)
       plan_.push_back(next_operation(small));
@@ -86,6 +90,12 @@ class LogSubject final : public Subject {
         if (log_->fits(operation.payload.size()))
           return append(memory, operation.payload);
         return truncate(memory);
+      case Kind::kFill: {
+        Payload payload = operation.payload;
+        while (!payload.empty() && !log_->fits(payload.size()))
+          payload.pop_back();
+        return payload.empty() ? truncate(memory) : append(memory, payload);
+      }
       case Kind::kTruncate:
         return truncate(memory);
       case Kind::kTruncatePart:
@@ -103,10 +113,13 @@ class LogSubject final : public Subject {
     if (!log)
       return found;
     found->formatted = true;
-    found->restarted = log->fits(restart_.size());
+    const Payload& restart = restart_of(memory, *log);
+    found->restarted = log->fits(restart.size());
     if (found->restarted) {
-      log->append(memory, restart_);
+      log->append(memory, restart);
       log->commit(memory);
+      if (restarts_vary_)  // whoever comes next sees what the record has led to
+        log = AnyLog::recover(memory, algorithm_, place_, options_);
     }
     log->for_each(memory, [&](Lsn lsn, std::span<const std::byte> payload) {
       found->lsns.push_back(lsn);
@@ -155,6 +168,8 @@ class LogSubject final : public Subject {
       case Kind::kAppend:
         return "append " + std::to_string(operation.payload.size()) +
                " bytes (or truncate, if full; group of " + std::to_string(options_.group_commit) + ")";
+      case Kind::kFill:
+        return "append as many bytes as fit (or truncate, if full)";
       case Kind::kTruncate:
         return "commit and truncate";
       case Kind::kTruncatePart:
@@ -166,8 +181,9 @@ class LogSubject final : public Subject {
 
  private:
   static constexpr std::size_t kOperationsAfterRecovery = 3;
+  static constexpr Lsn kLengthAt = 8;  ///< in the header of an entry
 
-  enum class Kind : std::uint8_t { kAppend, kTruncate, kTruncatePart, kRestart };
+  enum class Kind : std::uint8_t { kAppend, kFill, kTruncate, kTruncatePart, kRestart };
   struct Operation {
     Kind kind;
     Payload payload;
@@ -181,12 +197,31 @@ class LogSubject final : public Subject {
       return {Kind::kRestart, {}};
     if (dice == 2)
       return {Kind::kTruncatePart, {}};
-    // Often as long as the restart record, so that it ends where a torn entry ended.
-    Payload payload(random_.below(3) == 0 ? restart_.size() : 8 * random_.below(small ? 8 : 28));
+    const bool fills = dice == 3 && !small;
+    // Often as long as the restart record, so that it ends where a torn entry ended. Sometimes not whole words.
+    Payload payload(fills                   ? place_.bytes
+                    : random_.below(3) == 0 ? restart_.size()
+                                            : 8 * random_.below(small ? 8 : 28));
+    if (random_.below(4) == 0)
+      payload.resize(payload.size() + random_.below(8));
     const bool zeros = random_.below(8) == 0;
     for (std::size_t at = 0; at < payload.size() && !zeros; at += 8)
       put_balanced(payload, at, random_.next());
-    return {Kind::kAppend, payload};
+    return {fills ? Kind::kFill : Kind::kAppend, payload};
+  }
+
+  /// What this restart appends. In half of the programs not as long as what already lies behind the tail: after
+  /// two crashes in a row nothing leads from there to the torn entries behind it, but the record of the second
+  /// restart may end where they begin.
+  [[nodiscard]] const Payload& restart_of(SimMemory& memory, const AnyLog& log) const {
+    if (!restarts_vary_)
+      return restart_;
+    const Address space = place_.base + place_.bytes - log.capacity();
+    const auto length = memory.load<std::uint32_t>(space + (log.tail() + kLengthAt) % log.capacity());
+    return length == restart_.size() ? shorter_restart_ : restart_;
+  }
+  [[nodiscard]] bool is_restart(const Payload& entry) const {
+    return entry == restart_ || (restarts_vary_ && entry == shorter_restart_);
   }
 
   void allocate(SimMemory& memory) {
@@ -235,7 +270,7 @@ class LogSubject final : public Subject {
     if (size < count + (found.restarted ? 1 : 0))
       return false;
     for (std::size_t i = 0; i < size; ++i) {
-      if (found.entries[i] != (i < count ? appended_[from + i] : restart_))
+      if (i < count ? found.entries[i] != appended_[from + i] : !is_restart(found.entries[i]))
         return false;
     }
     return true;
@@ -263,7 +298,7 @@ class LogSubject final : public Subject {
       const bool known = i < appended_.size() && entry == appended_[i];
       text += (i > 0 ? ", " : "") + std::to_string(entry.size()) +
               (known               ? " as appended"
-               : entry == restart_ ? " restart"
+               : is_restart(entry) ? " restart"
                                    : " bytes that nobody appended");
     }
     return text + ")";
@@ -272,7 +307,9 @@ class LogSubject final : public Subject {
   std::string_view algorithm_;
   bool dense_;
   Random random_;
-  Payload restart_ = restart_record();
+  Payload restart_ = restart_record(72);
+  Payload shorter_restart_ = restart_record(40);
+  bool restarts_vary_ = false;
   Place place_;
   blocks::log::Options options_;
   std::vector<Operation> plan_;

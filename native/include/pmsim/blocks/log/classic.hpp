@@ -19,7 +19,9 @@ namespace pmsim::blocks::log {
 /// write them on purpose, and a torn entry over them would be taken for whole. Therefore the footer is masked
 /// with a key that is drawn at random when the log is created: an old word fits with probability 2^-64.
 /// After a crash, an LSN *is* used again, by the append after the torn one. recover() clears the footers of a
-/// torn group, which may be durable behind the entry without one, and which the next append could complete.
+/// torn group, which may be durable behind the entry without one, and which the next append could complete. It
+/// waits for them: it finds them by the headers of the group, and the next append writes its own over the
+/// first.
 class ClassicLog : public LogBase<ClassicLog> {
  public:
   static constexpr std::array kNames{LogName{"classic", "log with footers"}};
@@ -33,10 +35,7 @@ class ClassicLog : public LogBase<ClassicLog> {
       {kFooterFlush, "append: write the footer back"},
       {kFooterFence, "append: wait for the footer"},
       {kClearFlush, "recover: write the cleared footers of a torn group back"},
-      {kClearFence, "recover: wait for the cleared footers of a torn group",
-       "the first fence of the next append waits for them too, before any footer is written; it is here for "
-       "programs "
-       "whose recovery and appends run on different threads"},
+      {kClearFence, "recover: wait for the cleared footers of a torn group"},
   }};
   static constexpr std::array kCachedSites{kEntryFlush, kFooterFlush};
 
