@@ -59,7 +59,7 @@ class PageStore {
   template <memory::Memory M>
   void recover(M& memory) {
     slots_.recover(memory);
-    logs_.recover(memory, slots_.area());
+    logs_.recover(memory, slots_);
   }
 
  private:

@@ -27,8 +27,8 @@ namespace pmsim::blocks::page {
 ///
 /// Two hazards that the paper does not state, both made impossible here:
 ///  - The page moves on by copy on write (hybrid) while its log is still valid: replayed, the log would put old
-///    lines over a newer version. A log therefore names slot and pvn, and is applied only while the slot's
-///    header says the same page and version; a moved page has another.
+///    lines over a newer version. A log therefore names slot and pvn, and is applied only while the page lies
+///    there with this version; a moved page has another.
 ///  - Another writer logs the page: two valid logs for one version, and recovery cannot know their order. The
 ///  later
 ///    writer first invalidates the other log; the fence after the invalidation of its own covers both. While a
@@ -118,10 +118,15 @@ class MicroLogs {
     fence(memory, kPageFence);
   }
 
-  /// Applies every valid log to the slot that it names, unless that holds another page or version by now. When
+  /// Applies every valid log to the slot that it names, where that is the page's and has the same version. When
   /// it returns, what it applied is durable. The logs stay valid; doing it again changes nothing.
+  ///
+  /// It is not enough that the slot's header says the same: a copy on write that was cut short between pid and
+  /// pvn gives a free slot a page and the version that it had before, and a log may name just these. Such a log
+  /// would pass for the one that the page's next writer has to invalidate.
   template <memory::Memory M>
-  void recover(M& memory, const SlotArea& area) {
+  void recover(M& memory, const VersionedSlots& slots) {
+    const SlotArea& area = slots.area();
     std::ranges::fill(logged_by_, 0);
     for (std::uint32_t writer = 0; writer < options_.writers; ++writer) {
       const Address log = head(writer);
@@ -134,9 +139,8 @@ class MicroLogs {
         throw ConfigError("page store: a micro log names page " + std::to_string(pid - 1) + " in slot " +
                           std::to_string(slot) + "; recover with the options it was made with");
       const auto place = static_cast<SlotId>(slot);
-      if (memory.template load<std::uint64_t>(area.pid(place)) != pid ||
-          memory.template load<std::uint64_t>(area.pvn(place)) !=
-              memory.template load<std::uint64_t>(log + kPvn)) {
+      const Mapping& mapping = slots.at(pid - 1);
+      if (mapping.slot != place || mapping.pvn != memory.template load<std::uint64_t>(log + kPvn)) {
         names_[writer] = 0;  // the page has moved on
         continue;
       }
