@@ -96,6 +96,27 @@ TEST(InPlaceDriver, RecordsHoldTheLastValueThatWasWritten) {
   }
 }
 
+/// A history is given once: later writes go to one copy and the other in turns.
+TEST(InPlaceDriver, ARecordKeepsTheCopyThatItsLastWriteChose) {
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}}) {
+    SimMemory memory;
+    InPlaceDriver<SimMemory> driver(memory,
+                                    {.algorithm = Algorithm::kCow, .bytes = bytes, .array_bytes = 1 << 12});
+    std::map<Address, std::uint8_t> active;
+    for (int write = 0; write < 500; ++write) {
+      driver.prepare(memory, 0);
+      const Address record = driver.record(0);
+      const auto flag = memory.load<std::uint8_t>(record);
+      if (const auto known = active.find(record); known != active.end()) {
+        ASSERT_EQ(flag, known->second) << "write " << write;
+      }
+      driver.operation(memory, 0);
+      active[record] = flag == 0 ? 1 : 0;
+    }
+    EXPECT_LT(active.size(), 100U);
+  }
+}
+
 /// On real memory a record that prepare() touches is in the caches when the operation comes to it.
 TEST(InPlaceDriver, PreparingTouchesNoRecordWhereAllHaveTheirStateAtOnce) {
   for (const bool at_once : {false, true}) {

@@ -176,13 +176,17 @@ class InPlaceDriver {
     std::uint64_t chain = 0;
   };
 
-  /// The copy that a record of copy-on-write begins with; the other algorithms have no state to give.
-  void touch(M& memory, memory::Address record) const {
-    if (options_.algorithm != Algorithm::kCow)
+  /// The copy that a record of copy-on-write begins with; the other algorithms have no state to give. One that
+  /// was written has its value in the copy that counts, and no value is all zeros.
+  void touch(M& memory, memory::Address record) {
+    if (options_.algorithm != Algorithm::kCow || (mix64(record) & 1) == 0)
       return;
-    std::uint8_t active = 0;
-    memory.read(record, std::as_writable_bytes(std::span(&active, 1)));
-    if (active == 0 && (mix64(record) & 1) != 0)
+    if (memory.template load<std::uint8_t>(record) != 0)
+      return;
+    std::array<std::byte, kMostBytes> buffer;
+    const std::span<std::byte> value(buffer.data(), options_.bytes);
+    cow_.read(memory, record, value, Reads::kIndependent);
+    if (std::ranges::all_of(value, [](std::byte byte) { return byte == std::byte{0}; }))
       memory.template store<std::uint8_t>(record, 1);
   }
 
