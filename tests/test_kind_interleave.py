@@ -33,6 +33,16 @@ def test_a_group_shares_one_barrier_per_phase(group_size: int, interleave: str) 
     assert measured["suspensions_per_op"] == (2 if interleave == "writes" else 4)
 
 
+def test_an_insert_that_finds_its_leaf_full_is_none() -> None:
+    """With as many leaves as inserts in a group, a group often chooses one of them twice."""
+    measured = run(
+        operation="insert", interleave="writes", group_size=64, region_size=64 * 576, memory="dram", threads=1
+    )
+    # What finds no slot is not suspended and writes nothing.
+    assert measured["suspensions_per_op"] == 2
+    assert measured["barriers_per_op"] * 64 == pytest.approx(2, rel=0.01)
+
+
 def test_interleaved_reads_alone_share_no_barrier() -> None:
     measured = run(operation="insert", interleave="reads", group_size=16)
     assert measured["barriers_per_op"] == pytest.approx(2, rel=1e-3)
@@ -88,6 +98,11 @@ def test_a_switch_costs_cpu_cycles_where_nothing_else_is_the_limit() -> None:
         ({"cpu_cycles": 100_001}, "cpu_cycles: 100001 cycles of a switch; choose 0 to 100000"),
         ({"threads": 49}, "threads: 49 threads on platform 'tum-6212u'"),
         ({"region_size": "512 B"}, "region_size: each of 1 threads needs a leaf of 576 B"),
+        (
+            {"operation": "insert", "interleave": "both", "group_size": 16, "region_size": 15 * 576},
+            "region_size: each of 1 threads needs 16 leaves of 576 B, one for each insert of a group; "
+            "choose a larger region, smaller groups or fewer threads",
+        ),
         ({"operation": "delete"}, "operation"),
     ],
 )

@@ -311,15 +311,14 @@ void drive(M& memory, bool inserts, bool interleaved, bool at_once) {
   Driver driver(memory, {.inserts = inserts,
                          .interleaved = interleaved,
                          .group_size = 7,
-                         .region_bytes = 64 * FpTreeLeaf::kBytes,
+                         .region_bytes = 2 * 7 * FpTreeLeaf::kBytes,
                          .threads = 2,
                          .fill_at_once = at_once});
   ASSERT_EQ(driver.group(), interleaved ? 7U : 1U);
   for (std::uint32_t call = 0; call < 200; ++call)
     driver.operation(memory, call % 2);
-  // An insert fails only where its group has chosen a leaf more often than there were free slots.
-  EXPECT_GE(driver.done(0), 100 * driver.group() * (inserts ? 9 : 10) / 10);
-  EXPECT_LE(driver.done(0), 100 * driver.group());
+  // Each counts as an operation, also where leaves are few and a group often chooses one twice.
+  EXPECT_EQ(driver.done(0), 100 * driver.group());
 }
 
 TEST(InterleaveDriver, DoesWhatItIsAskedOnBothMemories) {

@@ -92,10 +92,15 @@ class Interleave(Kind[InterleaveParameters]):
         """Refuse threads and regions that the machine lacks, and lookups with interleaved writes."""
         check_threads(machine, parameters.threads)
         check_region(machine, parameters.memory, parameters.region_size)
-        if parameters.region_size < LEAF_BYTES * parameters.threads:
+        # Two inserts of a group may take one leaf, but not its last slot both.
+        grouped = parameters.operation == "insert" and parameters.interleave != "none"
+        leaves = parameters.group_size if grouped else 1
+        if parameters.region_size // parameters.threads < LEAF_BYTES * leaves:
+            needed = f"{leaves} leaves of {LEAF_BYTES} B, one for each insert of a group"
             raise ConfigError(
-                f"region_size: each of {parameters.threads} threads needs a leaf of {LEAF_BYTES} B; "
-                "choose a larger region or fewer threads"
+                f"region_size: each of {parameters.threads} threads needs "
+                f"{needed if leaves > 1 else f'a leaf of {LEAF_BYTES} B'}; choose a larger region"
+                f"{', smaller groups' if leaves > 1 else ''} or fewer threads"
             )
         if parameters.operation == "lookup" and parameters.interleave in ("writes", "both"):
             raise ConfigError(

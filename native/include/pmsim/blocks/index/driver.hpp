@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "pmsim/blocks/index/fptree_leaf.hpp"
@@ -61,7 +63,7 @@ class InterleaveDriver {
     ensure(options.group_size >= 1 && options.group_size <= kMaxGroup && options.threads >= 1,
            "a driver needs a thread and a group of 1 to 64");
     leaves_ = options.region_bytes / options.threads / FpTreeLeaf::kBytes;
-    ensure(leaves_ > 0, "each thread needs room for a leaf");
+    ensure(leaves_ >= (options.inserts ? group() : 1), "each thread needs a leaf for each insert of a group");
     base_ =
         memory.allocate(options.medium, options.region_bytes,
                         {.name = "leaves",
@@ -84,7 +86,7 @@ class InterleaveDriver {
   void prepare(M& memory, std::uint32_t thread) {
     Thread& state = *threads_[thread];
     for (std::uint32_t index = 0; index < group(); ++index) {
-      const std::uint64_t leaf = thread * leaves_ + state.random.below(leaves_);
+      const std::uint64_t leaf = options_.inserts ? with_room(memory, thread, index) : any_leaf(thread);
       const Address at = address(leaf);
       if (!options_.inserts) {
         const auto slot = static_cast<std::uint32_t>(state.random.below(FpTreeLeaf::kSlots));
@@ -93,11 +95,6 @@ class InterleaveDriver {
           fill(memory, leaf);
         continue;
       }
-      auto used = memory.template load<std::uint32_t>(at);
-      const bool chosen_twice = std::any_of(state.inserts.begin(), state.inserts.begin() + index,
-                                            [at](const auto& insert) { return insert.leaf == at; });
-      if (!chosen_twice && (used == FpTreeLeaf::kAllUsed || (!options_.fill_at_once && used == 0)))
-        used = fill(memory, leaf);
       const std::uint64_t key = LeafContents::key(leaf, FpTreeLeaf::kSlots + state.inserted++);
       state.inserts[index] = {at, key, LeafContents::value(key)};
     }
@@ -134,7 +131,7 @@ class InterleaveDriver {
       state.done += state.values[index] == LeafContents::value(state.lookups[index].key) ? 1 : 0;
   }
 
-  /// Operations that did what they should: found their value, or found a free slot.
+  /// Operations that did what they should: found their value, or a free slot. All of them do.
   [[nodiscard]] std::uint64_t done(std::uint32_t thread) const noexcept { return threads_[thread]->done; }
   /// Suspensions of coroutines so far, over all threads.
   [[nodiscard]] std::uint64_t suspensions() const noexcept {
@@ -164,7 +161,29 @@ class InterleaveDriver {
     bool prepared = false;
   };
 
-  std::uint32_t fill(M& memory, std::uint64_t leaf) {
+  [[nodiscard]] std::uint64_t any_leaf(std::uint32_t thread) {
+    return thread * leaves_ + threads_[thread]->random.below(leaves_);
+  }
+  /// A leaf for the insert with this number in its group: any with a slot that no insert before it takes. Full
+  /// ones are filled anew, but not where inserts of the group count on what is there; there are as many leaves
+  /// as a group has inserts, so one is left.
+  [[nodiscard]] std::uint64_t with_room(M& memory, std::uint32_t thread, std::uint32_t index) {
+    const auto before = std::span(threads_[thread]->inserts).first(index);
+    for (;;) {
+      const std::uint64_t leaf = any_leaf(thread);
+      const auto used = memory.template load<std::uint32_t>(address(leaf));
+      const auto taken =
+          std::ranges::count(before, address(leaf), [](const auto& insert) { return insert.leaf; });
+      if (taken == 0 && (used == FpTreeLeaf::kAllUsed || (!options_.fill_at_once && used == 0))) {
+        fill(memory, leaf);
+        return leaf;
+      }
+      if (std::popcount(used) + taken < FpTreeLeaf::kSlots)
+        return leaf;
+    }
+  }
+
+  void fill(M& memory, std::uint64_t leaf) {
     const std::uint32_t count =
         options_.inserts ? LeafContents::pairs_before_inserts(leaf) : FpTreeLeaf::kSlots;
     const Address at = address(leaf);
@@ -176,7 +195,6 @@ class InterleaveDriver {
     }
     const auto used = static_cast<std::uint32_t>((std::uint64_t{1} << count) - 1);
     memory.template store<std::uint32_t>(at, used);
-    return used;
   }
 
   Options options_;

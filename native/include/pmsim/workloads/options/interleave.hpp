@@ -29,8 +29,11 @@ template <memory::Memory M>
   options.threads = read_threads(parameters);
   options.region_bytes = static_cast<std::uint64_t>(
       parameters.number("region_size", static_cast<std::int64_t>(FpTreeLeaf::kBytes), kLargestRegion));
-  if (options.region_bytes / options.threads < FpTreeLeaf::kBytes)
-    parameters.refuse("region_size", "too small: each thread needs room for a leaf of 576 bytes");
+  const std::uint64_t leaves = options.inserts && options.interleaved ? options.group_size : 1;
+  if (options.region_bytes / options.threads < leaves * FpTreeLeaf::kBytes)
+    parameters.refuse("region_size",
+                      "too small: each thread needs a leaf of 576 bytes, with interleaved inserts "
+                      "one for each of a group");
   return options;
 }
 
