@@ -148,6 +148,36 @@ def test_the_figure_of_a_scenario_is_a_few_panels_of_curves(name: str) -> None:
             assert all(len(curve.x) > 1 for curve in panel.curves)
 
 
+@pytest.mark.parametrize("log_y", [False, True])
+def test_a_curve_that_runs_under_another_one_shows_beside_it(log_y: bool) -> None:
+    heights = {"under": [100.0, 200.0, 300.0], "apart": [100.0, 200.0, 10.0], "over": [100.5, 201.0, 299.5]}
+    rows = [(x, name, y) for name, ys in heights.items() for x, y in enumerate(ys, start=1)]
+    # In the other panel, at another scale, nothing coincides.
+    rows = [(0, *row) for row in rows] + [(1, x, name, y * len(name)) for x, name, y in rows]
+    frame = pd.DataFrame(rows, columns=["panel", "x", "name", "y"])
+    plot = Plot(x="x", y="y", color="name", facet="panel", log_y=log_y, share_y=False)
+    layout = plot_layout(frame, plot=plot, axes=["x"], metrics=["y"], default_metric="y")
+    figure = figure_of(layout, title="t", y_title="y")
+    widths = {(trace.name, trace.xaxis): (trace.line.width, trace.marker.size) for trace in figure.data}
+    assert len(widths) == 6
+    usual = widths["over", "x"]
+    assert widths["under", "x"] > usual
+    assert widths["under", "x"][1] > usual[1]
+    assert {wide for key, wide in widths.items() if key != ("under", "x")} == {usual}
+
+
+def test_dashes_let_what_is_under_them_through() -> None:
+    rows = [(x, name, buffer, 7.0) for name in "ab" for buffer in (False, True) for x in (1, 2)]
+    frame = pd.DataFrame(rows, columns=["x", "name", "buffer", "y"])
+    plot = Plot(x="x", y="y", color="name", line="buffer")
+    layout = plot_layout(frame, plot=plot, axes=["x"], metrics=["y"], default_metric="y")
+    figure = figure_of(layout, title="t", y_title="y")
+    usual, one, two = sorted({trace.line.width for trace in figure.data})
+    # Solid and dashed ones in turns, one on top of the other.
+    assert [trace.line.dash for trace in figure.data] == ["solid", "dash"] * 2
+    assert [trace.line.width for trace in figure.data] == [one, two, usual, usual]
+
+
 @pytest.mark.parametrize("log_x", [False, True])
 def test_a_mark_is_a_line_with_its_label_in_its_panel(log_x: bool) -> None:
     frame = pd.DataFrame({"x": [1, 100] * 2, "panel": [0, 0, 1, 1], "y": 1.0})

@@ -9,6 +9,7 @@ from plotly.subplots import make_subplots
 
 from pmsim.plot_spec import Overlay
 from pmsim.plots.layout import Curve, Panel, PlotLayout
+from pmsim.plots.overlap import curves_above
 from pmsim.plots.style import (
     AXIS,
     BAR_GAP,
@@ -41,6 +42,8 @@ _SUBTITLE_LINE = 16
 _MOST_TICKS = {1: 12, 2: 8}  # of a panel, by panels side by side: labels of sizes then need no turning
 _ONLY_CURVE = "simulated"
 _FRONT = "Pareto front"
+_LINE, _POINT = 2, 5  # pixels
+_RIM = 2  # that a curve is wider than one that runs along it and is drawn over it
 
 
 def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
@@ -179,7 +182,7 @@ def _front(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
 
 def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
     traces = []
-    for curve in panel.curves:
+    for curve, above in zip(panel.curves, curves_above(layout, panel), strict=True):
         number = layout.colors.index(curve.color)
         name = _name(layout, curve)
         common = {"name": name, "legendgroup": name, "showlegend": name not in shown}
@@ -192,13 +195,18 @@ def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
                 )
             )
         else:
+            rim = _RIM * above
             traces.append(
                 go.Scatter(
                     x=list(curve.x),
                     y=list(curve.y),
                     mode="lines+markers",
-                    line={"color": color(number), "dash": dash(layout.lines.index(curve.line)), "width": 2},
-                    marker={"color": color(number), "size": 5},
+                    line={
+                        "color": color(number),
+                        "dash": dash(layout.lines.index(curve.line)),
+                        "width": _LINE + rim,
+                    },
+                    marker={"color": color(number), "size": _POINT + rim},
                     **common,
                 )
             )
