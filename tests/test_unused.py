@@ -160,6 +160,36 @@ REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
         {"mini_pages": [True, False]},
         "sweep.mini_pages: has no meaning for engine = 'ssd-bm'; remove it or use engine = 'three-tier' or",
     ),
+    "size fields of a log that has one": (
+        "log",
+        {},
+        {"dancing_fields": [2, 64]},
+        "sweep.dancing_fields: has no meaning for algorithm = 'poplog'; remove it or use algorithm = 'head",
+    ),
+    "groups of plain code": (
+        "interleave",
+        {"interleave": "none"},
+        {"group_size": [1, 20]},
+        "sweep.group_size: has no meaning for interleave = 'none'; remove it or use interleave = 'reads', ",
+    ),
+    "fences of lookups": (
+        "interleave",
+        {"fence": "mfence"},
+        {"group_size": [1, 20]},
+        "parameters.fence: has no meaning for operation = 'lookup'; remove it or use operation = 'insert'",
+    ),
+    "slots of pages that have their places": (
+        "page-flush",
+        {"technique": "checksum"},
+        {"spare_slots": [1, 100]},
+        "sweep.spare_slots: has no meaning for technique = 'checksum'; remove it or use technique = 'cow', ",
+    ),
+    "writes of what writes nothing": (
+        "page-flush",
+        {"technique": "crc32c", "write": "store+clwb"},
+        {},
+        "parameters.write: has no meaning for technique = 'crc32c'; remove it or use another technique",
+    ),
 }
 USED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "over engines": ("oltp", {"migration_dr": 0.1}, {"engine": ["three-tier", "spitfire"]}),
@@ -168,6 +198,7 @@ USED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "at its default": ("oltp", {"migration_dr": 1.0, "update_percent": 0, "latches": "optimistic"}, {}),
     "a log for engines that have one": ("oltp", {"engine": "nvm-undo", "log_device": "ssd"}, {}),
     "switched off": ("oltp", {"engine": "ssd-bm", "mini_pages": False, "pointer_swizzling": False}, {}),
+    "over logs": ("log", {"dancing_fields": 8}, {"algorithm": ["classic", "header-dancing"]}),
     "over studies": ("system", SYSTEM | {"timeout": "5 us"}, {"study": ["load", "group-commit"]}),
 }
 

@@ -217,3 +217,32 @@ SYSTEM: Uses = {
     "windows": (_OVER_TIME,),
     "segment": (_LONG_RUN,),
 }
+
+#: Of kind "log".
+LOG: Uses = {"dancing_fields": (_one_of("algorithm", "header-dancing"),)}
+
+_COROUTINES = Condition("interleave", lambda how: how != "none", "interleave = 'reads', 'writes' or 'both'")
+_INSERTS = _one_of("operation", "insert")
+
+#: Of kind "interleave".
+INTERLEAVE: Uses = {
+    "group_size": (_COROUTINES,),
+    "cpu_cycles": (_COROUTINES,),
+    "fence": (_INSERTS,),
+    "first_flush": (_INSERTS,),
+}
+
+_WRITES_PAGES = Condition("technique", lambda technique: technique != "crc32c", "another technique")
+
+#: Of kind "page-flush". Which lines are dirty is noted whatever the technique makes of it.
+PAGE_FLUSH: Uses = {
+    "spare_slots": (
+        Condition(
+            "technique",
+            lambda technique: technique not in ("checksum", "crc32c"),
+            "technique = 'cow', 'cow-load', 'cow-invalidate', 'microlog' or 'hybrid'",
+        ),
+    ),
+    "write": (_WRITES_PAGES,),
+    "barriers": (_WRITES_PAGES,),
+}

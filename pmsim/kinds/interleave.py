@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from pmsim.errors import ConfigError
+from pmsim.kinds.applies import INTERLEAVE
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_region, check_threads
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure
@@ -87,6 +88,7 @@ class Interleave(Kind[InterleaveParameters]):
         *COMMON_METRICS,
     )
     parameter_model = InterleaveParameters
+    uses = INTERLEAVE
 
     def check(self, machine: Platform, parameters: InterleaveParameters) -> None:
         """Refuse threads and regions that the machine lacks, and lookups with interleaved writes."""

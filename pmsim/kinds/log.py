@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from pmsim.errors import ConfigError
+from pmsim.kinds.applies import LOG
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_region, check_threads
@@ -68,6 +69,7 @@ class Log(Kind[LogParameters]):
         *COMMON_METRICS,
     )
     parameter_model = LogParameters
+    uses = LOG
 
     def check(self, machine: Platform, parameters: LogParameters) -> None:
         """Refuse logs that do not fit, and what the algorithm does not have."""

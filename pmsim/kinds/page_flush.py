@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from pmsim.errors import ConfigError
+from pmsim.kinds.applies import PAGE_FLUSH
 from pmsim.kinds.base import Kind, Metric, Scalar
 from pmsim.kinds.checks import check_memory, check_region, check_threads
 from pmsim.kinds.machine_options import with_options
@@ -66,6 +67,7 @@ class PageFlush(Kind[PageFlushParameters]):
         *COMMON_METRICS,
     )
     parameter_model = PageFlushParameters
+    uses = PAGE_FLUSH
 
     def machine(self, platform: Platform, parameters: PageFlushParameters) -> Platform:
         """Apply ``prefetcher``."""
