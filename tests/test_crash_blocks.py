@@ -190,6 +190,7 @@ def test_crash_exits_with_1_when_a_point_is_never_executed(
         (["crash", "toy", "--states", "0"], "states: 0 is too few; choose at least 1"),
         (["crash", "toy", "--seed", "-1"], "seed: -1 is too few; choose at least 0"),
         (["crash", "toy", "--jobs", "0"], "jobs: 0 is too few; choose at least 1"),
+        (["crash", "toy", "--verbose", "--no-mutate"], "crash: --verbose shows what removed points do"),
     ],
 )
 def test_bad_input_of_crash_is_one_line_and_status_2(

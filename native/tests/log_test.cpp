@@ -457,7 +457,21 @@ TEST(LogErrors, ASizeBeyondTheLogIsDamage) {
     refuses(std::type_identity<PmemLog>{}, {.layout = Layout::kNaive}, size);
     refuses(std::type_identity<HeaderLog>{}, {.layout = Layout::kPadded}, size);
   }
-  refuses(std::type_identity<HeaderLog>{}, {.layout = Layout::kPadded}, 4001);
+  refuses(std::type_identity<HeaderLog>{}, {.layout = Layout::kPadded}, 4040);  // in the middle of a line
+}
+
+TEST(LogErrors, AHeadWhereNothingCanBeginIsDamage) {
+  SimMemory memory{{}};
+  const Place place = Log::allocate(memory, 4096);
+  constexpr std::uint64_t kHead = 16;
+  for (const auto& [layout, apart] : {std::pair(Layout::kNaive, 4), std::pair(Layout::kPadded, 8)}) {
+    memory.store<std::uint64_t>(place.base, 0);  // unformatted again
+    const PopLog log = PopLog::create(memory, place, {.layout = layout});
+    for (const Lsn head : {log.head() + static_cast<Lsn>(apart), log.head() - kLineBytes}) {
+      memory.store<std::uint64_t>(place.base + kHead, head);
+      EXPECT_THROW(static_cast<void>(PopLog::recover(memory, place, {.layout = layout})), ConfigError);
+    }
+  }
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ def crash_command(
     """Cut the power at every persistence step of a block, and check what its recovery finds."""
     if all_ == bool(names):
         raise ConfigError("crash: name a block, or say --all; see pmsim list blocks")
+    if verbose and not mutate:
+        raise ConfigError("crash: --verbose shows what removed points do, and none is; leave out --no-mutate")
     chosen = list(blocks()) if all_ else [find_block(name).name for name in names or []]
     failed = False
     for name in chosen:

@@ -78,8 +78,8 @@ class LogBase {
       return std::nullopt;
     log.options_.key = log.file_.key(memory);
     log.head_ = log.file_.head(memory);
-    if (log.head_ < log.space_.bytes())
-      throw ConfigError("log: the file header is damaged: its head precedes the log");
+    if (log.head_ < log.space_.bytes() || log.head_ % log.aligned(1) != 0)
+      throw ConfigError("log: the file header is damaged: no entry begins at its head");
     log.reach_ = log.file_.reach(memory);
     if (log.reach_ == 0 || log.reach_ > log.space_.bytes())
       throw ConfigError("log: the file header is damaged: a group of " + std::to_string(log.reach_) +

@@ -96,7 +96,7 @@ class HeaderLog : public LogBase<HeaderLog> {
       }
     }
     // Of the other logs the entries say where they end; here nothing else would notice.
-    if (tail - head_ > space_.bytes() || tail % kWord != 0)
+    if (tail - head_ > space_.bytes() || tail % aligned(1) != 0)
       throw ConfigError("log: a size field is damaged: entries from " + std::to_string(head_) + " to " +
                         std::to_string(tail) + " do not fit into the log");
     return tail;
