@@ -67,10 +67,12 @@ struct FoundPairs final : Recovered {
 /// made.
 class Schedulers {
  public:
+  explicit Schedulers(bool reads) : how_{.reads = reads} {}
+
   void insert(SimMemory& memory, std::span<const InterleavedLeaf::Insert> group, std::span<bool> durable) {
     std::unique_ptr<InterleavedLeaf> leaf;
     if (idle_.empty()) {
-      leaf = std::make_unique<InterleavedLeaf>(blocks::index::Interleave{});
+      leaf = std::make_unique<InterleavedLeaf>(how_);
     } else {
       leaf = std::move(idle_.back());
       idle_.pop_back();
@@ -80,6 +82,7 @@ class Schedulers {
   }
 
  private:
+  blocks::index::Interleave how_;
   std::vector<std::unique_ptr<InterleavedLeaf>> idle_;
 };
 
@@ -87,12 +90,16 @@ class Schedulers {
 /// every acknowledged pair is there; of the inserts under way each pair is absent or whole; nothing else is
 /// there; every pair can be looked up.
 ///
+/// Groups share their barriers; every second program interleaves their reads as well.
+///
 /// recover() goes on after the leaf's recovery and inserts one more pair into each leaf that has room: a slot
 /// that an interrupted insert has left half-written is used again.
 class LeafSubject final : public Subject {
  public:
   LeafSubject(std::uint64_t seed, Scale scale, bool grouped)
-      : leaves_(scale == Scale::kSmall ? 2 : 3), grouped_(grouped) {
+      : leaves_(scale == Scale::kSmall ? 2 : 3),
+        grouped_(grouped),
+        schedulers_(std::make_shared<Schedulers>(seed % 2 != 0)) {
     Random random(seed);
     const std::uint32_t inserts = scale == Scale::kSmall ? 4 : 110;  // three leaves have 96 slots
     most_ = !grouped ? 1 : scale == Scale::kSmall ? 3 : 8;
@@ -268,7 +275,7 @@ class LeafSubject final : public Subject {
   bool grouped_;
   std::uint64_t most_ = 1;            ///< inserts of a group
   std::uint64_t after_recovery_ = 0;  ///< seed of the inserts after a recovery
-  std::shared_ptr<Schedulers> schedulers_ = std::make_shared<Schedulers>();
+  std::shared_ptr<Schedulers> schedulers_;
   std::vector<std::vector<Insert>> plan_;
   Address base_ = 0;
   std::vector<Pairs> expected_;
