@@ -41,7 +41,9 @@ class PageFlushParameters(KindParameters):
     threads: Threads = Field(1, description="writers, each with pages, free slots and a micro log of its own")
     page_size: LineSize = Field(16384, description="bytes of a page, at most 64 KiB [B]")
     pages: Count = Field(
-        16384, le=2**24, description="pages over all threads; many, so that none is still cached"
+        16384,
+        le=2**24,
+        description="pages over all threads, each with as many; many, so that none is still cached",
     )
     spare_slots: Count = Field(1, le=2**20, description="slots of each thread beyond its pages")
     order: Literal["sequential", "random"] = Field("sequential", description="of a thread's pages")
