@@ -231,6 +231,8 @@ def test_misuse_is_refused_with_the_remedy():
         des.Server(env, [des.LogPart()], platform=PLATFORM, workers=1_000)
     with pytest.raises(ConfigError, match="it must be workers = 2"):
         des.Server(env, [des.LogPart()], platform=PLATFORM, workers=2, pool=simpy.Resource(env, capacity=3))
+    with pytest.raises(ConfigError, match="nobody can be preempted; give a PriorityResource"):
+        des.Server(env, [des.LogPart()], platform=PLATFORM, pool=simpy.PreemptiveResource(env, capacity=1))
     with pytest.raises(ConfigError, match=r"pmsim\.des\.Environment"):
         des.Server(simpy.Environment(), [des.LogPart()], platform=PLATFORM)
     server = des.Server(env, [des.LogPart()], platform=PLATFORM)

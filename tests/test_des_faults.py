@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import get_args
 
 import pytest
+import simpy
 
 import pmsim
 from pmsim import des
@@ -495,3 +496,107 @@ def test_a_standby_on_the_same_machine_is_refused():
     server = des.Server(env, [des.LogPart()], platform=PLATFORM, workers={"one": 1, "two": 1})
     with pytest.raises(ConfigError, match="second server"):
         des.HotStandby(server["one"], server["two"], network="1 us")
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_what_ends_at_the_instant_of_a_power_failure_has_been_acknowledged(pooled):
+    """Transactions of one engine often end together; here one of them takes the power away."""
+    env = des.Environment()
+    pool = simpy.Resource(env, capacity=4) if pooled else None
+    part = des.EnginePart(engine="nvm-direct", rows=200, row_size=64, **ALL_IN_MEMORY)
+    server = des.Server(env, [part], platform=PLATFORM, workers=4, crash=True, pool=pool)
+    asked = answered = lost = beside = 0
+    failed_at = -1
+
+    def client(number):
+        nonlocal asked, answered, lost, beside, failed_at
+        for turn in range(60):
+            asked += 1
+            try:
+                yield server.execute("engine.read" if turn % 2 else "engine.update", (7 * turn + number) % 200)
+            except des.PowerFailureError:
+                lost += 1
+                continue
+            answered += 1
+            beside += env.now == failed_at
+            if turn % 10 == 5 and number == turn // 10 % 4 and env.now != failed_at:
+                failed_at = env.now
+                server.power_failure(restart_after="1 us", seed=turn)
+
+    for number in range(4):
+        env.process(client(number))
+    env.run()
+    assert asked == answered + lost == 240
+    assert beside > 1, "some end at the instant of a failure, behind the one that makes it"
+    assert (server.busy, server.waiting) == (0, 0)
+
+
+def test_a_failure_at_the_instant_at_which_the_server_is_ready_again_takes_it_down_again():
+    """Another machine's answer, which comes first at that instant, takes the power away."""
+    lone = crashable([PARTS["poplog"]])
+    ready = lone.env.run(lone.power_failure(restart_after="1 us")).ready
+    lone = crashable([PARTS["poplog"]])
+    length = lone.env.run(lone.execute("log.append", 0)).latency
+
+    env = des.Environment()
+    other = des.Server(env, [PARTS["poplog"]], platform=PLATFORM, workers=2)
+    server = des.Server(env, [PARTS["poplog"]], platform=PLATFORM, workers=2, crash=True)
+    first = server.power_failure(restart_after="1 us")
+    second = []
+
+    def client():
+        yield env.timeout(ready - length)
+        yield other.execute("log.append", 0)
+        assert env.now == ready
+        assert first.triggered
+        assert not first.processed
+        second.append(server.power_failure(restart_after="2 us"))
+        yield server.execute("log.append", 1)
+
+    env.run(env.process(client()))
+    assert first.value.ready == ready
+    assert second[0].value.restarted == ready + 2 * des.US
+
+
+def test_who_waits_for_several_requests_at_once_hears_of_a_power_failure_once():
+    server = crashable([PARTS["poplog"]], workers=3)
+    env = server.env
+    told = []
+
+    def client():
+        try:
+            yield env.all_of([server.execute("log.append", number) for number in range(3)])
+        except des.PowerFailureError:
+            told.append(env.now)
+            yield server.execute("log.append", 7)
+
+    client_ends = env.process(client())
+    env.run("100 ns")
+    server.power_failure()
+    env.run(client_ends)
+    assert told == [100_000]
+
+
+def test_checkpoints_go_on_after_a_power_failure():
+    pages = des.PagesPart(pages=16, page_size=4096, dirty_lines=4)
+    env = des.Environment()
+    groups = {"clients": 1, "writers": 2}
+    server = des.Server(
+        env, [des.LogPart(log_size="64 KiB"), pages], platform=PLATFORM, workers=groups, crash=True
+    )
+    dirty = des.DirtyPages(env, limit=8)
+    checkpoints = des.Checkpoints(
+        env, period="10 us", dirty=dirty, writers=server["writers"], logs=[server["clients"]]
+    )
+
+    def transactions():
+        for number in range(8):
+            yield from dirty.change(number)
+
+    env.process(transactions())
+    env.run("10500 ns")
+    assert server.busy == 2, "both writers are at it"
+    server.power_failure(restart_after="1 us")
+    dirty.forget()
+    env.run("100 us")
+    assert checkpoints.taken

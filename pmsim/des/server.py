@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import Any, Literal
 
 import simpy
-from simpy.events import PENDING, Event
+from simpy.events import PENDING, Condition, Event
 
 from pmsim import _native, arguments
 from pmsim.des.environment import Environment
@@ -68,6 +68,10 @@ class WorkerGroup:
         self.pool = pool
         if pool is not None and pool.capacity != len(numbers):
             raise ConfigError(f"pool: its capacity is {pool.capacity}; it must be workers = {len(numbers)}")
+        if isinstance(pool, simpy.PreemptiveResource):
+            raise ConfigError(
+                "pool: a worker ends what it has begun, so nobody can be preempted; give a PriorityResource"
+            )
         self._prioritised = isinstance(pool, simpy.PriorityResource)
         self._queue: deque[Execution] = deque()
         self._down = False
@@ -155,10 +159,10 @@ class WorkerGroup:
 
     def _done(self, event: Event) -> None:
         execution: Any = event
-        if not execution._ok:
-            return
-        worker = execution.worker
         server = self.server
+        if not execution._ok or execution.number not in server._outstanding:
+            return  # cut off, or acknowledged at the instant at which the power has failed: no worker is left
+        worker = execution.worker
         server._working[worker] = None
         heappush(self._free, worker)
         del server._outstanding[execution.number]
@@ -300,6 +304,7 @@ class Server:
         self._next_number = 0
         self._recovery: Event | None = None
         self._recovering = (0, 0, 0)
+        self._failures = 0
         self._groups: dict[str, WorkerGroup] = {}
         first = 0
         for name, size in groups.items():
@@ -399,16 +404,21 @@ class Server:
         seed = arguments.whole("seed", seed, 0, _LARGEST_SEED)
         restart = now + picoseconds(restart_after)
         self.session.crash(at=now, restart_at=restart, id=_RESTART, seed=seed, lost=lost or "")
-        cut_off = list(self._outstanding.values())
+        # What ends at this instant has been acknowledged, though its event may come behind this one.
+        cut_off = [execution for execution in self._outstanding.values() if not execution.triggered]
         self._outstanding.clear()
         self._working = [None] * self.workers
         for group in self._groups.values():
             group._lose_power()
         for execution in cut_off:
+            # Who waits for several at once hears of the first that fails; at the next SimPy would end the run.
+            if any(isinstance(getattr(told, "__self__", None), Condition) for told in execution.callbacks):
+                execution.defused = True
             execution.fail(PowerFailureError("the power failed before the request was acknowledged"))
         if self._recovery is None:
             self._recovery = self.env.event()
         self._recovering = (now, restart, len(cut_off))
+        self._failures += 1
         self.env.wake(self._core)
         return self._recovery
 
@@ -428,11 +438,13 @@ class Server:
         event._ok = True
         event._value = Recovery(failed, restarted, at, lost)
         assert event.callbacks is not None
-        event.callbacks.insert(0, self._ready)
+        failures = self._failures
+        event.callbacks.insert(0, lambda _: self._ready(failures))
         self.env.schedule_at(event, at)
 
-    def _ready(self, event: Event) -> None:
-        del event
+    def _ready(self, failures: int) -> None:
+        if failures != self._failures:
+            return  # the power has failed again at this very instant, in an event that came first
         for group in self._groups.values():
             group._regain_power()
 
