@@ -115,7 +115,8 @@ def anneal(
         there = (*place[:axis], moved, *place[axis + 1 :])
         found = energy(there)
         worse = 0.0 if math.isinf(current) else (found - current) / (abs(best) or 1.0)
-        accepted = worse <= 0 or choose.random() < math.exp(-worse / temperature)
+        # After some ten thousand moves the temperature is too small for a float: what is worse is left then.
+        accepted = worse <= 0 or (temperature > 0 and choose.random() < math.exp(-worse / temperature))
         if accepted:
             place, current, best = there, found, min(best, found)
         temperature *= cooling

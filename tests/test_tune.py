@@ -60,6 +60,13 @@ def test_a_walk_moves_one_axis_by_one_step_from_where_it_stands(seed: int, sizes
             place = there
 
 
+def test_a_walk_outlasts_its_temperature() -> None:
+    """After some ten thousand moves it is nothing, to a float; the walk had ended with a division by it."""
+    walk = list(anneal([3], lambda place: 1.0 + abs(place[0] - 1), 12_000, 1))
+    assert len(walk) == 12_001
+    assert not any(accepted and found > 1 for _, found, accepted in walk[-1_000:])
+
+
 def test_what_is_worse_is_taken_early_and_seldom_late() -> None:
     def saw(place: tuple[int, ...]) -> float:
         return 100.0 + 5 * (place[0] % 2)
