@@ -137,13 +137,21 @@ def points_of(series: Series) -> list[Point]:
 
 
 def curve(runs: Runs, series: Series) -> Curve:
-    """Give (x, y) of a series, in the order of its sweep; a curve ends where the data do not fit the engine."""
+    """Give (x, y) of a series, in the order of its sweep; a curve ends where the data do not fit the engine.
+
+    Raises
+    ------
+    SimulationError : a run failed, or the data fit nowhere: of nothing everything would be true.
+    """
     points = [(x, Point(series.kind, platform, parameters)) for x, platform, parameters in series.points()]
-    return [
+    found = [
         (x, runs.value(point, series.metric))
         for x, point in points
         if series.metric == "fits" or runs.metrics(point).get("fits") != 0
     ]
+    if not found:
+        raise SimulationError(f"{series.kind}: the data fit the engine at no point of the series")
+    return found
 
 
 def evaluate(runs: Runs, suite: Suite, claim: Claim, name: str) -> float:

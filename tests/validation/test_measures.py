@@ -123,6 +123,18 @@ def test_a_curve_ends_where_the_data_do_not_fit() -> None:
     assert curve(runs, SERIES.model_copy(update={"metric": "fits"})) == [(1.0, 1.0), (2.0, 0.0)]
 
 
+def test_data_that_fit_nowhere_are_an_error_and_no_empty_curve() -> None:
+    """Of an empty curve every ordering would hold, and a maximum would end in a traceback."""
+
+    def backend(points: Sequence[Point], progress: Progress | None) -> list[Mapping[str, float]]:
+        return [{"latency_ns": math.nan, "fits": 0.0} for _ in points]
+
+    runs = Runs(backend)
+    runs.compute(points_of(SERIES))
+    with pytest.raises(SimulationError, match="the data fit the engine at no point"):
+        curve(runs, SERIES)
+
+
 def test_equal_runs_are_made_once() -> None:
     made: list[Point] = []
 
