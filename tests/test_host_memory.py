@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pmsim
-from pmsim import ConfigError, HostMemoryError, cli
+from pmsim import ConfigError, HostMemoryError, _native, cli
 from pmsim.host_room import check_room
 from pmsim.points import points_of
 
@@ -129,3 +129,11 @@ def test_a_limit_that_is_no_size_is_refused(
     monkeypatch.setenv("PMSIM_HOST_MEMORY", "much")
     assert cli.main(["run", str(pages), "--jobs", "1"]) == 2
     assert "PMSIM_HOST_MEMORY: 'much' is no size; write, for example, \"8 GiB\"" in capsys.readouterr().err
+
+
+def test_a_limit_has_the_units_of_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, size in (("1 GB", 10**9), ("1 GiB", 2**30), ("1000 MB", 10**9), ("1000000 kB", 10**9)):
+        monkeypatch.setenv("PMSIM_HOST_MEMORY", text)
+        room = _native.host_room()
+        assert room is not None
+        assert room[0] == size

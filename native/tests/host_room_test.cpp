@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pmsim/core/error.hpp"
@@ -143,8 +144,22 @@ TEST(HostRoom, TheEnvironmentMayLimitAProcess) {
   EXPECT_EQ(Host().room().available, 40 * kGiB);
 }
 
+TEST(HostRoom, SizesHaveTheUnitsOfScenarios) {
+  for (const auto& [text, bytes] : std::vector<std::pair<std::string, std::uint64_t>>{
+           {"4 GB", 4'000'000'000},
+           {"4000 MB", 4'000'000'000},
+           {"4000000 kB", 4'000'000'000},
+           {"4 GiB", 4 * kGiB},
+           {"4096MiB", 4 * kGiB},
+           {"4000000000", 4'000'000'000},
+       }) {
+    const Limit limit(text);
+    EXPECT_EQ(Host().room().total, bytes) << text;
+  }
+}
+
 TEST(HostRoom, WhatIsNoSizeIsRefused) {
-  for (const char* text : {"much", "4 GB", "-1", "0", "4 GiB more", "1.5 GiB", "99999999999 TiB", "4 gib"}) {
+  for (const char* text : {"much", "4 KB", "-1", "0", "4 GiB more", "1.5 GiB", "99999999999 TiB", "4 gib"}) {
     const Limit limit(text);
     EXPECT_THROW(static_cast<void>(Host().room()), ConfigError) << text;
   }

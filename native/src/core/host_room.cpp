@@ -117,19 +117,30 @@ std::optional<std::uint64_t> wanted_limit() {
   words >> value;
   const bool whole = !words.fail() && *text != '-' && *text != '+';
   words >> unit;
-  int shift = unit.empty() || unit == "B" ? 0 : -1;
-  constexpr std::array<std::string_view, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
-  for (std::size_t index = 0; index < kUnits.size(); ++index) {
-    if (unit == kUnits[index])
-      shift = 10 * static_cast<int>(index + 1);
-  }
+  struct Unit {
+    std::string_view name;
+    std::uint64_t bytes;
+  };
+  // Those of the sizes in scenarios (pmsim/units.py).
+  constexpr std::uint64_t k1000 = 1000;
+  constexpr std::array kUnits{Unit{"", 1},
+                              Unit{"B", 1},
+                              Unit{"KiB", kMiB / 1024},
+                              Unit{"MiB", kMiB},
+                              Unit{"GiB", kGiB},
+                              Unit{"TiB", 1024 * kGiB},
+                              Unit{"kB", k1000},
+                              Unit{"MB", k1000 * k1000},
+                              Unit{"GB", k1000 * k1000 * k1000},
+                              Unit{"TB", k1000 * k1000 * k1000 * k1000}};
+  const auto known = std::ranges::find(kUnits, unit, &Unit::name);
   std::string more;
-  if (!whole || value == 0 || shift < 0 || words >> more ||
-      value > std::numeric_limits<std::uint64_t>::max() >> shift) {
+  if (!whole || value == 0 || known == kUnits.end() || words >> more ||
+      value > std::numeric_limits<std::uint64_t>::max() / known->bytes) {
     throw ConfigError(std::string(kVariable) + ": '" + text +
                       "' is no size; write, for example, \"8 GiB\", or unset it");
   }
-  return value << shift;
+  return value * known->bytes;
 }
 
 std::string size_text(std::uint64_t bytes) {
