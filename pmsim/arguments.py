@@ -50,6 +50,8 @@ def path(key: str, value: object) -> Path:
     """Return the path of a file or folder, or raise a ConfigError that names its key."""
     if not isinstance(value, str | Path):
         raise ConfigError(f"{key}: {shown(value)} is not a path; give a text or a pathlib.Path")
+    if value == "":  # to pathlib the working directory
+        raise ConfigError(f"{key}: the empty text names nothing; give a path, or '.' for the working directory")
     try:
         usable = b"\0" not in os.fsencode(value)
     except UnicodeEncodeError:

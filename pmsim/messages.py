@@ -1,5 +1,6 @@
 """From pydantic's error lists to one line that names the key, the problem and the remedy."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_origin
 
@@ -10,9 +11,12 @@ from pmsim.hints import nearest
 
 _TYPES = {
     "int_type": ("an integer", "write a whole number without quotes"),
+    "int_parsing": ("an integer", "write a whole number without quotes"),
     "float_type": ("a number", "write a number without quotes"),
+    "float_parsing": ("a number", "write a number without quotes"),
     "string_type": ("text", "write it in quotes"),
     "bool_type": ("a flag", "write true or false"),
+    "bool_parsing": ("a flag", "write true or false"),
     "list_type": ("a list", "write [a, b]"),
     "tuple_type": ("a list", "write [a, b]"),
     "dict_type": ("a table", "write {key = value}"),
@@ -21,7 +25,24 @@ _TYPES = {
 }
 
 
-_BOUNDS = {"greater_than_equal": ("too small", "least"), "less_than_equal": ("too large", "most")}
+#: What is wrong with a number, the remedy, and where pydantic keeps the bound.
+_BOUNDS = {
+    "greater_than_equal": ("too small", "at least", "ge"),
+    "less_than_equal": ("too large", "at most", "le"),
+    "greater_than": ("too small", "more than", "gt"),
+    "less_than": ("too large", "less than", "lt"),
+}
+#: The rest of what the models ask for.
+_OTHERS = {
+    "finite_number": ("is not a finite number", "write one"),
+    "int_from_float": ("is not a whole number", "write one"),
+    "int_parsing_size": ("is too large", "choose a smaller number"),
+    "string_too_short": ("is empty", "write a text"),
+    "string_pattern_mismatch": ("has characters that it cannot have", "it must match {pattern}"),
+    "too_short": ("has {actual_length} members", "give at least {min_length}"),
+    "too_long": ("has {actual_length} members", "give at most {max_length}"),
+    "invalid_key": ("is not text", "write the key in quotes"),
+}
 
 
 def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
@@ -62,9 +83,14 @@ def _unencodable(value: object) -> bool:
 _LISTED = {"kind": "kinds", "platform": "platforms"}
 
 
+#: What stands in a place of pydantic's where a key may have values of several types.
+_ALTERNATIVES = re.compile(r"(bool|int|float|str)|\w+\[.*\]", re.ASCII)
+
+
 def key_of(location: Sequence[int | str]) -> str:
     """Return a dotted key; the members of a list are counted from 1."""
-    return ".".join(str(part + 1) if isinstance(part, int) else part for part in location)
+    parts = [str(part + 1) if isinstance(part, int) else part for part in location]
+    return ".".join(part for part in parts if not _ALTERNATIVES.fullmatch(part))
 
 
 def described(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
@@ -89,12 +115,15 @@ def _describe(problem: Mapping[str, Any], model: type[BaseModel] | None) -> str:
             return f"'{given}' is not one of {', '.join(expected)}; {nearest(given, expected)}"
         return f"{shown(given)} is not one of {', '.join(expected)}; choose one of them"
     if kind in _BOUNDS:
-        verdict, bound = _BOUNDS[kind]
-        return f"{shown(given)} is {verdict}; choose at {bound} {context['le' if bound == 'most' else 'ge']}"
+        verdict, choose, bound = _BOUNDS[kind]
+        return f"{shown(given)} is {verdict}; choose {choose} {context[bound]}"
     if kind in _TYPES:
         noun, remedy = _TYPES[kind]
         return f"{shown(given)} is not {noun}; {remedy}"
-    return f"{shown(given)}: {str(problem['msg'])[:1].lower()}{str(problem['msg'])[1:]}; correct it"
+    if kind in _OTHERS:
+        verdict, remedy = (text.format(**context) for text in _OTHERS[kind])
+        return f"{shown(given)} {verdict}; {remedy}"
+    return f"{shown(given)} is nothing that can stand here; correct it"
 
 
 def shown(value: object) -> str:

@@ -24,6 +24,8 @@ from pmsim.variations import AS_IT_IS, Change, Variant, changes_of
 #: The axis over the SSDs of a machine: names of profiles, like those of the axis ``platform``.
 BLOCK_DEVICE = "platform.block_device"
 _NAME_CHARACTERS = r"[A-Za-z0-9][A-Za-z0-9._ -]*"
+#: File systems have folders of 255 letters, some of fewer.
+_LONGEST_NAME = 120
 
 
 class Scenario(BaseModel):
@@ -99,6 +101,11 @@ class Scenario(BaseModel):
             raise ConfigError(
                 f"name: {shown(self.name)} cannot name a folder; use a to z, A to Z, digits, blanks, '-', '_' "
                 "and '.', a letter or digit first; `title` may be any text"
+            )
+        if len(self.name) > _LONGEST_NAME:
+            raise ConfigError(
+                f"name: {shown(self.name)} has {len(self.name)} letters, too many for a folder; choose at most "
+                f"{_LONGEST_NAME}; `title` may be any text"
             )
         kind = find_kind(self.kind)
         known = kind.parameter_model.model_fields

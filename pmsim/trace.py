@@ -18,6 +18,7 @@ from pmsim.kinds import find_kind
 from pmsim.kinds.checks import hardware_threads
 from pmsim.kinds.measurement import Measurement, measurement_of, simulator
 from pmsim.messages import shown
+from pmsim.output_place import named_path
 from pmsim.overrides import with_overrides
 from pmsim.platforms import Platform
 from pmsim.points import Point
@@ -268,7 +269,7 @@ trace_app = typer.Typer(no_args_is_help=True, help="Record, inspect and replay m
 @trace_app.command("record")
 def _record_command(
     scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a shipped scenario.")],
-    out: Annotated[Path, typer.Option(help="The file to write.")],
+    out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="The file to write.")],
     point: Annotated[int, typer.Option(help="Number of the point, from 1.")] = 1,
     set_: Annotated[
         list[str] | None,
@@ -360,9 +361,9 @@ def _info_rows(trace: TraceInfo) -> list[tuple[str, str]]:
         ("workload", str(made_from.get("workload", "unknown"))),
         ("seed", str(made_from.get("seed", "unknown"))),
         ("threads", f"{trace.threads:,}"),
-        ("operations", f"{trace.operations:,}"),
+        ("micro-operations", f"{trace.operations:,}"),
     ]
     rows += [(f"  {kind}", f"{count:,}") for kind, count in trace.operations_by_kind.items() if count]
     rows += [(f"{medium} touched", f"{size:,} B") for medium, size in trace.extent_bytes.items() if size]
-    rows.append(("size", f"{trace.file_bytes:,} B, {trace.bytes_per_operation:.3f} B per operation"))
+    rows.append(("size", f"{trace.file_bytes:,} B, {trace.bytes_per_operation:.3f} B per micro-operation"))
     return rows

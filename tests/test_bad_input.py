@@ -432,6 +432,28 @@ SCENARIOS = {
         "plot.front: needs a horizontal axis of numbers",
         "plot.x",
     ),
+    "curves along an unknown axis": Case(
+        HEAD + '[sweep]\nthreads = [1, 2]\n[plot]\nx = "threads"\nalong = "nonsense"\n',
+        "plot.along: unknown column 'nonsense'",
+        "known",
+    ),
+    "name too long for a folder": Case(
+        HEAD + f'name = "{"n" * 300}"\n', "has 300 letters, too many for a folder", "choose at most 120"
+    ),
+    "no label of what is unchanged": Case(HEAD + 'unchanged = ""\n', "unchanged: '' is empty", "write a text"),
+    "seed that is too large": Case(
+        HEAD + "seed = 9223372036854775808\n", "seed: 9223372036854775808 is too large", "choose less than"
+    ),
+    "panel that is a list": Case(
+        HEAD + '[plot]\nx = "threads"\n[[plot.mark]]\nx = 1\nlabel = "l"\ncitation = "c"\nfacet = [1]\n',
+        "plot.mark.1.facet: [1] is not text",
+        "write",
+    ),
+    "overlay of nothing": Case(
+        HEAD + '[plot]\n[[plot.overlay]]\nlabel = "l"\ncitation = "c"\npoints = []\n',
+        "plot.overlay.1.points: [] has 0 members",
+        "give at least 1",
+    ),
     "front named by an unknown column": Case(
         plot('x = "threads"\ny = "bandwidth_gb_s"\nfront = ["dram"]'), "plot.front.1: unknown column", ""
     ),

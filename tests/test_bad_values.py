@@ -60,6 +60,8 @@ BEYOND = {
         "update_percent = 101": "update_percent: 101 is too large; choose at most 100",
         "writers = 47": "writers: 51 threads",
         'study = "propagation"\nrate = 1\ndirty_lines = 257': "dirty_lines: 257 of a page with 256 lines",
+        'study = "long-run"\nrate = 1\nsegment = "1 ps"': "segment: 1 ps parts the run into 10000000000 "
+        "segments, each on a server of its own; choose at least 1 us",
         "dirty_target = 256": "dirty_target: 256 is not below dirty_limit; choose at most 255",
     },
 }

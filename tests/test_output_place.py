@@ -11,6 +11,7 @@ import pmsim.commands.measure
 import pmsim.measure
 import pmsim.results
 from pmsim import api
+from pmsim.errors import ConfigError
 from pmsim.validation import cli
 
 COMMANDS = {
@@ -41,6 +42,36 @@ def test_a_folder_that_cannot_be(command: str, out: str, complaint: Callable[...
     said = complaint(*COMMANDS[command], "--out", out)
     assert f"--out {out}: cannot be written: " in said
     assert "choose another output directory" in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *([*command, "--out", ""] for command in COMMANDS.values()),
+        ["tune", "good.toml", "--out", ""],
+        ["calibrate", "--out", ""],
+        ["calibrate", "--on", ""],
+        ["measure", "--platform", "tum-6212u", "--on", ""],
+        ["trace", "record", "good.toml", "--out", ""],
+        ["validate", "--data", ""],
+        ["validate", "--suite", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_name_is_not_the_working_directory(
+    arguments: list[str], working_folder: Path, complaint: Callable[..., str]
+) -> None:
+    """As ``--out "$OUT"`` gives it where the variable is not set."""
+    before = sorted(working_folder.iterdir())
+    said = complaint(*arguments)
+    assert arguments[-2].removeprefix("--") in said
+    assert "the empty text names nothing; " in said
+    assert sorted(working_folder.iterdir()) == before
+
+
+def test_an_empty_name_is_refused_from_python_too() -> None:
+    with pytest.raises(ConfigError, match="out: the empty text names nothing"):
+        api.run("good.toml", out="", progress=False)
 
 
 @pytest.mark.parametrize(("command", "file"), [(name, file) for name in OUTPUTS for file in OUTPUTS[name]])

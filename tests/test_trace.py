@@ -230,6 +230,10 @@ def test_the_commands_record_describe_and_replay(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     result = runner.invoke(trace.trace_app, ["info", str(path), "--verify"])
     assert "stream_store" in result.output
+    # Those of `replay` are operations of the workload: a number that has another meaning has another name.
+    assert f"micro-operations  {trace.info(path).operations:,}" in result.output
+    assert "B per micro-operation" in result.output
+    assert not re.search("^operations", result.output, re.MULTILINE)
     assert "tum-6212u" in result.output
     result = runner.invoke(
         trace.trace_app, ["replay", str(path), "--platform", "tum-6212u", "--platform", "ucsd-8260"]

@@ -9,7 +9,7 @@ from rich.console import Console
 from pmsim.errors import ConfigError
 from pmsim.host_blocks import chosen_blocks
 from pmsim.measure import OUTPUTS, MeasureResult, measure
-from pmsim.output_place import check_output_folder
+from pmsim.output_place import check_output_folder, named_path
 from pmsim.profiles import load_platform
 from pmsim.progress import step_display
 from pmsim.terminal import Column, output, print_item, print_table
@@ -23,13 +23,20 @@ def measure_command(
         typer.Option("--blocks", metavar="NAME,...", help="Blocks to measure; all by default."),
     ] = None,
     on: Annotated[
-        Path | None, typer.Option(help="New file that stands for persistent memory (DAX); DRAM by default.")
+        Path | None,
+        typer.Option(
+            parser=named_path,
+            metavar="PATH",
+            help="New file that stands for persistent memory (DAX); DRAM by default.",
+        ),
     ] = None,
     platform: Annotated[
         str | None,
         typer.Option(help="Profile of this machine.", show_default=f"{_DEFAULT_PROFILE}, by pmsim calibrate"),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Output directory.")] = Path("out/measure"),
+    out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="Output directory.")] = Path(
+        "out/measure"
+    ),
     quick: Annotated[bool, typer.Option("--quick", help="A few repetitions, in seconds.")] = False,
 ) -> None:
     """Run building blocks on this machine and print real beside simulated."""

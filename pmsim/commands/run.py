@@ -13,6 +13,7 @@ from pmsim.effects import AFTER, BEFORE, EFFECT
 from pmsim.errors import ConfigError
 from pmsim.host_room import check_room
 from pmsim.kinds import find_kind
+from pmsim.output_place import named_path
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import PointCache
 from pmsim.report import unsteady
@@ -36,7 +37,10 @@ def run_command(
             "--set", metavar="KEY=VALUE", help="Change a parameter, sweep.AXIS or platform.SECTION.NAME."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Output directory.", show_default="out/NAME")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=named_path, metavar="PATH", help="Output directory.", show_default="out/NAME"),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes.", show_default="processors")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed.", show_default="the scenario's")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pmsim.output_place import named_path
 from pmsim.progress import progress_bar
 from pmsim.standing import watched
 from pmsim.terminal import output
@@ -34,7 +35,10 @@ def tune_command(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change the scenario, as for pmsim run."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Keep finished points here, to resume.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=named_path, metavar="PATH", help="Keep finished points here, to resume."),
+    ] = None,
 ) -> None:
     """Search a sweep for its best point by simulated annealing, without running all of it."""
     console = output()

@@ -12,6 +12,8 @@ from pmsim.platforms import Platform
 from pmsim.units import Quantity, format_value
 
 _LARGEST_ROW = 65536
+#: Of a long run. Each begins with a fresh server, which takes longer to make than such short ones to simulate.
+_MOST_SEGMENTS = 10_000
 _LARGEST_ENGINE_ROW = 4096
 _FPTREE_ROW = 8
 #: Bytes of a key: a row of an engine needs at least so many more than its payload.
@@ -72,6 +74,13 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         parameters.duration == 0 or parameters.segment == 0 or parameters.duration % parameters.segment
     ):
         raise ConfigError("duration: must be a whole number of segments; choose a multiple of segment")
+    if parameters.study == "long-run" and parameters.duration // parameters.segment > _MOST_SEGMENTS:
+        least = format_value(-(-parameters.duration // _MOST_SEGMENTS), Quantity.TIME)
+        raise ConfigError(
+            f"segment: {format_value(parameters.segment, Quantity.TIME)} parts the run into "
+            f"{parameters.duration // parameters.segment} segments, each on a server of its own; choose at "
+            f"least {least}"
+        )
     if parameters.study == "restart" and parameters.crash_at >= parameters.duration:
         at, end = (format_value(time, Quantity.TIME) for time in (parameters.crash_at, parameters.duration))
         raise ConfigError(f"crash_at: {at} is not before the end of the run; choose less than duration, {end}")

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from pmsim.api import POINTS_FOLDER
 from pmsim.errors import ConfigError
-from pmsim.output_place import check_output_folder
+from pmsim.output_place import check_output_folder, named_path
 from pmsim.runner import RunInterrupted, usable_jobs
 from pmsim.terminal import complaints, output
 from pmsim.validation.loaders import DataSet, load
@@ -28,9 +28,16 @@ def validate(
     suite: Annotated[str, typer.Option(help="Claims to test: a name, or a TOML file.")] = "device",
     data: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="Folder of a published data set, or of several; may be repeated."),
+        typer.Option(
+            parser=named_path,
+            metavar="DIR",
+            help="Folder of a published data set, or of several; may be repeated.",
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for report.html and results.parquet.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=named_path, metavar="PATH", help="Folder for report.html and results.parquet."),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Worker processes; all processors by default.")
     ] = None,

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pmsim.errors import ConfigError
-from pmsim.messages import described
+from pmsim.messages import described, key_of
 from pmsim.resources import validation_dir
 from pmsim.toml_file import read_toml
 from pmsim.validation.claims import Claim, Measure, Series, Source, Suite
@@ -34,6 +34,8 @@ def load_suite(name_or_path: str | Path) -> Suite:
     path = Path(name_or_path)
     if path.suffix == ".toml":
         return _load_file(path)
+    if name_or_path == "":  # to pathlib the working directory
+        raise ConfigError(f"suite: the empty text names nothing; known: {', '.join(suites()) or 'none'}")
     # A name means what comes with pmsim, also where the working directory has a folder of that name.
     if str(name_or_path) in suites():
         path = validation_dir() / "claims" / str(name_or_path)
@@ -100,6 +102,6 @@ def _first_problem(error: ValidationError, content: dict[str, Any]) -> str:
     if len(where) > 1 and where[0] == "claim":
         claim = content["claim"][int(where[1])]
         name = claim.get("id", where[1]) if isinstance(claim, dict) else where[1]
-        where = [f"claim '{name}'", ".".join(where[2:])]
+        where = [f"claim '{name}'", key_of(problem["loc"][2:])]
     message = " ".join(described(dict(problem), Suite).split())
     return ": ".join([part for part in (*where, message) if part])

@@ -187,7 +187,7 @@ def test_the_smallest_suite_is_read(tmp_path: Path, one_claim: Callable[..., str
         ("[[claim]]", "[[claims]]", "claims: unknown key; did you mean 'claim'?"),
         ('{ point = "s" }', '{ ratio = ["m", "m"] }', "measure 'm' is made from itself; break the circle"),
         ('{ point = "s" }', "{ max = [] }", "'max' of nothing; name at least one"),
-        ("expected = 100", "expected = nan", "nan: input should be a finite number; correct it"),
+        ("expected = 100", "expected = nan", "expected: nan is not a finite number; write one"),
         ("expected = 100", "expected = [2, 1]", "'expected' goes down; write the smaller number first"),
         ('platform = "tum-6212u"', 'platfrom = "tum-6212u"', "platfrom: unknown key; did you mean 'platform'"),
         ('platform = "tum-6212u"', "", "series: s: platform: missing; add it"),
