@@ -214,7 +214,7 @@ def _check_plot(scenario: Scenario, points: Sequence[Point], written: Scenario |
     kind = find_kind(scenario.kind)
     metrics = scenario.metrics or [metric.name for metric in kind.metric_list(point.parameters)]
     known = [*point.columns, *metrics]
-    named = {"x": plot.x, "y": plot.y, "color": plot.color, "line": plot.line, "facet": plot.facet}
+    named = {key: getattr(plot, key) for key in ("x", "y", "color", "line", "facet", "along")}
     for number, overlay in enumerate(plot.overlay, start=1):
         named |= {f"overlay.{number}.where.{column}": column for column in overlay.where}
     named |= {f"front.{number}": column for number, column in enumerate(plot.front, start=1)}

@@ -303,10 +303,11 @@ class Result:
             return None
         columns = {
             key: column_of_axis(value)
-            for key in ("x", "color", "line", "facet")
+            for key in ("x", "color", "line", "facet", "along")
             if (value := str(getattr(plot, key))).startswith("platform.") and value not in self.frame.columns
         }
-        return plot.model_copy(update=columns)
+        front = [name if name in self.frame.columns else column_of_axis(name) for name in plot.front]
+        return plot.model_copy(update=columns | {"front": front})
 
     def axis_columns(self) -> list[str]:
         """Return the columns that the sweep varies, in its order, and what is changed one at a time."""

@@ -78,6 +78,69 @@ def test_a_legend_keeps_the_unit() -> None:
     assert value_label("fence", "mfence") == "mfence"
 
 
+def test_a_legend_says_what_a_word_is_about_that_does_not_say_it_itself() -> None:
+    assert value_label("latches", "none") == "latches: none"
+    assert value_label("service", "log") == "service: log"
+    assert value_label("position", "last") == "position: last"
+    assert value_label("engine", "three-tier") == "three-tier"
+    assert value_label("memory", "pmem") == "PMem"
+
+
+def test_a_legend_says_what_a_chain_of_operations_does() -> None:
+    chain = "rd_512,rp_512, rp_512,wp_64_cache_320,wp_64_nocache_-64,w_64_none"
+    assert value_label("operations", chain) == (
+        "read 512 B (DRAM) + 2 x read 512 B (PMem) + write 64 B (PMem, clwb, at +320 B) + "
+        "write 64 B (PMem, ntstore, at -64 B) + write 64 B (PMem, no flush)"
+    )
+
+
+@pytest.mark.parametrize("style", ["lines", "bars"])
+def test_a_metric_with_a_confidence_interval_has_error_bars(style: str) -> None:
+    frame = pd.DataFrame(
+        {
+            "x": [1, 2, 3, 3],
+            "engine": "a",
+            "rate": [10.0, 20.0, 30.0, 30.0],
+            "rate_low": [9.0, 18.0, math.nan, math.nan],
+            "rate_high": [12.0, math.inf, math.nan, math.nan],
+        }
+    )
+    layout = plot_layout(
+        frame, plot=Plot(x="x", y="rate", style=style), axes=["x"], metrics=["rate"], default_metric="rate"
+    )
+    (curve,) = layout.panels[0].curves
+    assert (curve.x, curve.y) == ((1, 2, 3), (10.0, 20.0, 30.0))
+    figure = figure_of(layout, title="t", y_title="rate")
+    (trace,) = figure.data
+    assert (trace.error_y.array, trace.error_y.arrayminus) == ((2.0, None, None), (1.0, 2.0, None))
+    assert "95 % confidence interval" in figure.layout.title.subtitle.text
+    without = plot_layout(
+        frame.drop(columns="rate_low"), plot=None, axes=["x"], metrics=["rate"], default_metric="rate"
+    )
+    plain = figure_of(without, title="t", y_title="rate")
+    assert plain.data[0].error_y.array is None
+    assert not plain.layout.title.subtitle.text
+
+
+def test_a_curve_and_a_front_may_be_along_an_axis_of_the_machine(tmp_path: Path) -> None:
+    scenario = pmsim.Scenario(
+        kind="latency",
+        platform="tum-6212u",
+        parameters={"region_size": "64 MiB"},
+        sweep={"platform.pmem.media_read_latency": ["100 ns", "200 ns"]},
+        plot={
+            "x": "latency_ns",
+            "y": "latency_max_ns",
+            "along": "platform.pmem.media_read_latency",
+            "front": ["platform.pmem.media_read_latency"],
+        },
+    )
+    result = pmsim.run(scenario, jobs=1, out=tmp_path)
+    column = "platform.pmem.media_read_latency_ns"
+    assert list(result.front()[column]) == [100]
+    assert len(result.figure().data) == 2
+
+
 def test_what_a_colour_or_a_panel_says_has_no_dash_of_its_own() -> None:
     frame = pd.DataFrame(
         {"x": [1, 2] * 2, "ps": [5, 5, 7, 7], "us": [5e-6] * 2 + [7e-6] * 2, "other": [0, 1, 1, 0], "y": 1.0}
@@ -199,11 +262,11 @@ def test_the_front_joins_the_points_that_no_other_beats_in_each_panel() -> None:
         {
             "cost": [1, 2, 3, 3, 4, 5, 1, 2],
             "rate": [10.0, 9.0, 30.0, 20.0, math.nan, 30.0, 5.0, 6.0],
-            "dram": list("abcdefgh"),
+            "variant": list("abcdefgh"),
             "panel": [0] * 6 + [1] * 2,
         }
     )
-    plot = Plot(x="cost", y="rate", color="panel", facet="panel", front=["dram", "panel"])
+    plot = Plot(x="cost", y="rate", color="panel", facet="panel", front=["variant", "panel"])
     layout = plot_layout(frame, plot=plot, axes=["panel"], metrics=["rate"], default_metric="rate")
     assert [[(p.x, p.y) for p in panel.front] for panel in layout.panels] == [
         [(1, 10), (3, 30)],

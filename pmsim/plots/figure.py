@@ -44,6 +44,7 @@ _ONLY_CURVE = "simulated"
 _FRONT = "Pareto front"
 _LINE, _POINT = 2, 5  # pixels
 _RIM = 2  # that a curve is wider than one that runs along it and is drawn over it
+_ERROR_BARS = "Error bars: 95 % confidence interval over batches of a run"
 
 
 def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
@@ -108,7 +109,7 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
 
 
 def _sources(layout: PlotLayout) -> list[str]:
-    """Return the lines that say where published things come from."""
+    """Return the lines that say where published things come from, and what error bars are."""
     lines = []
     for kind, published in (
         ("Open markers", [overlay for panel in layout.panels for overlay in panel.overlays]),
@@ -116,6 +117,8 @@ def _sources(layout: PlotLayout) -> list[str]:
     ):
         first, *more = dict.fromkeys(each.citation for each in published) or [""]
         lines += [f"{kind}: {first}", *more] if first else []
+    if any(curve.low for panel in layout.panels for curve in panel.curves):
+        lines.append(_ERROR_BARS)
     return lines
 
 
@@ -186,6 +189,7 @@ def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
         number = layout.colors.index(curve.color)
         name = _name(layout, curve)
         common = {"name": name, "legendgroup": name, "showlegend": name not in shown}
+        common |= {"error_y": _error_bars(curve)} if curve.low else {}
         shown.add(name)
         if layout.bars:
             bar = {"color": color(number), "pattern": {"shape": pattern(layout.lines.index(curve.line))}}
@@ -211,6 +215,22 @@ def _curves(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
                 )
             )
     return traces
+
+
+def _error_bars(curve: Curve) -> dict[str, Any]:
+    """Return the reach of each point's confidence interval; of too few batches there is none."""
+    up = [high - y for y, high in zip(curve.y, curve.high, strict=True)]
+    down = [y - low for y, low in zip(curve.y, curve.low, strict=True)]
+    reach = ([each if math.isfinite(each) else None for each in side] for side in (up, down))
+    array, arrayminus = reach
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": array,
+        "arrayminus": arrayminus,
+        "thickness": 1,
+        "width": 3,
+    }
 
 
 def _name(layout: PlotLayout, curve: Curve) -> str:

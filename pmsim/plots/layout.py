@@ -11,6 +11,9 @@ from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.plot_spec import Mark, Overlay, Plot
 
+#: What the columns of a metric's confidence interval end with.
+_LOW, _HIGH = "_low", "_high"
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -20,6 +23,9 @@ class Curve:
     line: tuple[Any, ...]
     x: tuple[Any, ...]
     y: tuple[float, ...]
+    # Ends of the confidence interval of each y, where its metric has one.
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -162,14 +168,24 @@ def _follows(frame: pd.DataFrame, axis: str, x: str) -> bool:
 
 def _curves(rows: pd.DataFrame, columns: Columns) -> list[Curve]:
     colors = rows[columns.color] if columns.color else [""] * len(rows)
-    members: dict[tuple[Any, tuple[Any, ...]], list[tuple[Any, float]]] = {}
-    keys = zip(colors, _line_values(rows, columns), strict=True)
-    for key, x, y in zip(keys, rows[columns.x].tolist(), rows[columns.y].tolist(), strict=True):
-        members.setdefault(key, []).append((x, y))
+    ends = [f"{columns.y}{end}" for end in (_LOW, _HIGH)]
+    known = all(end in rows for end in ends)
     # What belongs to a point as a whole stands in each of its rows, and is drawn once: bars would add up.
+    members: dict[tuple[Any, tuple[Any, ...]], dict[tuple[Any, float], tuple[float, ...]]] = {}
+    keys = zip(colors, _line_values(rows, columns), strict=True)
+    intervals = rows[ends].itertuples(index=False, name=None) if known else [()] * len(rows)
+    for key, x, y, interval in zip(
+        keys, rows[columns.x].tolist(), rows[columns.y].tolist(), intervals, strict=True
+    ):
+        members.setdefault(key, {}).setdefault((x, y), interval)
     return [
-        Curve(color, line, tuple(x for x, _ in points), tuple(y for _, y in points))
-        for (color, line), points in ((key, dict.fromkeys(found)) for key, found in members.items())
+        Curve(
+            color,
+            line,
+            *zip(*points, strict=True),
+            *(zip(*points.values(), strict=True) if known else ()),
+        )
+        for (color, line), points in members.items()
     ]
 
 

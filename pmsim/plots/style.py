@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pmsim.plots.chains import chain_label
 from pmsim.units import Quantity, format_value
 
 #: Okabe and Ito's palette: told apart in print and by colour-blind readers.
@@ -45,8 +46,13 @@ _PARAMETER_TITLES = {
 #: Shorter on an axis than the meaning of the metric; the definition stands in the documentation.
 _METRIC_TITLES = {"bandwidth_gb_s": "bandwidth [GB/s]", "operations_per_s": "operations per second"}
 _VALUE_NAMES = {"dram": "DRAM", "pmem": "PMem", "ssd": "SSD"}
-#: Their words do not say what they are about: "none", "writers".
-_NAMED = ("background", "log_device")
+#: Their words say what they are about. Those of others do not: "none", "shared", "last".
+_TELLING = frozenset(
+    {
+        *("algorithm", "changed", "engine", "fence", "memory", "operation", "pattern", "platform"),
+        *("platform.block_device", "technique", "variant", "workload"),
+    }
+)
 _WORDS = {**_VALUE_NAMES, "zipf": "Zipf exponent"}
 #: Share of a category that separates it from the next one.
 BAR_GAP = 0.2
@@ -159,9 +165,10 @@ def value_label(column: str, value: object) -> str:
             unit, value = "B", value * 2**30
         shown = _bytes(int(value)) if size or unit == "B" else f"{value:g} {unit}".rstrip()
         return f"{name}{separator}{shown}"
+    if column == "operations":
+        return chain_label(str(value))
     text = _VALUE_NAMES.get(str(value), str(value))
-    named = column.startswith("groups.") or column in _NAMED
-    return f"{name}: {text}" if named else text
+    return text if column in _TELLING else f"{name}: {text}"
 
 
 def tick_label(column: str, value: float) -> str:

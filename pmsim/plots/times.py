@@ -50,7 +50,13 @@ def _scaled(layout: PlotLayout, along: Scale, up: Scale) -> PlotLayout:
         replace(
             panel,
             curves=tuple(
-                replace(curve, x=tuple(map(along, curve.x)), y=tuple(map(up, curve.y)))
+                replace(
+                    curve,
+                    x=tuple(map(along, curve.x)),
+                    y=tuple(map(up, curve.y)),
+                    low=tuple(map(up, curve.low)),
+                    high=tuple(map(up, curve.high)),
+                )
                 for curve in panel.curves
             ),
             overlays=tuple(
