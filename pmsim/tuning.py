@@ -14,14 +14,14 @@ from typing import Any
 
 from pmsim import arguments
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of
-from pmsim.errors import ConfigError, PmsimError
+from pmsim.errors import ConfigError, InternalError, PmsimError
 from pmsim.goal import Goal, goal_of
 from pmsim.host_room import check_room
 from pmsim.messages import shown
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import Metrics, PointCache
 from pmsim.points import Point
-from pmsim.runner import evaluate
+from pmsim.runner import Failure, evaluate
 from pmsim.scenario import Scenario
 from pmsim.search_space import Coordinates, SearchSpace
 from pmsim.sweep import LARGEST_SWEEP
@@ -30,6 +30,10 @@ from pmsim.unused import checked_points
 #: A step that loses a tenth of the best value is taken with probability 1/e at the start.
 START_TEMPERATURE = 0.1
 COOLING = 0.93
+
+
+class _NotSimulatedError(PmsimError):
+    """A point that could not be simulated."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class Tuning:
         In the order of the search; the first is the start.
     points : int
         Of the whole sweep.
+    failures : tuple of Failure
+        Points that were visited and could not be simulated, and why: they do not count.
     """
 
     goal: Goal
@@ -67,6 +73,7 @@ class Tuning:
     value: float
     steps: list[Step]
     points: int
+    failures: tuple[Failure, ...] = ()
 
     @property
     def simulated(self) -> int:
@@ -179,12 +186,19 @@ def tune(
     cache = PointCache(folder / POINTS_FOLDER) if folder is not None else None
     known: dict[Coordinates, float] = {}
     fresh: dict[Coordinates, None] = {}
+    failures: list[Failure] = []
 
     def energy(place: Coordinates) -> float:
         if place not in known:
             fresh[place] = None
             point = space.grid[place]
-            known[place] = goal.energy({**point.columns, **_metrics(point, cache)})
+            try:
+                metrics = _metrics(point, cache)
+            except _NotSimulatedError as error:  # as in a sweep, the others have their results
+                failures.append(Failure(points.index(point), point.describe(), str(error)))
+                known[place] = math.inf
+            else:
+                known[place] = goal.energy({**point.columns, **metrics})
         return known[place]
 
     taken: list[Step] = []
@@ -198,7 +212,7 @@ def tune(
             break  # nothing is left to find
     place = min(known, key=lambda where: known[where])
     best = None if math.isinf(known[place]) else dict(space.grid[place].axes)
-    return Tuning(goal, best, goal.value(known[place]), taken, len(points))
+    return Tuning(goal, best, goal.value(known[place]), taken, len(points), tuple(failures))
 
 
 def _metrics(point: Point, cache: PointCache | None) -> Metrics:
@@ -208,8 +222,10 @@ def _metrics(point: Point, cache: PointCache | None) -> Metrics:
     check_room([point])
     try:
         metrics = evaluate(point)
+    except InternalError:
+        raise
     except PmsimError as error:
-        raise error.prefixed(point.describe()) from None
+        raise _NotSimulatedError(str(error)) from None
     if cache is not None:
         cache.store(point, metrics)
     return metrics

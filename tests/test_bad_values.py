@@ -62,6 +62,8 @@ BEYOND = {
         'study = "propagation"\nrate = 1\ndirty_lines = 257': "dirty_lines: 257 of a page with 256 lines",
         'study = "long-run"\nrate = 1\nsegment = "1 ps"': "segment: 1 ps parts the run into 10000000000 "
         "segments, each on a server of its own; choose at least 1 us",
+        'study = "tenants"\nservice = "table"\nrows = 100\nscan_rows = 101': "scan_rows: 101 of a table with "
+        "100 rows; choose at most that",
         "dirty_target = 256": "dirty_target: 256 is not below dirty_limit; choose at most 255",
     },
 }

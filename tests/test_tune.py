@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pmsim
+from pmsim import tuning
 from pmsim.api import load_scenario
 from pmsim.cli import main
-from pmsim.errors import ConfigError
-from pmsim.points import points_of
+from pmsim.errors import ConfigError, HostMemoryError
+from pmsim.point_cache import Metrics
+from pmsim.points import Point, points_of
 from pmsim.search_space import SearchSpace
 from pmsim.tuning import anneal, tune
 
@@ -160,6 +162,24 @@ def test_a_requirement_that_nothing_meets_is_told_with_status_1(
 ) -> None:
     assert main(["tune", str(scenario), "--steps", "2", "--require", "bandwidth_gb_s>=1000"]) == 1
     assert capsys.readouterr().out.splitlines()[-1].startswith("none has bandwidth_gb_s >= 1000; ")
+
+
+def test_a_point_that_fails_is_reported_and_the_search_goes_on(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def evaluate(point: Point) -> Metrics:
+        if point.axes["threads"] == "2":
+            raise HostMemoryError("too large for this host")
+        return really(point)
+
+    really = tuning.evaluate
+    monkeypatch.setattr(tuning, "evaluate", evaluate)
+    assert main(["tune", str(scenario), "--steps", "60", "--seed", "1", "--out", str(tmp_path / "out")]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[-1].startswith("highest bandwidth_gb_s: ")
+    assert "pmsim: point 4 (threads = 2, access_size = 256 B): too large for this host" in printed.err
+    monkeypatch.setattr(tuning, "evaluate", really)
+    assert not tune(scenario, steps=60, seed=1, out=tmp_path / "out").failures  # they are no results
 
 
 @pytest.mark.parametrize(

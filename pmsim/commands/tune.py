@@ -9,7 +9,7 @@ import typer
 from pmsim.output_place import named_path
 from pmsim.progress import progress_bar
 from pmsim.standing import watched
-from pmsim.terminal import output
+from pmsim.terminal import complaints, output
 from pmsim.tuning import Step, tune
 from pmsim.units import number
 
@@ -68,6 +68,8 @@ def tune_command(
             out=out,
             progress=tell,
         )
+    for failure in found.failures:
+        complaints().print(f"pmsim: {failure}")
     seen = f"{found.simulated} of {found.points} points were visited"
     if found.best is None:
         needed = " and ".join(map(str, found.goal.requirements)) or f"a value of {found.goal.column}"
@@ -76,3 +78,5 @@ def tune_command(
     best = ", ".join(f"{name} = {text}" for name, text in found.best.items())
     sought = "lowest" if found.goal.minimize else "highest"
     console.print(f"{sought} {found.goal.column}: {number(found.value)} at {best}; {seen}", soft_wrap=True)
+    if found.failures:
+        raise typer.Exit(1)

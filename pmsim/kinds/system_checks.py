@@ -51,6 +51,10 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         raise ConfigError(f"rate: study '{parameters.study}' has no saturation of its own; give a rate")
     if parameters.study == "tenants" and service != "table":
         raise ConfigError(f"service: tenants look up and scan; choose table instead of '{service}'")
+    if parameters.study == "tenants" and parameters.scan_rows > parameters.rows:
+        raise ConfigError(
+            f"scan_rows: {parameters.scan_rows} of a table with {parameters.rows} rows; choose at most that"
+        )
     if parameters.study == "group-commit" and service not in ("log", "block-log"):
         raise ConfigError(f"service: '{service}' has no groups; choose log or block-log")
     if parameters.study == "restart" and service == "table":
