@@ -65,6 +65,15 @@ def unsteady(result: "Result") -> str:
     )
 
 
+def overloaded(result: "Result") -> str:
+    """Say in how many points requests came faster than they were served."""
+    return (
+        f"in {len(result.overloaded)} of {result.provenance['points']} points `keeps_up` is 0: requests came "
+        "faster than they were served, and their latency says how long the run was; the first is "
+        f"{result.overloaded[0]}"
+    )
+
+
 def _warnings(result: "Result") -> str:
     lines = [f"Failed: {failure}" for failure in result.failures]
     outside = int((result.frame["out_of_range_count"] > 0).sum()) if "out_of_range_count" in result.frame else 0
@@ -74,6 +83,8 @@ def _warnings(result: "Result") -> str:
         )
     if result.unsteady:
         lines.append(f"Warm-up: {unsteady(result)}.")
+    if result.overloaded:
+        lines.append(f"Overload: {overloaded(result)}.")
     return '<p class="warning">' + "<br>".join(_text(line) for line in lines) + "</p>" if lines else ""
 
 

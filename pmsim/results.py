@@ -75,6 +75,9 @@ class Result:
         Points whose data the engine cannot hold: in the frame, with `fits` 0; here with the reason.
     unsteady : tuple of Failure
         Points whose warm-up was too short: in the frame, with `steady` 0; here with its length.
+    overloaded : tuple of Failure
+        Points whose requests came faster than they were served: in the frame, with `keeps_up` 0; here with
+        their rate.
     provenance : dict
         Versions, hashes, seeds, command and wall time.
     """
@@ -98,6 +101,11 @@ class Result:
             Failure(index, point.describe(), f"after {found['warmup_transactions']:,.0f} transactions")
             for index, (point, found) in enumerate(zip(points, metrics, strict=True))
             if found is not None and found.get("steady") == 0
+        )
+        self.overloaded = tuple(
+            Failure(index, point.describe(), f"{found['offered_per_s']:,.0f} requests per second")
+            for index, (point, found) in enumerate(zip(points, metrics, strict=True))
+            if found is not None and found.get("keeps_up") == 0
         )
         self._points = tuple(points)
         self._changes = len(scenario.changes())

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import weakref
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -77,6 +78,7 @@ def test_latency_rises_with_load_and_a_queue_beyond_saturation_does_not_end():
     assert high["latency_p99_ns"] > low["latency_p99_ns"]
     over = point(load_percent=130)
     assert over["in_system_at_end"] > 0.1 * 5_000
+    assert [found["keeps_up"] for found in (low, high, over)] == [1, 1, 0]
     assert over["throughput_per_s"] < 1.1 * over["saturation_per_s"]
     given = point(rate=100_000)
     assert math.isnan(given["saturation_per_s"])
@@ -488,3 +490,23 @@ def test_a_point_that_counted_nothing_has_no_tail(given, key):
     assert result.frame.empty
     (failure,) = result.failures
     assert failure.message == f"{key}: no request was counted; raise {key}"
+
+
+def test_a_run_says_in_how_many_points_requests_came_faster_than_they_were_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such latencies are those of a queue that grows: with twice the requests they are twice as long."""
+    monkeypatch.chdir(tmp_path)
+    Path("load.toml").write_text(
+        'kind = "system"\nplatform = "ucsd-8260"\n[parameters]\nworkers = 1\nrequests = 2_000\n'
+        "[sweep]\nrate = [100_000, 50_000_000]\n"
+    )
+    assert main(["run", "load.toml", "--jobs", "1"]) == 0
+    told = (
+        "in 1 of 2 points `keeps_up` is 0: requests came faster than they were served, and their latency says "
+    )
+    told += "how long the run was; the first is point 2 (rate = 50000000): 50,000,000 requests per second"
+    assert told in " ".join(capsys.readouterr().err.split())
+    assert f"Overload: {told}." in Path("out/system/report.html").read_text()
+    assert main(["run", "load.toml", "--jobs", "1", "--set", "rate=100_000"]) == 0
+    assert "keeps_up" not in capsys.readouterr().err

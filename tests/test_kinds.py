@@ -160,7 +160,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"windows", "segment", "ssd_capacity", "recording", "speed_percent", "prices", "log_device"}
         | {"commits"},
         {"offered_per_s", "throughput_per_s", "saturation_per_s", "waited_ns", "mean_in_system"}
-        | {"in_system_at_end"}
+        | {"in_system_at_end", "keeps_up"}
         | LATENCIES,
     ),
 }

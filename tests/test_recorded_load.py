@@ -87,6 +87,7 @@ def test_what_comes_faster_waits_longer_and_everything_is_answered(recording: Pa
     assert slow["latency_p99_ns"] < as_recorded["latency_p99_ns"] < fast["latency_p99_ns"]
     assert slow["simulated_ops"] == pytest.approx(750, abs=2)  # the second half
     assert {found["in_system_at_end"] for found in (slow, as_recorded, fast)} == {0}
+    assert [found["keeps_up"] for found in (slow, as_recorded, fast)] == [1, 0, 0]
 
 
 def test_more_workers_shorten_the_queue(recording: Path) -> None:

@@ -16,7 +16,7 @@ from pmsim.kinds import find_kind
 from pmsim.output_place import named_path
 from pmsim.overrides import with_overrides
 from pmsim.point_cache import PointCache
-from pmsim.report import unsteady
+from pmsim.report import overloaded, unsteady
 from pmsim.results import Result
 from pmsim.runner import RunInterrupted
 from pmsim.scenario import Scenario
@@ -138,6 +138,8 @@ def _report(result: Result, folder: Path) -> None:
         )
     if result.unsteady:
         errors.print(f"pmsim: {unsteady(result)}")
+    if result.overloaded:
+        errors.print(f"pmsim: {overloaded(result)}")
     done = told["points"] - len(result.failures)
     console.print(
         f"{done} of {told['points']} points ({told['points_from_cache']} kept from before) "

@@ -108,7 +108,12 @@ def _keeps_up(setting: Setting, rate: float) -> bool:
     load.run(round(_PROBE / rate * S))
     found = load.summary()
     load.server.close()
-    return bool(found["in_system"] <= _BACKLOG * found["submitted"] + setting.workers)
+    return keeps_up(found, setting.workers)
+
+
+def keeps_up(found: Summary, workers: int) -> bool:
+    """Tell whether a queue has not grown: but for those that are served, 1 % are in the system at the end."""
+    return bool(found["in_system"] <= _BACKLOG * found["submitted"] + workers)
 
 
 def _run_requests(load: NativeLoad, requests: int) -> None:
@@ -145,11 +150,12 @@ def recorded_load(setting: Setting, arrivals: npt.NDArray[np.int64]) -> Summary:
     load.restart_statistics()
     with stretch(0.5, 0.9):
         load.run(end)
+    kept_up = keeps_up(load.summary(), setting.workers)
     with stretch(0.9, 1):  # where it keeps up, they are few
         load.finish()
     found = load.summary()
     offered = found["submitted"] * S / (end - begin)
-    return found | {"offered": offered} | _last_of(load.server, load.now)
+    return found | {"offered": offered, "keeps_up": kept_up} | _last_of(load.server, load.now)
 
 
 def two_tenants(setting: Setting, rate: float, scans: Ask, scanners: int, requests: int) -> Summary:
@@ -377,6 +383,7 @@ __all__: Sequence[str] = (
     "Setting",
     "closed_throughput",
     "group_commit",
+    "keeps_up",
     "long_run",
     "open_load",
     "propagation",

@@ -18,7 +18,7 @@ from pmsim.kinds.latches import LOGS
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
 from pmsim.kinds.system_checks import check_system
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
-from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log
+from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log, workers_of
 from pmsim.platforms import Platform
 from pmsim.standing import stretch
 
@@ -41,6 +41,9 @@ class System(Kind[SystemParameters]):
         Metric("waited_ns", "ns", "mean time until a worker was there"),
         Metric("mean_in_system", "", "time average of the requests in the system"),
         Metric("in_system_at_end", "", "requests in the system at the end"),
+        Metric(
+            "keeps_up", "", "1: at most 1 % of the requests, beside those served, were there when the last came"
+        ),
         *COMMON_METRICS,
     )
     recordable = False
@@ -77,7 +80,7 @@ class System(Kind[SystemParameters]):
         """Simulate one point of the study."""
         found, series = _simulate(machine, parameters, seed)
         _check_counted(found, parameters)
-        return _metrics(found) | _series(series)
+        return _metrics(found, parameters) | _series(series)
 
     def resumes(self, parameters: SystemParameters) -> bool:
         """Runs of hours do."""
@@ -89,7 +92,7 @@ class System(Kind[SystemParameters]):
         """Simulate one point of the study, from the last segment that an interrupted run has finished."""
         found, series = _simulate(machine, parameters, seed, state)
         _check_counted(found, parameters)
-        return _metrics(found) | _series(series)
+        return _metrics(found, parameters) | _series(series)
 
     def curve(self, parameters: SystemParameters) -> tuple[str, str] | None:
         """Throughput over time, where the study has time windows."""
@@ -234,7 +237,7 @@ def _check_counted(found: Mapping[str, Any], parameters: SystemParameters) -> No
     raise ConfigError(f"{length}: no request was counted; raise {length}")
 
 
-def _metrics(found: Mapping[str, Any]) -> dict[str, int | float]:
+def _metrics(found: dict[str, Any], parameters: SystemParameters) -> dict[str, int | float]:
     metrics: dict[str, int | float] = {
         "offered_per_s": found["offered"],
         "throughput_per_s": _per_second(found["count"], found["elapsed_ps"]),
@@ -243,6 +246,7 @@ def _metrics(found: Mapping[str, Any]) -> dict[str, int | float]:
         "waited_ns": found["waited_ps"] / _PS_PER_NS,
         "mean_in_system": found["mean_in_system"],
         "in_system_at_end": found["in_system"],
+        "keeps_up": int(found.get("keeps_up", studies.keeps_up(found, workers_of(parameters)))),
         "simulated_ops": found["count"],
         "out_of_range_count": found["counters"]["out_of_range_count"],
     }
