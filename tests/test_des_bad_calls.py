@@ -9,13 +9,17 @@ from pmsim import ConfigError, _native
 from pmsim.des import (
     Ask,
     Bursty,
+    Checkpoints,
     ClosedPool,
+    DirtyPages,
     EnginePart,
     Environment,
+    GroupCommit,
     Load,
     LogPart,
     NativeLoad,
     Paced,
+    PagePropagation,
     PagesPart,
     Poisson,
     RecordedPart,
@@ -23,6 +27,8 @@ from pmsim.des import (
     Server,
     Tenant,
     TraceDriven,
+    power_failures,
+    slow_periods,
 )
 
 
@@ -32,11 +38,35 @@ def server() -> Server:
 
 
 @pytest.fixture
-def load(server: Server) -> NativeLoad:
-    return NativeLoad(server, [Tenant("all", Poisson(1e6), [Ask("log.append")])])
+def load() -> NativeLoad:
+    return NativeLoad(server_of(workers=2), [Tenant("all", Poisson(1e6), [Ask("log.append")])])
 
 
 SERVER: dict[str, tuple[Callable[[Server], Any], str]] = {
+    "a stall of a drive that is not there": (
+        lambda s: s.stall("block", "1 us"),
+        "device: platform 'tum-6212u' has no block device; choose another device",
+    ),
+    "a slow drive that is not there": (lambda s: s.slow_down("block", 200), "device: .* has no block device"),
+    "power failures at no time": (lambda s: power_failures(s), "at: no power failure is asked for"),
+    "no group": (lambda _: GroupCommit(server_of().main, size=0, timeout=1), "size: 0 is too few"),
+    "a group as text": (
+        lambda _: GroupCommit(server_of().main, size="x", timeout=1),
+        "size: 'x' is not a whole",
+    ),  # type: ignore[arg-type]
+    "a buffer of half a page": (lambda s: DirtyPages(s.env, 0.5), r"limit: 0\.5 is not a whole number"),  # type: ignore[arg-type]
+    "a target that is the limit": (
+        lambda s: PagePropagation(DirtyPages(s.env, 4), s.main, target=4),
+        "target: 4 is too much; choose at most 3",
+    ),
+    "no writers": (
+        lambda s: PagePropagation(DirtyPages(s.env, 4), s.main, target=1, writers=0, flush="log.append"),
+        "writers: 0 is too few",
+    ),
+    "checkpoints without a pause": (
+        lambda s: Checkpoints(s.env, period=0, logs=[server_of().main]),
+        "period: 0 ps between two checkpoints; choose at least 1 ps",
+    ),
     "a first that is negative": (lambda s: s.main.execute("log.append", -1), "first: -1"),
     "a count that is negative": (lambda s: s.main.execute("log.append", 0, -1), "count: -1"),
     "a first that is text": (lambda s: s.execute("log.append", "x"), "first: 'x' is not a whole number"),  # type: ignore[arg-type]
@@ -68,6 +98,29 @@ def test_of_a_server(server: Server, call: Callable[[Server], Any], message: str
 def test_a_server_is_closed_as_often_as_one_likes(server: Server) -> None:
     server.close()
     server.close()
+
+
+def test_a_closed_server_serves_nobody(server: Server) -> None:
+    server.close()
+    with pytest.raises(ConfigError, match="it is closed and serves nobody any more"):
+        server.execute("log.append")
+
+
+def test_the_core_drives_fresh_servers_only() -> None:
+    """Its clock begins at 0: a request could come before what has been."""
+    server = server_of()
+    server.env.run(server.execute("log.append"))
+    with pytest.raises(ConfigError, match="server: it has served others before"):
+        NativeLoad(server, [Tenant("all", Poisson(1e6), [Ask("log.append")])])
+
+
+def test_faults_in_the_past_are_refused() -> None:
+    failing, slow = server_of(crash=True), server_of()
+    failing.env.process(power_failures(failing, at=["5 us", "2 us"]))
+    slow.env.process(slow_periods(slow, "pmem", [("5 us", "2 us", 200)]))
+    for key, server in (("at", failing), ("periods", slow)):
+        with pytest.raises(ConfigError, match=rf"{key}: '2 us' is over at 5000000 ps; .* ascending order"):
+            server.env.run("30 us")
 
 
 def test_a_load_runs_into_the_future_only(load: NativeLoad) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from simpy.events import Event
 
+from pmsim import arguments
 from pmsim.des.environment import Environment
 from pmsim.des.request import Completion, PowerFailureError
 from pmsim.des.server import WorkerGroup
@@ -29,8 +30,7 @@ class DirtyPages:
     """
 
     def __init__(self, env: Environment, limit: int) -> None:
-        if limit < 1:
-            raise ConfigError(f"limit: {limit} dirty pages; choose at least 1")
+        limit = arguments.whole("limit", limit, 1)
         self.env = env
         self.limit = limit
         self.stalls = 0
@@ -146,14 +146,13 @@ class PagePropagation:
         writers: int | None = None,
         flush: str = "pages.flush",
     ) -> None:
-        if not 0 <= target < dirty.limit:
-            raise ConfigError(f"target: {target} dirty pages of {dirty.limit}; choose 0 to {dirty.limit - 1}")
+        target = arguments.whole("target", target, 0, dirty.limit - 1)
         self.dirty = dirty
         self.group = group
         self.target = target
         self.pages_written = 0
         self._kind = group.server.kind(flush)
-        for _ in range(len(group.numbers) if writers is None else writers):
+        for _ in range(len(group.numbers) if writers is None else arguments.whole("writers", writers, 1)):
             dirty.env.process(self._write())
 
     def _write(self) -> Generator[Event, Any, None]:
@@ -206,6 +205,8 @@ class Checkpoints:
                 raise ConfigError("logs: each worker has a log of its own; give groups of one worker")
         self.env = env
         self.period = picoseconds(period)
+        if self.period < 1:  # of nothing to write and to truncate time would stand still
+            raise ConfigError("period: 0 ps between two checkpoints; choose at least 1 ps")
         self.taken: list[tuple[int, int]] = []
         self._dirty = dirty
         self._writers = writers
@@ -260,8 +261,7 @@ class GroupCommit:
     """
 
     def __init__(self, group: WorkerGroup, *, size: int, timeout: Time, append: str = "log.append") -> None:
-        if size < 1:
-            raise ConfigError(f"size: a group of {size} entries; choose at least 1")
+        size = arguments.whole("size", size, 1)
         if len(group.numbers) != 1:
             raise ConfigError("group: each worker has a log of its own; group commit needs a group of one")
         self.env: Environment = group.env

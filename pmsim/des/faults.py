@@ -9,6 +9,8 @@ from pmsim import _native
 from pmsim.des.request import Recovery
 from pmsim.des.server import Server
 from pmsim.des.times import Time, picoseconds
+from pmsim.errors import ConfigError
+from pmsim.messages import shown
 
 Device = Literal["pmem", "block"]
 
@@ -22,7 +24,7 @@ def power_failures(
     seed: int = 1,
     log: list[Recovery] | None = None,
 ) -> Generator[Event, Any, None]:
-    """Let the power fail at given times, or at random ones: ``env.process(power_failures(server, ...))``.
+    """Let the power fail at given times, then at random ones: ``env.process(power_failures(server, ...))``.
 
     Parameters
     ----------
@@ -38,11 +40,28 @@ def power_failures(
         Of the random times, and of what survives.
     log : list, optional
         Gets every `Recovery`.
+
+    Raises
+    ------
+    ConfigError : neither times nor a mean; when it comes to it, a time that is over.
     """
+    if at is None and mean is None:
+        raise ConfigError("at: no power failure is asked for; give times (at), or a mean distance (mean)")
+    return _power_failures(server, at, mean, restart_after, seed, log)
+
+
+def _power_failures(
+    server: Server,
+    at: Iterable[Time] | None,
+    mean: Time | None,
+    restart_after: Time,
+    seed: int,
+    log: list[Recovery] | None,
+) -> Generator[Event, Any, None]:
     env = server.env
     if at is not None:
         for number, time in enumerate(at):
-            yield env.timeout(picoseconds(time) - env.now)
+            yield _at(server, "at", time)
             ready = server.power_failure(restart_after=restart_after, seed=seed + number)
             if log is not None:
                 ready.callbacks.append(lambda event: log.append(event._value))
@@ -61,11 +80,10 @@ def slow_periods(
     server: Server, device: Device, periods: Iterable[tuple[Time, Time, int]]
 ) -> Generator[Event, Any, None]:
     """Slow a device down in periods of (begin, end, percent of its times), ascending and disjoint."""
-    env = server.env
     for begin, end, percent in periods:
-        yield env.timeout(picoseconds(begin) - env.now)
+        yield _at(server, "periods", begin)
         server.slow_down(device, percent)
-        yield env.timeout(picoseconds(end) - env.now)
+        yield _at(server, "periods", end)
         server.slow_down(device, 100)
 
 
@@ -83,3 +101,11 @@ def stalls(
     while True:
         yield env.timeout(gaps.next())
         server.stall(device, pause)
+
+
+def _at(server: Server, key: str, time: Time) -> Event:
+    """Return the event of a time that is not over."""
+    wait = picoseconds(time) - server.env.now
+    if wait < 0:
+        raise ConfigError(f"{key}: {shown(time)} is over at {server.env.now} ps; give times in ascending order")
+    return server.env.timeout(wait)

@@ -107,7 +107,7 @@ class Bursty:
 
 @dataclass(frozen=True)
 class TraceDriven:
-    """Requests at given times [ps], ascending."""
+    """Requests at given times [ps] from the beginning of the load on, ascending."""
 
     times: Sequence[int]
 
@@ -368,6 +368,8 @@ class NativeLoad(_Statistics):
         super().__init__(server, tenants)
         if len(list(server)) != 1:
             raise ConfigError("workers: the core serves one group of workers; use Load for several")
+        if server.used:
+            raise ConfigError("server: it has served others before, on the clock of SimPy; make a fresh one")
         self._driver = _native.Driver(
             server.session,
             [

@@ -17,6 +17,7 @@ from pmsim.des.request import Completion, PowerFailureError, Recovery, Request
 from pmsim.des.times import NEVER, Time, picoseconds
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.kinds.checks import capacity
 from pmsim.kinds.engine_messages import in_parameters
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
@@ -25,6 +26,8 @@ from pmsim.standing import stretch, watcher
 #: In hundredths: ten thousand times what it was. With more, a second would leave the range of times.
 _SLOWEST = 1_000_000
 _LARGEST_SEED = 2**64 - 1
+#: That may fail, and what messages call them.
+_DEVICES = {"pmem": "PMem", "block": "block device"}
 _RESTART = 2**64 - 1
 #: What the core takes as `first` and `count` of a request.
 _LARGEST = 2**64 - 1
@@ -77,7 +80,7 @@ class WorkerGroup:
         self._down = False
         self._free = list(numbers)
         self._blockers: list[Any] = []
-        self._submit = server.session.submit
+        self._submit: Callable[..., None] = server.session.submit
         self._kinds = len(server.kinds)
 
     @property
@@ -204,6 +207,10 @@ def _groups(workers: object) -> dict[str, int]:
     }
 
 
+def _closed(*request: object) -> None:
+    raise ConfigError("server: it is closed and serves nobody any more; make a fresh one")
+
+
 class Server:
     """A service on a simulated machine of its own, used as ``yield server.execute(...)``.
 
@@ -248,6 +255,7 @@ class Server:
         groups = _groups(workers)
         seed = arguments.whole("seed", seed, 0, _LARGEST_SEED)
         crash = arguments.flag("crash", crash)
+        self._machine = machine
         made_of = native_parts(parts)
         self._made_of: tuple[Any, ...] = (made_of, machine.native(), groups)
         try:
@@ -279,6 +287,7 @@ class Server:
         """Return a server whose request "operation" is the next one of a native closed-loop workload."""
         machine = platform if isinstance(platform, Platform) else load_platform(platform)
         server = cls.__new__(cls)
+        server._machine = machine
         server._made_of = (workload, dict(parameters), machine.native(), workers)
         session = _native.Session.of_workload(
             workload, dict(parameters), machine.native(), workers=workers, seed=seed
@@ -339,6 +348,11 @@ class Server:
     def workers(self) -> int:
         """Worker threads of all groups."""
         return len(self._working)
+
+    @property
+    def used(self) -> bool:
+        """Whether anybody has asked it for anything yet."""
+        return self._next_number > 0
 
     @property
     def busy(self) -> int:
@@ -424,12 +438,26 @@ class Server:
 
     def stall(self, device: Literal["pmem", "block"], duration: Time) -> None:
         """Let a device pause from now on: wear levelling, garbage collection."""
+        self._check_device(device)
         self.session.stall(device, self.env.now, picoseconds(duration))
 
     def slow_down(self, device: Literal["pmem", "block"], percent: int) -> None:
         """Let a device take `percent` hundredths of its times from now on; 100 heals it."""
         percent = arguments.whole("percent", percent, 1, _SLOWEST)
+        self._check_device(device)
         self.session.slow(device, self.env.now, percent)
+
+    def _check_device(self, device: str) -> None:
+        # A fault of what is not there would change nothing, without a word.
+        sizes = {
+            "pmem": capacity(self._machine, "pmem"),
+            "block": self._machine.value("block", "capacity"),
+        }
+        if sizes.get(device) == 0:
+            raise ConfigError(
+                f"device: platform '{self._machine.name}' has no {_DEVICES[device]}; choose another device or "
+                "another platform"
+            )
 
     def _recovered(self, at: int) -> None:
         event, self._recovery = self._recovery, None
@@ -457,7 +485,7 @@ class Server:
         if not hasattr(self, "session"):
             return
         for group in self._groups.values():
-            del group._submit
+            group._submit = _closed
         del self.session
 
     def present(self) -> list[int]:
