@@ -4,6 +4,7 @@ Exit status: 0 done, 1 a point, a claim or a crash check failed, 2 bad input, 13
 """
 
 import errno
+import re
 import signal
 import sys
 import threading
@@ -34,6 +35,18 @@ _BAD_INPUT = 2
 _INTERRUPTED = 130
 #: Longer than the paths and names of people; what is longer is cut in messages.
 _LONGEST_WORD = 400
+
+
+def _bound(found: re.Match[str]) -> str:
+    return f"choose at {'least' if found[1] == 'greater' else 'most'} {found[2]}"
+
+
+#: Some versions of Typer speak in pydantic's words.
+_REWORDED = (
+    (re.compile("Value error, "), ""),
+    (re.compile(r"Input should be a valid integer\b.*"), "it is not a whole number"),
+    (re.compile(r"Input should be (greater|less) than or equal to (\d+)"), _bound),
+)
 
 
 class _InterruptedError(Exception):
@@ -138,7 +151,9 @@ def _misused(error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()  # type: ignore[attr-defined]
         return _BAD_INPUT
-    message = str(error.format_message()).replace("Value error, ", "")  # type: ignore[attr-defined]
+    message = str(error.format_message())  # type: ignore[attr-defined]
+    for theirs, ours in _REWORDED:
+        message = theirs.sub(ours, message)
     context = getattr(error, "ctx", None)
     command = "pmsim" if context is None else context.command_path
     return _complain(f"{message.rstrip('.')}; see {command} --help", _BAD_INPUT)

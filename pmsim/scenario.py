@@ -114,6 +114,9 @@ class Scenario(BaseModel):
                 raise ConfigError(
                     f"parameters.{key}: unknown parameter of kind '{self.kind}'; {nearest(key, known)}"
                 )
+        for metric in self.metrics:
+            if self.metrics.count(metric) > 1:
+                raise ConfigError(f"metrics: holds {shown(metric)} twice; remove one")
         axes, _ = axes_of(self.sweep, self.quantity_of)
         for axis in axes:
             if axis in self.parameters:

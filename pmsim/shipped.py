@@ -21,6 +21,8 @@ def find_scenario(name: str) -> Path:
     ------
     ConfigError : neither; names the nearest shipped scenarios.
     """
+    if not name.strip():
+        raise ConfigError("scenario: the empty text names nothing; choose one of `pmsim list scenarios`")
     names = scenario_names()
     path = Path(name)
     if name in names and not path.is_file():

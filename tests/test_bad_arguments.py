@@ -74,6 +74,23 @@ ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
     "unknown drive to show": (["platform", "show", "nvme-p451"], "unknown platform", "'nvme-p4510'"),
     "unknown suite": (["validate", "--suite", "devices"], "devices", "device"),
     "no seeds": (["validate", "--seeds", "0"], "--seeds", "see pmsim validate --help"),
+    "more seeds than anyone waits for": (
+        ["validate", "--seeds", "99999999999"],
+        "--seeds",
+        "choose at most 10000",
+    ),
+    "a seed of the core's": (["validate", "--seed", "9" * 23], "--seed", "choose at most 9223372036854775807"),
+    "a number of processes in words": (
+        ["run", "good.toml", "--jobs", "x"],
+        "--jobs",
+        "is not a whole number; see",
+    ),
+    "no processes": (["validate", "--jobs", "0"], "--jobs", "; see pmsim validate --help"),
+    "a scenario without a name": (
+        ["run", ""],
+        "scenario: the empty text names nothing",
+        "pmsim list scenarios",
+    ),
     "a negative number of seeds": (["validate", "--seeds", "-3"], "--seeds", "see pmsim validate --help"),
     "a number of seeds in words": (["validate", "--seeds", "three"], "--seeds", "see pmsim validate --help"),
     "set of no text": (["run", "good.toml", "--set", "name=\udcff"], "--set name", "correct its bytes"),

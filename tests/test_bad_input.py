@@ -437,6 +437,11 @@ SCENARIOS = {
         "plot.along: unknown column 'nonsense'",
         "known",
     ),
+    "a metric twice": Case(
+        HEAD + 'metrics = ["bandwidth_gb_s", "bandwidth_gb_s"]\n',
+        "metrics: holds 'bandwidth_gb_s' twice",
+        "remove",
+    ),
     "name too long for a folder": Case(
         HEAD + f'name = "{"n" * 300}"\n', "has 300 letters, too many for a folder", "choose at most 120"
     ),

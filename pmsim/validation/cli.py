@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from pmsim.api import POINTS_FOLDER
+from pmsim.arguments import LARGEST
 from pmsim.errors import ConfigError
 from pmsim.output_place import check_output_folder, named_path
 from pmsim.runner import RunInterrupted, usable_jobs
@@ -21,6 +22,8 @@ from pmsim.validation.summary import Validation
 from pmsim.validation.summary import validate as run_validation
 
 _INTERRUPTED = 130
+#: A verdict by more is no better known, and takes months.
+_MOST_SEEDS = 10_000
 _OUTPUTS = ("results.parquet", "report.html")
 
 
@@ -41,11 +44,13 @@ def validate(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Worker processes; all processors by default.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every run.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Seed of every run.")] = 0,
     seeds: Annotated[
         int,
         typer.Option(
-            min=1, help="Repeat every run with so many seeds, SEED, SEED + 1 and so on, and judge by medians."
+            min=1,
+            max=_MOST_SEEDS,
+            help="Repeat every run with so many seeds, SEED, SEED + 1 and so on, and judge by medians.",
         ),
     ] = 1,
     optane_units: Annotated[
