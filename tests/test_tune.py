@@ -164,6 +164,28 @@ def test_a_requirement_that_nothing_meets_is_told_with_status_1(
     assert capsys.readouterr().out.splitlines()[-1].startswith("none has bandwidth_gb_s >= 1000; ")
 
 
+@pytest.mark.parametrize("out", [True, False])
+def test_who_interrupts_a_search_is_told_what_is_kept(
+    scenario: Path,
+    out: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def evaluate(point: Point) -> Metrics:
+        if point.axes["threads"] == "2":
+            raise KeyboardInterrupt
+        return really(point)
+
+    really = tuning.evaluate
+    monkeypatch.setattr(tuning, "evaluate", evaluate)
+    folder = ["--out", str(tmp_path / "out")] if out else []
+    assert main(["tune", str(scenario), "--seed", "1", *folder]) == 130
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("pmsim: interrupted; ")
+    assert ("run the same command again to resume" if out else "--out DIR keeps them") in said
+
+
 def test_a_point_that_fails_is_reported_and_the_search_goes_on(
     scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

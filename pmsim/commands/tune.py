@@ -13,6 +13,8 @@ from pmsim.terminal import complaints, output
 from pmsim.tuning import Step, tune
 from pmsim.units import number
 
+_INTERRUPTED = 130
+
 
 def tune_command(
     scenario: Annotated[str, typer.Argument(help="A scenario; its sweep is the space that is searched.")],
@@ -53,21 +55,30 @@ def tune_command(
         value = "-" if math.isnan(step.value) else number(step.value)
         console.print(f"{value:>14}  {verdict:5s}  {where}", soft_wrap=True)
 
-    with (
-        progress_bar("tune", steps + 1, None) as show,
-        watched(lambda doing, share: show(taken + share, doing)),
-    ):
-        found = tune(
-            scenario,
-            metric=metric,
-            minimize=minimize,
-            require=require or [],
-            steps=steps,
-            seed=seed,
-            set=set_,
-            out=out,
-            progress=tell,
+    try:
+        with (
+            progress_bar("tune", steps + 1, None) as show,
+            watched(lambda doing, share: show(taken + share, doing)),
+        ):
+            found = tune(
+                scenario,
+                metric=metric,
+                minimize=minimize,
+                require=require or [],
+                steps=steps,
+                seed=seed,
+                set=set_,
+                out=out,
+                progress=tell,
+            )
+    except KeyboardInterrupt:
+        kept = (
+            f"are kept in {out}; run the same command again to resume"
+            if out
+            else "were taken; --out DIR keeps them"
         )
+        complaints().print(f"pmsim: interrupted; {taken} steps {kept}")
+        raise typer.Exit(_INTERRUPTED) from None
     for failure in found.failures:
         complaints().print(f"pmsim: {failure}")
     seen = f"{found.simulated} of {found.points} points were visited"
