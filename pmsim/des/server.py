@@ -494,7 +494,11 @@ class Server:
 
     def counters(self) -> dict[str, int]:
         """Return the counters of the machine up to now."""
-        return dict(self.session.counters(self.env.now))
+        return self.counters_at(self.env.now)
+
+    def counters_at(self, time: int) -> dict[str, int]:
+        """Return the counters up to a time [ps]: of a `NativeLoad`, whose clock is not that of SimPy."""
+        return dict(self.session.counters(time))
 
     def facts(self) -> dict[str, float]:
         """Return numbers about the parts' data structures."""

@@ -7,7 +7,7 @@ acknowledgement.
 import itertools
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -135,9 +135,10 @@ def open_load(setting: Setting, rate: float, requests: int) -> Summary:
     with stretch(0, _WARM_UP):
         load.run(length // 10)
     load.restart_statistics()
+    before = load.server.counters_at(load.now)
     with stretch(_WARM_UP, 1):
         load.run(length + length // 10)
-    return load.summary() | {"offered": rate} | _last_of(load.server, load.now)
+    return load.summary() | {"offered": rate} | _last_of(load.server, load.now, before)
 
 
 def recorded_load(setting: Setting, arrivals: npt.NDArray[np.int64]) -> Summary:
@@ -148,6 +149,7 @@ def recorded_load(setting: Setting, arrivals: npt.NDArray[np.int64]) -> Summary:
     with stretch(0, 0.5):
         load.run(begin)
     load.restart_statistics()
+    before = load.server.counters_at(load.now)
     with stretch(0.5, 0.9):
         load.run(end)
     kept_up = keeps_up(load.summary(), setting.workers)
@@ -155,7 +157,7 @@ def recorded_load(setting: Setting, arrivals: npt.NDArray[np.int64]) -> Summary:
         load.finish()
     found = load.summary()
     offered = found["submitted"] * S / (end - begin)
-    return found | {"offered": offered, "keeps_up": kept_up} | _last_of(load.server, load.now)
+    return found | {"offered": offered, "keeps_up": kept_up} | _last_of(load.server, load.now, before)
 
 
 def two_tenants(setting: Setting, rate: float, scans: Ask, scanners: int, requests: int) -> Summary:
@@ -168,13 +170,14 @@ def two_tenants(setting: Setting, rate: float, scans: Ask, scanners: int, reques
     with stretch(0, _WARM_UP):
         load.run(length // 10)
     load.restart_statistics()
+    before = load.server.counters_at(load.now)
     with stretch(_WARM_UP, 1):
         load.run(length + length // 10)
     found = load.summary("all") | {"offered": rate}
     if scanners:
         scanned = load.summary("scans")
         found["scans_per_s"] = scanned["count"] * S / scanned["elapsed_ps"]
-    return found | _last_of(load.server, load.now)
+    return found | _last_of(load.server, load.now, before)
 
 
 def long_run(
@@ -215,9 +218,11 @@ def _teller(env: Environment, end: float) -> Callable[[], None]:
     return tell
 
 
-def _last_of(server: Server, now: int) -> Summary:
-    """Return what the machine and the parts say at the end, and give the server's memory back."""
-    last = {"counters": dict(server.session.counters(now)), "facts": server.facts()}
+def _last_of(server: Server, now: int, before: Mapping[str, int] | None = None) -> Summary:
+    """Return what the machine has counted since a warm-up, what the parts say, and give the memory back."""
+    counted = server.counters_at(now)
+    since = {name: value - before[name] for name, value in counted.items()} if before else counted
+    last = {"counters": since, "facts": server.facts()}
     server.close()
     return last
 
@@ -258,13 +263,13 @@ def group_commit(
     env.process(transactions())
     env.run(_length(requests / 10, rate))
     recorder.restart(env.now)
-    before = (commit.groups, commit.entries)
+    gathered, counted = (commit.groups, commit.entries), server.counters()
     env.run(env.now + _length(requests, rate))
-    groups, entries = commit.groups - before[0], commit.entries - before[1]
+    groups, entries = commit.groups - gathered[0], commit.entries - gathered[1]
     return (
         recorder.summary(env.now)
         | {"offered": rate, "entries_per_group": entries / groups if groups else 0.0}
-        | _last_of(server, env.now)
+        | _last_of(server, env.now, counted)
     )
 
 
@@ -321,9 +326,9 @@ def propagation(
     env.process(arrivals())
     env.run(_length(requests / 10, rate))
     recorder.restart(env.now)
-    stalls = dirty.stalls
+    stalls, counted = dirty.stalls, server.counters()
     env.run(env.now + _length(requests, rate))
-    found = recorder.summary(env.now) | {"offered": rate} | _last_of(server, env.now)
+    found = recorder.summary(env.now) | {"offered": rate} | _last_of(server, env.now, counted)
     return found | {"stalled_ratio": (dirty.stalls - stalls) / max(1, found["count"])}
 
 

@@ -56,7 +56,7 @@ class System(Kind[SystemParameters]):
         return (*self.metrics, *_OWN[parameters.study])
 
     def counters(self) -> Mapping[str, Metric]:
-        """Return the machine's: a server has no single measured part."""
+        """Return the machine's: nobody has asked for bytes, and the elapsed time is that of the requests."""
         return machine_counters()
 
     def settled(self, machine: Platform, parameters: SystemParameters) -> SystemParameters:
