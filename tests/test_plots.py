@@ -223,10 +223,10 @@ def test_a_curve_that_runs_under_another_one_shows_beside_it(log_y: bool) -> Non
     figure = figure_of(layout, title="t", y_title="y")
     widths = {(trace.name, trace.xaxis): (trace.line.width, trace.marker.size) for trace in figure.data}
     assert len(widths) == 6
-    usual = widths["over", "x"]
-    assert widths["under", "x"] > usual
-    assert widths["under", "x"][1] > usual[1]
-    assert {wide for key, wide in widths.items() if key != ("under", "x")} == {usual}
+    usual = widths["name: over", "x"]
+    assert widths["name: under", "x"] > usual
+    assert widths["name: under", "x"][1] > usual[1]
+    assert {wide for key, wide in widths.items() if key != ("name: under", "x")} == {usual}
 
 
 def test_dashes_let_what_is_under_them_through() -> None:
