@@ -15,11 +15,15 @@ __extension__ using Wide = unsigned __int128;
 /// adds next is still a time, too.
 constexpr Picoseconds kLongest = kNever / 8;
 
+[[noreturn, gnu::noinline, gnu::cold]] void refuse() {
+  throw ConfigError(
+      "block: the device works for more than 13 days of virtual time; choose higher bandwidths, shorter "
+      "latencies or fewer operations");
+}
+
 Picoseconds checked(Wide time) {
-  if (time > static_cast<Wide>(kLongest)) {
-    throw ConfigError(
-        "block: the device works for more than 13 days of virtual time; choose higher bandwidths, shorter "
-        "latencies or fewer operations");
+  if (time > static_cast<Wide>(kLongest)) [[unlikely]] {
+    refuse();
   }
   return static_cast<Picoseconds>(time);
 }

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <string>
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::machine {
-
-void PmemModule::FreeDeleter::operator()(std::uint32_t* pointer) const noexcept { std::free(pointer); }
 
 PmemModule::PmemModule(const PlatformParams& params, DramChannel& channel, Counters& counters,
                        std::uint64_t seed)
@@ -41,14 +38,15 @@ PmemModule::PmemModule(const PlatformParams& params, DramChannel& channel, Count
     const std::int64_t stripes = (params_.capacity + params_.interleave - 1) / params_.interleave;
     const std::int64_t own = (stripes + params_.dimms - 1) / params_.dimms * params_.interleave;
     wear_regions_ = static_cast<std::uint64_t>(own / params_.wear_region) + 1;
-    // calloc: the pages of a table for terabytes stay untouched until a region is written
-    wear_.reset(static_cast<std::uint32_t*>(std::calloc(wear_regions_, sizeof(std::uint32_t))));
-    if (!wear_) {
-      throw HostMemoryError("pmem.wear_region: the host has no " +
-                            std::to_string(wear_regions_ * sizeof(std::uint32_t) >> 20) +
+    const std::uint64_t bytes = wear_regions_ * sizeof(std::uint32_t);
+    try {
+      wear_table_ = memory::MappedBytes(bytes);
+    } catch (const ConfigError&) {
+      throw HostMemoryError("pmem.wear_region: the host has no " + std::to_string(bytes >> 20) +
                             " MiB for the count of each region of a module; choose larger regions or modules "
                             "of a smaller capacity, or set pmem.wear_stall_writes to 0");
     }
+    wear_ = wear_table_.as<std::uint32_t>();
   }
 }
 
@@ -230,20 +228,23 @@ void PmemModule::note_complete(std::uint64_t block, Picoseconds now) {
   // A medium that is never idle takes none from here: those that have left for want of room pile up.
   static constexpr std::size_t kMostKept = std::size_t{1} << 19;
   if (complete_.size() >= kMostKept + open_lines_.size()) [[unlikely]] {
-    std::vector<bool> kept(open_lines_.size(), false);
-    std::size_t number = 0;
-    std::erase_if(complete_, [&](const CompleteBlock& complete) {
-      const std::size_t place = number++ < complete_head_ ? BlockIndex::kNotFound : open_.find(complete.block);
-      const bool stays =
-          place != BlockIndex::kNotFound && open_lines_[place].lines == full_mask_ && !kept[place];
-      if (stays) {
-        kept[place] = true;
-      }
-      return !stays;
-    });
-    complete_head_ = 0;
+    forget_those_that_left();
   }
   complete_.push_back(CompleteBlock{block, now});
+}
+
+[[gnu::noinline, gnu::cold]] void PmemModule::forget_those_that_left() {
+  std::vector<bool> kept(open_lines_.size(), false);
+  std::size_t number = 0;
+  std::erase_if(complete_, [&](const CompleteBlock& complete) {
+    const std::size_t place = number++ < complete_head_ ? BlockIndex::kNotFound : open_.find(complete.block);
+    const bool stays = place != BlockIndex::kNotFound && open_lines_[place].lines == full_mask_ && !kept[place];
+    if (stays) {
+      kept[place] = true;
+    }
+    return !stays;
+  });
+  complete_head_ = 0;
 }
 
 Picoseconds PmemModule::combine(std::uint64_t line, Picoseconds now) {

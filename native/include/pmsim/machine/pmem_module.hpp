@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "pmsim/core/random.hpp"
@@ -15,6 +14,7 @@
 #include "pmsim/machine/read_buffer.hpp"
 #include "pmsim/machine/read_queue.hpp"
 #include "pmsim/machine/recent_writes.hpp"
+#include "pmsim/memory/mapped_bytes.hpp"
 
 namespace pmsim::machine {
 
@@ -127,6 +127,7 @@ class PmemModule {
   Picoseconds write_block(std::uint64_t block, bool complete, Picoseconds now);
   void write_out_idle(Picoseconds now);
   void note_complete(std::uint64_t block, Picoseconds now);
+  void forget_those_that_left();
   [[nodiscard]] HashedLine page_of(std::uint64_t block) const noexcept;
   Picoseconds translate(HashedLine page);
   struct Bank {
@@ -181,10 +182,8 @@ class PmemModule {
 
   Cache translations_;
   RecentWrites recent_writes_;
-  struct FreeDeleter {
-    void operator()(std::uint32_t* pointer) const noexcept;
-  };
-  std::unique_ptr<std::uint32_t[], FreeDeleter> wear_;  ///< block writes per wear region; committed lazily
+  memory::MappedBytes wear_table_;  ///< of which a run touches little, whatever its size
+  std::uint32_t* wear_ = nullptr;   ///< in it: block writes per wear region; null: not counted
   std::uint64_t wear_regions_ = 0;
   int wear_shift_ = 0;
 
