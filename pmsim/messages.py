@@ -58,8 +58,7 @@ def config_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     problems = error.errors(include_url=False)
     # A misspelt key also leaves the right one missing: the misspelling is the problem.
     problem = min(problems, key=lambda each: each["type"] != "extra_forbidden")
-    location = problem["loc"]
-    key = key_of(location)
+    key = key_of(dict(problem))
     text = described(dict(problem), model)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return ConfigError(" ".join(f"{key}: {text}{more}".split()) if key else f"{text}{more}")
@@ -87,10 +86,13 @@ _LISTED = {"kind": "kinds", "platform": "platforms"}
 _ALTERNATIVES = re.compile(r"(bool|int|float|str)|\w+\[.*\]", re.ASCII)
 
 
-def key_of(location: Sequence[int | str]) -> str:
-    """Return a dotted key; the members of a list are counted from 1."""
-    parts = [str(part + 1) if isinstance(part, int) else part for part in location]
-    return ".".join(part for part in parts if not _ALTERNATIVES.fullmatch(part))
+def key_of(problem: Mapping[str, Any], depth: int = 0) -> str:
+    """Return the dotted key of one of pydantic's problems, from a depth on; members of a list count from 1."""
+    parts = [str(part + 1) if isinstance(part, int) else part for part in problem["loc"][depth:]]
+    own = len(parts) if problem["type"] == "extra_forbidden" else 0  # the last is a word of the user's
+    return ".".join(
+        part for number, part in enumerate(parts, start=1) if number == own or not _ALTERNATIVES.fullmatch(part)
+    )
 
 
 def described(problem: Mapping[str, Any], model: type[BaseModel]) -> str:

@@ -454,6 +454,8 @@ SCENARIOS = {
         "plot.mark.1.facet: [1] is not text",
         "write",
     ),
+    "key that looks like a type": Case("int = 3\n" + HEAD, "int: unknown key", "did you mean"),
+    "key of the figure that looks like a type": Case(plot("str = 3"), "plot.str: unknown key", "known: x"),
     "overlay of nothing": Case(
         HEAD + '[plot]\n[[plot.overlay]]\nlabel = "l"\ncitation = "c"\npoints = []\n',
         "plot.overlay.1.points: [] has 0 members",

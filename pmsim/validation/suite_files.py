@@ -102,6 +102,6 @@ def _first_problem(error: ValidationError, content: dict[str, Any]) -> str:
     if len(where) > 1 and where[0] == "claim":
         claim = content["claim"][int(where[1])]
         name = claim.get("id", where[1]) if isinstance(claim, dict) else where[1]
-        where = [f"claim '{name}'", key_of(problem["loc"][2:])]
+        where = [f"claim '{name}'", key_of(dict(problem), depth=2)]
     message = " ".join(described(dict(problem), Suite).split())
     return ": ".join([part for part in (*where, message) if part])
