@@ -4,21 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-import typer
-
 from pmsim.errors import ConfigError
-
-
-def named_path(text: str | Path) -> Path:
-    """Read a path of the command line; of the empty text, as of a variable that is not set, it would be ``.``.
-
-    Raises
-    ------
-    BadParameter : it is empty.
-    """
-    if not str(text).strip():
-        raise typer.BadParameter("the empty text names nothing; write . for the working directory")
-    return Path(text)
 
 
 def check_output_folder(folder: Path, files: Iterable[str]) -> None:

@@ -18,8 +18,8 @@ from pmsim.kinds import find_kind
 from pmsim.kinds.checks import hardware_threads
 from pmsim.kinds.measurement import Measurement, measurement_of, simulator
 from pmsim.messages import shown
-from pmsim.output_place import named_path
 from pmsim.overrides import with_overrides
+from pmsim.path_option import path_option
 from pmsim.platforms import Platform
 from pmsim.points import Point
 from pmsim.profiles import load_platform, platform_names
@@ -269,7 +269,7 @@ trace_app = typer.Typer(no_args_is_help=True, help="Record, inspect and replay m
 @trace_app.command("record")
 def _record_command(
     scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a shipped scenario.")],
-    out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="The file to write.")],
+    out: Annotated[Path, path_option("The file to write.")],
     point: Annotated[int, typer.Option(help="Number of the point, from 1.")] = 1,
     set_: Annotated[
         list[str] | None,

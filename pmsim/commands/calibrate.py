@@ -6,22 +6,16 @@ from typing import Annotated
 import typer
 
 from pmsim.calibrate import Calibration, Row, calibrate, check_out, write_profile
-from pmsim.output_place import named_path
+from pmsim.path_option import path_option
 from pmsim.progress import step_display
 from pmsim.terminal import Column, output, print_item, print_table
 
 
 def calibrate_command(
-    out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="Profile to write.")] = Path(
-        "this-machine.toml"
-    ),
+    out: Annotated[Path, path_option("Profile to write.")] = Path("this-machine.toml"),
     on: Annotated[
         Path | None,
-        typer.Option(
-            parser=named_path,
-            metavar="PATH",
-            help="New file whose memory the pmem tier stands for (DAX); DRAM by default.",
-        ),
+        path_option("New file whose memory the pmem tier stands for (DAX); DRAM by default."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Seconds instead of a minute, and coarser.")] = False,
 ) -> None:

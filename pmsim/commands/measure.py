@@ -9,7 +9,8 @@ from rich.console import Console
 from pmsim.errors import ConfigError
 from pmsim.host_blocks import chosen_blocks
 from pmsim.measure import OUTPUTS, MeasureResult, measure
-from pmsim.output_place import check_output_folder, named_path
+from pmsim.output_place import check_output_folder
+from pmsim.path_option import path_option
 from pmsim.profiles import load_platform
 from pmsim.progress import step_display
 from pmsim.terminal import Column, output, print_item, print_table
@@ -24,19 +25,13 @@ def measure_command(
     ] = None,
     on: Annotated[
         Path | None,
-        typer.Option(
-            parser=named_path,
-            metavar="PATH",
-            help="New file that stands for persistent memory (DAX); DRAM by default.",
-        ),
+        path_option("New file that stands for persistent memory (DAX); DRAM by default."),
     ] = None,
     platform: Annotated[
         str | None,
         typer.Option(help="Profile of this machine.", show_default=f"{_DEFAULT_PROFILE}, by pmsim calibrate"),
     ] = None,
-    out: Annotated[Path, typer.Option(parser=named_path, metavar="PATH", help="Output directory.")] = Path(
-        "out/measure"
-    ),
+    out: Annotated[Path, path_option("Output directory.")] = Path("out/measure"),
     quick: Annotated[bool, typer.Option("--quick", help="A few repetitions, in seconds.")] = False,
 ) -> None:
     """Run building blocks on this machine and print real beside simulated."""

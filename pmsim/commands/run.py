@@ -13,8 +13,8 @@ from pmsim.effects import AFTER, BEFORE, EFFECT
 from pmsim.errors import ConfigError
 from pmsim.host_room import check_room
 from pmsim.kinds import find_kind
-from pmsim.output_place import named_path
 from pmsim.overrides import with_overrides
+from pmsim.path_option import path_option
 from pmsim.point_cache import PointCache
 from pmsim.report import overloaded, unsteady
 from pmsim.results import Result
@@ -39,7 +39,7 @@ def run_command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(parser=named_path, metavar="PATH", help="Output directory.", show_default="out/NAME"),
+        path_option("Output directory.", show_default="out/NAME"),
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes.", show_default="processors")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed.", show_default="the scenario's")] = None,

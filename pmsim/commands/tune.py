@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pmsim.output_place import named_path
+from pmsim.path_option import path_option
 from pmsim.progress import progress_bar
 from pmsim.standing import watched
 from pmsim.terminal import complaints, output
@@ -39,7 +39,7 @@ def tune_command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(parser=named_path, metavar="PATH", help="Keep finished points here, to resume."),
+        path_option("Keep finished points here, to resume."),
     ] = None,
 ) -> None:
     """Search a sweep for its best point by simulated annealing, without running all of it."""

@@ -9,7 +9,8 @@ from rich.console import Console
 from pmsim.api import POINTS_FOLDER
 from pmsim.arguments import LARGEST
 from pmsim.errors import ConfigError
-from pmsim.output_place import check_output_folder, named_path
+from pmsim.output_place import check_output_folder
+from pmsim.path_option import path_option
 from pmsim.runner import RunInterrupted, usable_jobs
 from pmsim.terminal import complaints, output
 from pmsim.validation.loaders import DataSet, load
@@ -31,15 +32,11 @@ def validate(
     suite: Annotated[str, typer.Option(help="Claims to test: a name, or a TOML file.")] = "device",
     data: Annotated[
         list[Path] | None,
-        typer.Option(
-            parser=named_path,
-            metavar="DIR",
-            help="Folder of a published data set, or of several; may be repeated.",
-        ),
+        path_option("Folder of a published data set, or of several; may be repeated.", metavar="DIR"),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(parser=named_path, metavar="PATH", help="Folder for report.html and results.parquet."),
+        path_option("Folder for report.html and results.parquet."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Worker processes; all processors by default.")
