@@ -31,9 +31,10 @@ from pmsim.des.parts import (
     TablePart,
 )
 from pmsim.des.request import Completion, PowerFailureError, Recovery, Request
-from pmsim.des.server import Execution, Server, WorkerGroup
+from pmsim.des.server import Server
 from pmsim.des.standby import HotStandby
 from pmsim.des.times import MS, NEVER, NS, US, S, picoseconds
+from pmsim.des.worker_group import Execution, WorkerGroup
 
 __all__ = [
     "Ask",

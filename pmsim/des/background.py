@@ -9,8 +9,8 @@ from simpy.events import Event
 from pmsim import arguments
 from pmsim.des.environment import Environment
 from pmsim.des.request import Completion, PowerFailureError
-from pmsim.des.server import WorkerGroup
 from pmsim.des.times import Time, picoseconds
+from pmsim.des.worker_group import WorkerGroup
 from pmsim.errors import ConfigError
 
 

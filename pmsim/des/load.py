@@ -12,8 +12,9 @@ from simpy.events import Event
 
 from pmsim import _native, arguments
 from pmsim.des.request import PowerFailureError
-from pmsim.des.server import Execution, Server, WorkerGroup
+from pmsim.des.server import Server
 from pmsim.des.times import Time, picoseconds
+from pmsim.des.worker_group import Execution, WorkerGroup
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.messages import shown

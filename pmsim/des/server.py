@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from heapq import heappop, heappush
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import simpy
-from simpy.events import PENDING, Condition, Event
+from simpy.events import Condition, Event
 
 from pmsim import _native, arguments
 from pmsim.des.environment import Environment
 from pmsim.des.parts import PartLike, native_parts
-from pmsim.des.request import Completion, PowerFailureError, Recovery, Request
-from pmsim.des.times import NEVER, Time, picoseconds
+from pmsim.des.request import Completion, PowerFailureError, Recovery
+from pmsim.des.times import Time, picoseconds
+from pmsim.des.worker_group import Execution, WorkerGroup
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.checks import capacity
@@ -29,171 +28,8 @@ _LARGEST_SEED = 2**64 - 1
 #: That may fail, and what messages call them.
 _DEVICES = {"pmem": "PMem", "block": "block device"}
 _RESTART = 2**64 - 1
-#: What the core takes as `first` and `count` of a request.
-_LARGEST = 2**64 - 1
 #: The core counts workers with 32 bits; a machine has far fewer threads, which it says itself.
 _MOST_WORKERS = 2**20
-
-
-class Execution(Event):
-    """The event of one request: succeeds with a `Completion` when it is acknowledged."""
-
-    def __init__(self, group: WorkerGroup, number: int, kind: int, first: int, count: int) -> None:
-        self.env = env = group.env
-        self.group = group
-        self.number = number
-        self.kind = kind
-        self.first = first
-        self.count = count
-        self.submitted = env._now
-        self.granted = NEVER
-        self.worker = -1
-        self.grant: Any = None
-        self.callbacks: list[Callable[[Any], None]] = [group._done]
-
-
-class WorkerGroup:
-    """Some of a server's workers, and the requests that wait for them.
-
-    Attributes
-    ----------
-    pool : simpy.Resource or None
-        Who gets a worker next; its capacity is the number of workers. None: first come, first served, without
-        the events of a resource: a request that finds a worker free begins in the same event.
-    numbers : tuple of int
-        The workers.
-    """
-
-    def __init__(self, server: Server, numbers: Sequence[int], pool: simpy.Resource | None) -> None:
-        self.server = server
-        self.env = server.env
-        self.numbers = tuple(numbers)
-        self.pool = pool
-        if pool is not None and pool.capacity != len(numbers):
-            raise ConfigError(f"pool: its capacity is {pool.capacity}; it must be workers = {len(numbers)}")
-        if isinstance(pool, simpy.PreemptiveResource):
-            raise ConfigError(
-                "pool: a worker ends what it has begun, so nobody can be preempted; give a PriorityResource"
-            )
-        self._prioritised = isinstance(pool, simpy.PriorityResource)
-        self._queue: deque[Execution] = deque()
-        self._down = False
-        self._free = list(numbers)
-        self._blockers: list[Any] = []
-        self._submit: Callable[..., None] = server.session.submit
-        self._kinds = len(server.kinds)
-
-    @property
-    def busy(self) -> int:
-        """Workers that are executing a request now."""
-        return 0 if self._down else len(self.numbers) - len(self._free)
-
-    @property
-    def waiting(self) -> int:
-        """Requests that wait for a worker."""
-        return len(self._queue if self.pool is None else self.pool.put_queue)
-
-    def execute(
-        self, kind: str | int | Request, first: int = 0, count: int = 1, *, priority: int = 0
-    ) -> Execution:
-        """Ask for a request; the event succeeds with its `Completion`.
-
-        Parameters
-        ----------
-        kind : str, int or Request
-            Name or number of a kind (`Server.kinds`), or a whole request.
-        first, count : int
-            What the kind says.
-        priority : int
-            Lower is served first; needs a `simpy.PriorityResource` as the pool.
-
-        Raises
-        ------
-        ConfigError : unknown kind, no whole number from 0 on, or a priority that nobody looks at.
-        """
-        if isinstance(kind, Request):
-            first, count = kind.first, kind.count
-            kind = kind.kind
-        server = self.server
-        if isinstance(kind, str):
-            kind = server.kind(kind)
-        try:  # for every request, so in one go: of whole numbers of 64 bits nothing is left
-            odd = (kind | first | count) >> 64 or kind >= self._kinds
-        except TypeError:
-            odd = True
-        if odd:
-            kind = arguments.whole("kind", kind, 0, self._kinds - 1)
-            first = arguments.whole("first", first, 0, _LARGEST)
-            count = arguments.whole("count", count, 0, _LARGEST)
-        number = server._next_number
-        server._next_number = number + 1
-        execution = Execution(self, number, kind, first, count)
-        if priority and not self._prioritised:
-            raise ConfigError("priority: the pool has none; make the server with pool=PriorityResource(...)")
-        server._outstanding[number] = execution
-        if self.pool is None:
-            if self._free:
-                self._give(execution)
-            else:
-                self._queue.append(execution)
-        else:
-            self._wait_in(self.pool, execution, priority)
-        return execution
-
-    def _wait_in(self, pool: simpy.Resource, execution: Execution, priority: int) -> None:
-        grant: Any = pool.request(priority=priority) if self._prioritised else pool.request()  # type: ignore[call-arg]
-        execution.grant = grant
-        grant.execution = execution
-        grant.callbacks.append(self._granted)
-
-    def _granted(self, grant: Any) -> None:
-        execution: Execution = grant.execution
-        if execution._value is PENDING:  # otherwise the power has failed meanwhile
-            self._give(execution)
-
-    def _give(self, execution: Execution) -> None:
-        env = self.env
-        now = execution.granted = env._now
-        worker = execution.worker = heappop(self._free)
-        server = self.server
-        server._working[worker] = execution
-        self._submit(worker, execution.number, execution.kind, execution.first, execution.count, now)
-        env.wake(server._core)
-
-    def _done(self, event: Event) -> None:
-        execution: Any = event
-        server = self.server
-        if not execution._ok or execution.number not in server._outstanding:
-            return  # cut off, or acknowledged at the instant at which the power has failed: no worker is left
-        worker = execution.worker
-        server._working[worker] = None
-        heappush(self._free, worker)
-        del server._outstanding[execution.number]
-        if self.pool is not None:
-            self.pool.release(execution.grant)
-        elif self._queue:
-            self._give(self._queue.popleft())
-
-    def _lose_power(self) -> None:
-        self._down = True
-        self._queue.clear()
-        self._free = []
-        if self.pool is not None:
-            for grant in list(self.pool.put_queue):
-                grant.cancel()
-            for user in list(self.pool.users):
-                self.pool.release(user)
-            self._blockers = [self.pool.request() for _ in self.numbers]
-
-    def _regain_power(self) -> None:
-        self._down = False
-        self._free = list(self.numbers)
-        if self.pool is not None:
-            for blocker in self._blockers:
-                self.pool.release(blocker)
-            self._blockers = []
-        while self._queue and self._free:
-            self._give(self._queue.popleft())
 
 
 def _groups(workers: object) -> dict[str, int]:

@@ -7,8 +7,8 @@ from simpy.events import Event, Process
 
 from pmsim.des.environment import Environment
 from pmsim.des.request import PowerFailureError
-from pmsim.des.server import WorkerGroup
 from pmsim.des.times import Time, picoseconds
+from pmsim.des.worker_group import WorkerGroup
 from pmsim.errors import ConfigError
 
 

@@ -1,0 +1,169 @@
+"""Background work: groups of commits, page propagation, checkpoints; what waits has a reason."""
+
+import random
+
+from pmsim import des
+
+PLATFORM = {"base": "ucsd-8260", "block_device": "nvme-p4510"}
+
+
+def committing(size, timeout):
+    env = des.Environment()
+    server = des.Server(env, [des.LogPart()], platform=PLATFORM, workers=1)
+    return env, server, des.GroupCommit(server.main, size=size, timeout=timeout)
+
+
+def test_a_group_is_closed_when_it_is_full_or_its_first_entry_has_waited_long_enough():
+    env, server, commit = committing(3, "10 us")
+    ends = {}
+
+    def client(at):
+        yield env.timeout(at)
+        number, durable = commit.append()
+        done = yield durable
+        ends[number] = (at, done.submitted, done.end)
+
+    for at in (1_000, 2_000, 3_000, 50_000_000):
+        env.process(client(at))
+    env.run()
+    assert [ends[number][1] for number in range(4)] == [3_000, 3_000, 3_000, 60_000_000]
+    assert ends[0][2] == ends[1][2] == ends[2][2]
+    assert commit.groups == 2
+    assert commit.entries == 4
+    assert server.facts()["log.entries"] == 4
+
+
+def test_a_full_group_costs_one_barrier():
+    env, server, commit = committing(8, "1 s")
+    for _ in range(16):
+        commit.append()
+    env.run("1 ms")
+    before = server.counters()["persist_barriers"]
+    for _ in range(8):
+        commit.append()
+    env.run("2 ms")
+    assert server.counters()["persist_barriers"] == before + 1
+
+
+def dirtying(background):
+    env = des.Environment()
+    server = des.Server(
+        env,
+        [des.PagesPart(pages=256, dirty_lines=32)],
+        platform=PLATFORM,
+        workers={"clients": 2, "writers": 2},
+    )
+    dirty = des.DirtyPages(env, limit=32)
+    latencies = []
+    if background:
+        propagation = des.PagePropagation(dirty, server["writers"], target=16)
+
+    def transactions():
+        draw = random.Random(1)
+        for _ in range(1_500):
+            yield env.timeout("4 us")
+            began = env.now
+            page = draw.randrange(100_000)
+            if background:
+                yield from dirty.change(page)
+            else:
+                yield from dirty.change_and_evict(page, server["clients"], "pages.flush")
+            latencies.append(env.now - began)
+
+    env.run(env.process(transactions()))
+    written = propagation.pages_written if background else int(server.facts()["pages.flushed"])
+    return dirty, latencies, written
+
+
+def test_background_writers_keep_the_dirty_pages_below_the_limit_and_off_the_critical_path():
+    dirty, latencies, written = dirtying(background=True)
+    assert dirty.stalls == 0
+    assert max(latencies) == 0
+    assert written >= 1_400
+    assert len(dirty) <= 32
+
+
+def test_without_background_writers_the_transaction_waits_for_the_write():
+    dirty, latencies, written = dirtying(background=False)
+    assert dirty.stalls > 1_400
+    assert written >= 1_400
+    assert sorted(latencies)[len(latencies) // 2] > 1 * des.US
+    assert len(dirty) <= 32
+
+
+def test_room_that_a_waiting_transaction_does_not_need_is_the_next_one_s():
+    env = des.Environment()
+    dirty = des.DirtyPages(env, limit=2)
+    changed = []
+
+    def change(page):
+        yield from dirty.change(page)
+        changed.append((env.now, page))
+
+    def writer():
+        yield from dirty.change(1)
+        yield from dirty.change(2)
+        for page in (7, 7, 8):
+            env.process(change(page))
+        for _ in range(2):
+            dirty.take()
+            yield env.timeout(10)
+            dirty.written()
+
+    env.process(writer())
+    env.run()
+    # At 20 the second change of page 7 finds it dirty: the room is free, and page 8 has waited for it.
+    assert changed == [(10, 7), (20, 7), (20, 8)]
+
+
+def test_a_checkpoint_writes_what_is_dirty_and_truncates_the_logs():
+    env = des.Environment()
+    server = des.Server(
+        env,
+        [des.LogPart(log_size="64 KiB"), des.PagesPart(pages=64)],
+        platform=PLATFORM,
+        workers={"one": 1, "two": 1, "writers": 1},
+    )
+    dirty = des.DirtyPages(env, limit=64)
+    checkpoints = des.Checkpoints(
+        env, period="100 us", dirty=dirty, writers=server["writers"], logs=[server["one"], server["two"]]
+    )
+
+    def transactions():
+        for number in range(20):
+            yield from dirty.change(number)
+            yield server["one" if number % 2 else "two"].execute("log.append", number)
+
+    env.process(transactions())
+    env.run("90 us")
+    assert len(server.present()) == 20
+    assert len(dirty) == 20
+    env.run("1 ms")
+    assert len(checkpoints.taken) >= 2
+    assert len(dirty) == 0
+    assert server.present() == []
+
+
+def test_checkpoints_go_on_after_a_power_failure():
+    pages = des.PagesPart(pages=16, page_size=4096, dirty_lines=4)
+    env = des.Environment()
+    groups = {"clients": 1, "writers": 2}
+    server = des.Server(
+        env, [des.LogPart(log_size="64 KiB"), pages], platform=PLATFORM, workers=groups, crash=True
+    )
+    dirty = des.DirtyPages(env, limit=8)
+    checkpoints = des.Checkpoints(
+        env, period="10 us", dirty=dirty, writers=server["writers"], logs=[server["clients"]]
+    )
+
+    def transactions():
+        for number in range(8):
+            yield from dirty.change(number)
+
+    env.process(transactions())
+    env.run("10500 ns")
+    assert server.busy == 2, "both writers are at it"
+    server.power_failure(restart_after="1 us")
+    dirty.forget()
+    env.run("100 us")
+    assert checkpoints.taken
