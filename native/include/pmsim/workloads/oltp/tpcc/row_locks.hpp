@@ -26,12 +26,13 @@ struct LockOptions {
 /// 1976). One for each warehouse, district, customer and row of stock, a latch in a line of DRAM each, so that
 /// only who wants the same row waits. What lies below one of these rows goes with it: orders and their lines
 /// with their customer; new orders that wait for delivery with their warehouse's `deliveries`. Items never
-/// change; nobody reads history; a stock level, of which no serial order is asked (clause 2.8.2.3), reads what
-/// it finds.
+/// change, and nobody reads history. That is what clause 3.4.1 asks of all transactions but stock levels, save
+/// for a delivery that finds nothing in a district into which somebody is placing an order. A stock level only
+/// has to see what is committed: as in an engine that keeps versions, it waits for nobody, and locks nothing.
 ///
 /// Early, they are given up when the transaction has its place in the log, "pre-committed" (DeWitt et al.,
-/// Implementation Techniques for Main Memory Database Systems, SIGMOD 1984, section 5.2): who has seen what it
-/// has done comes behind it in the log.
+/// Implementation Techniques for Main Memory Database Systems, SIGMOD 1984; Soisalon-Soininen and Ylönen,
+/// Partial Strictness in Two-Phase Locking, ICDT 1995): who has seen what it has done comes behind it there.
 ///
 /// Nobody waits in a circle: rows are locked in the order of their addresses, which is that of the members
 /// below.
