@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'logs', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -84,6 +84,37 @@ class SimMemory:
     def touched_bytes(self) -> int:
         """
         Bytes of the 4 KiB pages written to.
+        """
+class TraceReader:
+    """
+    Reads a trace chunk by chunk. Raises ConfigError for whatever is wrong with it.
+    """
+    def __init__(self, path: os.PathLike[str] | str | bytes) -> None:
+        ...
+    def chunk(self, index: int) -> tuple[int, bytes, list[int]]:
+        """
+        The thread of a chunk, its micro-operations of 16 bytes, the sizes of its batches.
+        """
+    @property
+    def chunks(self) -> int:
+        ...
+class TraceWriter:
+    """
+    Writes a trace; the file appears under its name in finish(). Raises ConfigError.
+    """
+    def __init__(self, path: os.PathLike[str] | str | bytes, threads: int, provenance: str, seed: int, warmup_operations: int, measured_operations: int, pmem_footprint: int, group_of_thread: collections.abc.Sequence[int]) -> None:
+        ...
+    def append(self, thread: int, operations: bytes, batches: collections.abc.Sequence[int]) -> None:
+        """
+        Batches of a thread, in its program order: micro-operations of 16 bytes, and how many each has.
+        """
+    def discard(self) -> None:
+        """
+        Removes an unfinished file.
+        """
+    def finish(self) -> None:
+        """
+        Writes what is left and gives the file its name.
         """
 class CrashMonitor:
     """
@@ -370,6 +401,10 @@ def host_room() -> tuple[int, int] | None:
 def logs() -> dict[str, typing.Any]:
     """
     The log algorithms: name to title, and whether the log knows its entries. Those that do not are of no use to storage engines and have one layout.
+    """
+def micro_op_kinds() -> list[str]:
+    """
+    Names of the kinds of micro-operations, by their numbers.
     """
 def page_flush_costs(platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]]) -> dict[str, int]:
     """

@@ -21,9 +21,9 @@ from pmsim.commands.list import list_command
 from pmsim.commands.measure import measure_command
 from pmsim.commands.platform import platform_app
 from pmsim.commands.run import run_command
+from pmsim.commands.trace import trace_app
 from pmsim.commands.tune import tune_command
 from pmsim.errors import ConfigError, PmsimError
-from pmsim.trace import trace_app
 from pmsim.validation.cli import validate
 from pmsim.versions import package_version
 

@@ -1,6 +1,7 @@
 """Kinds: the documented names, and metrics that follow from what was simulated."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,6 +164,12 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"in_system_at_end", "keeps_up"}
         | LATENCIES,
     ),
+    "trace": (
+        {"file"},
+        {"time_ms", "operations_per_s", "bandwidth_gb_s", "dram_read_bytes", "dram_written_bytes"}
+        | {"pmem_read_bytes", "pmem_written_bytes"}
+        | LATENCIES,
+    ),
 }
 SMALL_ENGINE = {"engine": "main-memory", "data_size": "64 MiB", "operations": 400, "warmup": 400}
 SMALL_TIERS = {"dram_bytes": 2**26, "pmem_bytes": 2**26, "ssd_bytes": 2**26, "log_bytes": 2**22}
@@ -182,10 +189,14 @@ QUICK: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_a_kind_has_the_documented_names_and_all_its_metrics(kind: str) -> None:
+def test_a_kind_has_the_documented_names_and_all_its_metrics(kind: str, tmp_path: Path) -> None:
     assert kind in DOCUMENTED, "write its names into DOCUMENTED: they are an interface"
     parameters, metrics = DOCUMENTED[kind]
     given = QUICK.get(kind, {"region_size": "64 MiB"})
+    if kind == "trace":
+        recorded = Scenario(kind="log", platform=PLATFORM, parameters=QUICK["log"])
+        pmsim.trace.record(recorded, tmp_path / "a.trace")
+        given = {"file": str(tmp_path / "a.trace")}
     assert set(find_kind(kind).parameter_model.model_fields) == parameters
     measured = pmsim.simulate_point(kind, PLATFORM, given)
     assert {name for name in measured if not name.startswith(COUNTER_PREFIX)} == metrics | COMMON

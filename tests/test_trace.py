@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pmsim import Scenario, _native, load_platform, trace
+from pmsim.commands.trace import trace_app
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
 from pmsim.points import points_of
@@ -216,7 +217,7 @@ def test_all_platforms_of_a_command_are_looked_at_before_the_first_replay(
     trace.record(SCENARIOS[0], path, set={"threads": 24})
     monkeypatch.setattr(_native, "trace_replay", lambda *_: pytest.fail("a replay has begun"))
     given = ["replay", str(path), "--platform", "tum-6212u", "--platform", "sep-e5-4620v2"]
-    result = CliRunner().invoke(trace.trace_app, given)
+    result = CliRunner().invoke(trace_app, given)
     assert str(result.exception) == (
         f"trace {path}: has 24 threads, platform 'sep-e5-4620v2' has 16; choose a larger platform"
     )
@@ -226,9 +227,9 @@ def test_the_commands_record_describe_and_replay(tmp_path: Path) -> None:
     scenario, path = tmp_path / "s.toml", tmp_path / "a.trace"
     scenario.write_text(SCENARIOS[0].to_toml())
     runner = CliRunner()
-    result = runner.invoke(trace.trace_app, ["record", str(scenario), "--point", "2", "--out", str(path)])
+    result = runner.invoke(trace_app, ["record", str(scenario), "--point", "2", "--out", str(path)])
     assert result.exit_code == 0, result.output
-    result = runner.invoke(trace.trace_app, ["info", str(path), "--verify"])
+    result = runner.invoke(trace_app, ["info", str(path), "--verify"])
     assert "stream_store" in result.output
     # Those of `replay` are operations of the workload: a number that has another meaning has another name.
     assert f"micro-operations  {trace.info(path).operations:,}" in result.output
@@ -236,7 +237,7 @@ def test_the_commands_record_describe_and_replay(tmp_path: Path) -> None:
     assert not re.search("^operations", result.output, re.MULTILINE)
     assert "tum-6212u" in result.output
     result = runner.invoke(
-        trace.trace_app, ["replay", str(path), "--platform", "tum-6212u", "--platform", "ucsd-8260"]
+        trace_app, ["replay", str(path), "--platform", "tum-6212u", "--platform", "ucsd-8260"]
     )
     assert result.exit_code == 0, result.output
     head, *rows = result.output.splitlines()
@@ -251,7 +252,7 @@ def test_info_names_what_the_scenario_had_changed_of_its_platform(tmp_path: Path
         (SCENARIOS[1], "tum-6212u with pmem.dimms = 1, pmem.capacity = 126 GiB"),
     ):
         trace.record(scenario, tmp_path / "a.trace")
-        result = CliRunner().invoke(trace.trace_app, ["info", str(tmp_path / "a.trace")])
+        result = CliRunner().invoke(trace_app, ["info", str(tmp_path / "a.trace")])
         (line,) = (line for line in result.output.splitlines() if line.startswith("platform"))
         assert line.split(maxsplit=1)[1] == expected
 
@@ -272,7 +273,7 @@ def test_what_cannot_be_done_is_said(
     monkeypatch.chdir(tmp_path)
     Path("s.toml").write_text(SCENARIOS[0].to_toml())
     given = ["s.toml" if argument == "SCENARIO" else argument for argument in arguments]
-    result = CliRunner().invoke(trace.trace_app, given)
+    result = CliRunner().invoke(trace_app, given)
     assert isinstance(result.exception, ConfigError)
     assert message in str(result.exception)
 

@@ -40,6 +40,8 @@ py::dict info_row(const trace::TraceInfo& info) {
   row["seed"] = info.plan.seed;
   row["warmup_operations"] = info.plan.warmup_operations;
   row["measured_operations"] = info.plan.measured_operations;
+  row["pmem_footprint"] = info.plan.pmem_footprint;
+  row["group_of_thread"] = info.plan.group_of_thread;
   row["provenance"] = info.provenance;
   return row;
 }
@@ -129,6 +131,10 @@ std::vector<py::dict> trace_replay(const std::filesystem::path& path, const std:
     for (const machine::PlatformParams& platform : platforms) {
       check_fits("trace " + path.string(), info, platform);
     }
+    // Of another program's trace nobody has said how much it uses.
+    const std::uint64_t footprint = info.plan.pmem_footprint != 0
+                                        ? info.plan.pmem_footprint
+                                        : info.extent_bytes[memory::index_of(memory::Medium::kPmem)];
     results = machine::simulate(
         source, info.threads(), platforms,
         machine::SimulateOptions{
@@ -136,8 +142,11 @@ std::vector<py::dict> trace_replay(const std::filesystem::path& path, const std:
                        .measured_operations = static_cast<std::int64_t>(info.plan.measured_operations)},
             .group_of_thread = info.plan.group_of_thread,
             .seed = info.plan.seed,
-            .pmem_footprint = info.plan.pmem_footprint,
-            .watch = waiting.watch()});
+            .pmem_footprint = footprint,
+            // Not all traces have operations of a workload, which a run counts otherwise.
+            .watch = [told = waiting.watch(), &source](Doing doing) {
+              told({doing.phase, source.share_served()});
+            }});
     source.drain();
     source.check_served();
   }

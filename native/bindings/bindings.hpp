@@ -20,6 +20,7 @@ void bind_platform(pybind11::module_& module);
 void bind_simulate(pybind11::module_& module);
 void bind_memory(pybind11::module_& module);
 void bind_trace(pybind11::module_& module);
+void bind_trace_file(pybind11::module_& module);
 void bind_host(pybind11::module_& module);
 void bind_crash(pybind11::module_& module);
 void bind_system(pybind11::module_& module);

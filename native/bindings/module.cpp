@@ -10,6 +10,7 @@ PYBIND11_MODULE(_native, module) {
   pmsim::bindings::bind_simulate(module);
   pmsim::bindings::bind_memory(module);
   pmsim::bindings::bind_trace(module);
+  pmsim::bindings::bind_trace_file(module);
   pmsim::bindings::bind_host(module);
   pmsim::bindings::bind_crash(module);
   pmsim::bindings::bind_system(module);

@@ -22,6 +22,7 @@ from pmsim.kinds.persist import Persist
 from pmsim.kinds.restart import Restart
 from pmsim.kinds.sorted_run import SortedRun
 from pmsim.kinds.system import System
+from pmsim.kinds.trace import Trace
 
 _ALL: tuple[Kind[Any], ...] = (
     *(Bandwidth(), Latency(), Persist(), Operations(), Mixed(), Block()),
@@ -35,6 +36,7 @@ _ALL: tuple[Kind[Any], ...] = (
     Oltp(),
     Restart(),
     System(),
+    Trace(),
 )
 
 KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in _ALL}

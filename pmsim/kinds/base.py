@@ -39,9 +39,8 @@ class Kind(ABC, Generic[P]):
     #: The metric that the figure shows unless the scenario says otherwise.
     default_metric: ClassVar[str]
     metrics: ClassVar[tuple[Metric, ...]]
-    #: Whether the micro-operations of a point can be recorded (docs/trace-format.md): of programs that run by
-    #: themselves, not of servers whose requests come when a clock says so.
-    recordable: ClassVar[bool] = True
+    #: Why the micro-operations of a point cannot be recorded, and what to do; empty where they can be.
+    unrecordable: ClassVar[str] = ""
     #: Parameters that leave the seed alone: points that differ in these draw the same random numbers.
     unseeded: ClassVar[frozenset[str]] = frozenset()
     #: When its parameters mean something, where some do not always (`pmsim.unused`).

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pmsim import _native
@@ -159,6 +160,12 @@ def measure_lanes(
         raise InternalError(
             f"pmsim bug: workload '{workload}' gave {len(results)} results for {len(machines)} platforms"
         )
+    return [measurement_of(result, machine) for result, machine in zip(results, machines, strict=True)]
+
+
+def replayed(trace: Path, machines: Sequence[Platform]) -> list[Measurement]:
+    """Time a trace on several machines, which differ in times only."""
+    results = _native.trace_replay(trace, [machine.native() for machine in machines], phases())
     return [measurement_of(result, machine) for result, machine in zip(results, machines, strict=True)]
 
 

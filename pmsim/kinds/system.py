@@ -46,7 +46,9 @@ class System(Kind[SystemParameters]):
         ),
         *COMMON_METRICS,
     )
-    recordable = False
+    unrecordable = (
+        "when its requests come decides what is executed; record another kind, such as log, page-flush or oltp"
+    )
     unseeded = frozenset({"load_percent"})  # so the saturation is one, too, and is sought once
     uses = SYSTEM
     parameter_model = SystemParameters

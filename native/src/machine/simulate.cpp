@@ -89,7 +89,7 @@ struct Measurement {
     Picoseconds ended = lane->now();
     if (lane->finished()) {
       for (const VirtualThread& thread : lane->threads()) {
-        ended = std::max(ended, thread.now());
+        ended = std::max(ended, thread.ended_at());
       }
     }
     result.started = started;

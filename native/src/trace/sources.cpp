@@ -1,5 +1,6 @@
 #include "pmsim/trace/sources.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "pmsim/core/error.hpp"
@@ -39,6 +40,13 @@ bool ReplaySource::shares_lines() const noexcept {
     return info().operations_by_kind[static_cast<std::size_t>(kind)] != 0;
   };
   return occurs(OpKind::kAtomic) || occurs(OpKind::kAcquire) || occurs(OpKind::kRelease);
+}
+
+double ReplaySource::share_served() const noexcept {
+  std::uint64_t served = 0;
+  for (const Thread& thread : threads_)
+    served += thread.served;
+  return static_cast<double>(served) / static_cast<double>(std::max<std::uint64_t>(1, info().operations()));
 }
 
 void ReplaySource::drain() {

@@ -126,6 +126,8 @@ class VirtualThread {
   [[nodiscard]] Picoseconds next_action() const noexcept;
   [[nodiscard]] bool finished() const noexcept { return finished_ && queued() == 0 && unresolved_ == 0; }
   [[nodiscard]] Picoseconds now() const noexcept { return now_; }
+  /// Of a thread that has finished: when its last operation has retired.
+  [[nodiscard]] Picoseconds ended_at() const noexcept { return std::max(now_, retired_); }
 
   [[nodiscard]] std::int64_t operations() const noexcept { return operations_; }
   [[nodiscard]] std::int64_t user_bytes() const noexcept { return user_bytes_; }

@@ -37,6 +37,8 @@ class ReplaySource final : public memory::Source {
   /// Threads that share lines tell each other by locked accesses.
   [[nodiscard]] bool shares_lines() const noexcept override;
   [[nodiscard]] const TraceInfo& info() const noexcept { return reader_.info(); }
+  /// The share of the trace that has been served.
+  [[nodiscard]] double share_served() const noexcept;
   /// Reads and checks what nobody has asked for: a run may end before its trace does.
   void drain();
   /// Throws SimulationError unless exactly the micro-operations that have been read were served and drained, by

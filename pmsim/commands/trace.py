@@ -1,0 +1,200 @@
+"""``pmsim trace``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from pmsim.errors import ConfigError
+from pmsim.messages import shown
+from pmsim.path_option import path_option
+from pmsim.profiles import load_platform, platform_names
+from pmsim.progress import progress_bar
+from pmsim.standing import watched
+from pmsim.terminal import Column, output, print_table
+from pmsim.trace.exchange import Loads, export, import_from
+from pmsim.trace.record import record
+from pmsim.trace.replay import check_threads, replay
+from pmsim.trace_file import TraceInfo, info, recorded_platform
+
+#: Parameters of a derived platform that `pmsim trace info` names.
+_CHANGES_SHOWN = 4
+
+trace_app = typer.Typer(
+    no_args_is_help=True, help="Record, inspect, replay, import and export micro-operation traces."
+)
+
+
+@trace_app.command("record")
+def _record_command(
+    scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a shipped scenario.")],
+    out: Annotated[Path, path_option("The file to write.")],
+    point: Annotated[int, typer.Option(help="Number of the point, from 1.")] = 1,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="As for pmsim run; may be repeated."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Replaces the scenario's seed.")] = None,
+) -> None:
+    """Run one point of a scenario and write its micro-operations to a file."""
+    with progress_bar(out.name, 1, None) as show, watched(lambda doing, share: show(share, doing)):
+        recorded = record(scenario, out, point=point, set=set_, seed=seed)
+    _print_info(recorded)
+
+
+@trace_app.command("replay")
+def _replay_command(
+    file: Annotated[Path, typer.Argument(help="The trace.")],
+    platform: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Where to time it; by default where it was recorded. May be repeated."
+        ),
+    ] = None,
+) -> None:
+    """Time a trace on one or several platforms."""
+    machines = [load_platform(name) for name in platform] if platform else [recorded_platform(info(file))]
+    for machine in machines:  # before the first is timed
+        check_threads(file, machine)
+    rows = []
+    for machine in machines:
+        measured = replay(file, machine)
+        total = measured.total
+        latencies = [total.latency.mean_ps, total.latency.p99_ps]
+        shown = [f"{value / 1e3:.1f}" if total.latency.max_ps else "not measured" for value in latencies]
+        rows.append(
+            [
+                machine.name,
+                f"{total.elapsed_ps / 1e9:.6f}",
+                f"{total.operations:,}",
+                f"{total.bandwidth_gb_s:.2f}",
+                *shown,
+            ]
+        )
+    numbers = ("time [ms]", "operations", "GB/s", "latency [ns]", "p99 [ns]")
+    print_table(output(), ["platform", *(Column(name, right=True) for name in numbers)], rows)
+
+
+@trace_app.command("import")
+def _import_command(
+    file: Annotated[
+        Path, typer.Argument(help="A table, .csv or .parquet (docs/traces.md), or a log of valgrind's lackey.")
+    ],
+    out: Annotated[Path, path_option("The trace to write.")],
+    pmem: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BEGIN-END",
+            help="Virtual addresses on persistent memory, hexadecimal, as in /proc/PID/maps; may be repeated.",
+        ),
+    ] = None,
+    loads: Annotated[
+        str,
+        typer.Option(
+            metavar="independent|dependent",
+            help="Of lackey, which does not say: whether each load waits for the one before it.",
+        ),
+    ] = "independent",
+    warmup: Annotated[int, typer.Option(help="Operations of the workload before the measurement.")] = 0,
+    operations: Annotated[
+        int | None, typer.Option(help="Those that are measured. [default: (all that follow)]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of what the machine draws.")] = None,
+) -> None:
+    """Make a trace of what another program has recorded."""
+    ranges = [_range(text) for text in pmem or []]
+    chosen = cast(Loads, loads)
+    with progress_bar(out.name, 1, None) as show, watched(lambda doing, share: show(share, doing)):
+        imported = import_from(
+            file, out, pmem=ranges, loads=chosen, warmup=warmup, operations=operations, seed=seed
+        )
+    _print_info(imported)
+
+
+def _range(text: str) -> tuple[int, int]:
+    begin, _, end = text.partition("-")
+    try:
+        return int(begin, 16), int(end, 16)
+    except ValueError:
+        raise ConfigError(
+            f"--pmem: {shown(text)} is no range; write two hexadecimal addresses: 7f0000000000-7f0040000000"
+        ) from None
+
+
+@trace_app.command("export")
+def _export_command(
+    file: Annotated[Path, typer.Argument(help="The trace.")],
+    out: Annotated[Path, path_option("Table to write: .parquet, .csv, .csv.gz or .csv.zst.")],
+) -> None:
+    """Write the micro-operations of a trace as a table, one row each."""
+    with progress_bar(out.name, 1, None) as show, watched(lambda doing, share: show(share, doing)):
+        written = export(file, out)
+    output().print(f"{written}: {info(file).operations:,} micro-operations", soft_wrap=True)
+
+
+@trace_app.command("info")
+def _info_command(
+    file: Annotated[Path, typer.Argument(help="The trace.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Read all of it and compare its checksums.")] = False,
+) -> None:
+    """Say what a trace holds and where it comes from."""
+    _print_info(info(file, verify=verify))
+
+
+def _print_info(trace: TraceInfo) -> None:
+    rows = _info_rows(trace)
+    width = max(len(key) for key, _ in rows)
+    for key, value in rows:
+        output().print(f"{key:{width}}  {value}", soft_wrap=True)
+
+
+def _recorded_on(trace: TraceInfo) -> str:
+    """Name the platform, and what the scenario or its kind had changed of it."""
+    try:
+        machine = recorded_platform(trace)
+    except ConfigError:
+        platform = trace.provenance.get("platform")
+        return str(platform.get("name")) if isinstance(platform, dict) else "unknown"
+    if machine.name not in platform_names():
+        return machine.name
+    shipped = load_platform(machine.name).native()
+    changed = [
+        f"{row.section}.{row.name} = {row.value}"
+        for row in machine.rows()
+        if machine.value(row.section, row.name) != shipped[row.section][row.name]
+    ]
+    more = f" and {len(changed) - _CHANGES_SHOWN} more" if len(changed) > _CHANGES_SHOWN else ""
+    return machine.name + (f" with {', '.join(changed[:_CHANGES_SHOWN])}{more}" if changed else "")
+
+
+def _verb(made_from: Mapping[str, Any]) -> str:
+    imported = made_from.get("imported")
+    return f"{imported.get('form')} imported by" if isinstance(imported, Mapping) else "recorded by"
+
+
+def _measured(trace: TraceInfo) -> str:
+    ended, warmup = trace.operations_by_kind["operation_end"], trace.plan["warmup_operations"]
+    if not ended:
+        return "all of it; it does not say where operations of a workload end"
+    measured = min(trace.plan["measured_operations"], ended - warmup)
+    return f"{measured:,} operations of the workload, after {warmup:,}"
+
+
+def _info_rows(trace: TraceInfo) -> list[tuple[str, str]]:
+    made_from = trace.provenance
+    rows = [
+        ("file", str(trace.path)),
+        ("format version", str(trace.version)),
+        (_verb(made_from), f"pmsim {made_from.get('pmsim', 'of unknown version')}"),
+        ("platform", _recorded_on(trace)),
+        ("workload", str(made_from.get("workload", "unknown"))),
+        ("seed", str(made_from.get("seed", trace.plan["seed"]))),
+        ("threads", f"{trace.threads:,}"),
+        ("measured", _measured(trace)),
+        ("micro-operations", f"{trace.operations:,}"),
+    ]
+    rows += [(f"  {kind}", f"{count:,}") for kind, count in trace.operations_by_kind.items() if count]
+    rows += [(f"{medium} touched", f"{size:,} B") for medium, size in trace.extent_bytes.items() if size]
+    rows.append(("size", f"{trace.file_bytes:,} B, {trace.bytes_per_operation:.3f} B per micro-operation"))
+    return rows

@@ -1,0 +1,8 @@
+"""Traces: micro-operations in a file, of pmsim or of other programs, to be timed on any platform."""
+
+from pmsim.trace.exchange import export, import_from
+from pmsim.trace.record import record
+from pmsim.trace.replay import replay
+from pmsim.trace_file import TraceInfo, info, recorded_platform
+
+__all__ = ["TraceInfo", "export", "import_from", "info", "record", "recorded_platform", "replay"]

@@ -1,0 +1,189 @@
+"""Traces of other programs become traces of pmsim, and traces of pmsim tables."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from pmsim import _native, arguments
+from pmsim.errors import ConfigError
+from pmsim.messages import shown
+from pmsim.standing import watcher
+from pmsim.trace import lackey, table
+from pmsim.trace.addresses import AddressSpace, ranges
+from pmsim.trace.compose import Composer
+from pmsim.trace.micro_ops import MICRO_OP
+from pmsim.trace.rows import Rows
+from pmsim.trace_file import PLAN_FIELDS, TraceInfo, info
+from pmsim.versions import package_version
+
+Loads = Literal["independent", "dependent"]
+
+
+def export(trace: str | Path, out: str | Path) -> Path:
+    """Write the micro-operations of a trace as a table, one row each (docs/traces.md).
+
+    Operations of a thread are in their order; those of several threads alternate in pieces of some thousands. A
+    Parquet file is imported again as the same trace; CSV forgets warm-up, seed and groups.
+
+    Parameters
+    ----------
+    trace : str or Path
+        A trace.
+    out : str or Path
+        Table to write: .parquet, .csv, .csv.gz or .csv.zst. An existing one is replaced when it is complete.
+
+    Returns
+    -------
+    Path : `out`.
+
+    Raises
+    ------
+    ConfigError : not a usable trace, or a table that cannot be written.
+    """
+    source, out = arguments.path("trace", trace), arguments.path("out", out)
+    if not table.is_table(out):
+        raise ConfigError(f"out: {shown(str(out))} is no table; choose a name in {', '.join(table.SUFFIXES)}")
+    described = info(source)
+    kept = {**described.plan, "provenance": described.provenance}
+    kept["ended"] = described.operations_by_kind["operation_end"]
+    reader = _native.TraceReader(source)
+    with _written(out) as partial:
+        writer = table.TableWriter(partial, out, kept)
+        try:
+            for index in range(reader.chunks):
+                thread, operations, batches = reader.chunk(index)
+                writer.add(thread, np.frombuffer(operations, dtype=MICRO_OP), batches)
+                _tell("exporting", (index + 1) / reader.chunks)
+        except ConfigError as error:
+            raise error.prefixed(f"trace {source}") from None
+        finally:
+            writer.close()
+    return out
+
+
+def import_from(
+    source: str | Path,
+    out: str | Path,
+    *,
+    pmem: Sequence[tuple[int, int]] = (),
+    loads: Loads = "independent",
+    warmup: int = 0,
+    operations: int | None = None,
+    seed: int | None = None,
+) -> TraceInfo:
+    """Make a trace of what another program has recorded.
+
+    Addresses are virtual ones, which get a place in pages of 2 MiB in the order of their first use, unless a
+    table has the column ``medium``.
+
+    Parameters
+    ----------
+    source : str or Path
+        A table (.parquet, .csv, .csv.gz, .csv.zst; docs/traces.md), or what valgrind's lackey has written.
+    out : str or Path
+        The trace to write; an existing one is replaced when this one is complete.
+    pmem : sequence of (int, int)
+        Ranges of virtual addresses that are persistent memory, begin and end; all others are DRAM.
+    loads : "independent" or "dependent"
+        Of lackey, which does not say: whether the address of a load depends on the load before it.
+    warmup : int
+        Operations of the workload that are executed before the measurement begins.
+    operations : int, optional
+        Those that are measured then; by default all that follow.
+    seed : int, optional
+        Of what the machine draws; by default 0, or that of the exported trace.
+
+    Raises
+    ------
+    ConfigError : ``file: column: row: problem; remedy``.
+    """
+    file, out = arguments.path("source", source), arguments.path("out", out)
+    if loads not in ("independent", "dependent"):
+        raise ConfigError(f"loads: {shown(loads)} is unknown; choose 'independent' or 'dependent'")
+    warmup = arguments.whole("warmup", warmup, 0)
+    if operations is not None:
+        operations = arguments.whole("operations", operations, 1)
+    if seed is not None:
+        seed = arguments.whole("seed", seed, 0)
+    space = AddressSpace(ranges("pmem", pmem))
+    if not file.is_file():
+        raise ConfigError(f"{file}: no such file; name a table, or what valgrind's lackey has written")
+    is_table = table.is_table(file)
+    if is_table and loads != "independent":
+        raise ConfigError("loads: a table says it itself, in the column 'flags'; leave this out")
+
+    def pieces() -> Iterator[Rows]:
+        return table.read_rows(file) if is_table else lackey.read_rows(file, dependent=loads == "dependent")
+
+    _tell("checking", 0)
+    threads, ended = table.read_threads(file) if is_table else ([0], 0)
+    kept = (table.plan_of(file) if is_table else None) or {}
+    plan = _plan(kept, len(threads), ended, warmup=warmup, operations=operations, seed=seed)
+    provenance = {
+        **kept.get("provenance", {}),
+        "pmsim": package_version(),
+        "imported": {
+            "form": "table" if is_table else "lackey",
+            "pmem": [list(part) for part in pmem],
+            "loads": loads,
+        },
+    }
+    writer = _native.TraceWriter(out, len(threads), json.dumps(provenance, sort_keys=True), **plan)
+    try:
+        composer = Composer(str(file), writer, threads, space, marked=ended > 0)
+        for rows in pieces():
+            composer.add(rows)
+        composer.finish()
+    finally:
+        writer.discard()
+    return info(out)
+
+
+def _plan(
+    kept: Mapping[str, Any],
+    threads: int,
+    ended: int,
+    *,
+    warmup: int,
+    operations: int | None,
+    seed: int | None,
+) -> dict[str, Any]:
+    """Say how the trace is driven: as the run that was exported, unless somebody has changed its rows."""
+    asked = warmup > 0 or operations is not None or seed is not None
+    if not asked and kept.get("ended") == ended and len(kept.get("group_of_thread", [])) == threads:
+        return {name: kept[name] for name in PLAN_FIELDS}
+    if warmup + (operations or 0) > 0 and warmup + (operations or 1) > ended:
+        key, number = ("operations", operations) if operations else ("warmup", warmup)
+        raise ConfigError(f"{key}: {number}: {ended} operations end in the trace; choose less")
+    return {
+        "seed": seed or 0,
+        "warmup_operations": warmup,
+        # One more than there are: a measurement ends with its threads, not where the last operation is dispatched.
+        "measured_operations": operations or ended - warmup + 1,
+        "pmem_footprint": 0,
+        "group_of_thread": [],
+    }
+
+
+@contextmanager
+def _written(out: Path) -> Iterator[Path]:
+    """Name a file to write, which takes the name `out` if all goes well."""
+    partial = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        yield partial
+        partial.replace(out)
+    except OSError as error:
+        raise ConfigError(f"{out}: {error.strerror or error}; name a writable place with enough room") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _tell(doing: str, share: float) -> None:
+    watch = watcher()
+    if watch is not None:
+        watch(doing, share)

@@ -1,0 +1,286 @@
+"""Traces as tables, CSV or Parquet: one row per micro-operation."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from pmsim.errors import ConfigError
+from pmsim.hints import nearest
+from pmsim.messages import shown
+from pmsim.trace import micro_ops
+from pmsim.trace.micro_ops import (
+    FLAGS,
+    KINDS,
+    MEDIA,
+    NO_SUCH_FLAG,
+    WINDOW_BYTES,
+    WINDOW_SHIFT,
+    Array,
+    is_one_of,
+)
+from pmsim.trace.rows import Rows
+
+SUFFIXES = (".parquet", ".csv", ".csv.gz", ".csv.zst")
+#: Columns of a table, in the order of an export, and their types. An imported table needs the first three.
+COLUMNS = {
+    "kind": pa.string(),
+    "address": pa.uint64(),
+    "bytes": pa.uint32(),
+    "medium": pa.string(),
+    "thread": pa.int64(),
+    "flags": pa.string(),
+    "batch": pa.int64(),
+    "site": pa.uint16(),
+}
+_NEEDED = 3
+#: Of the schema of a Parquet file: how the recorded run was driven, as JSON.
+_PLAN = b"pmsim.plan"
+#: What pandas calls the row numbers that it keeps of a table from which it has taken rows.
+_INDEX = re.compile(r"__index_level_\d+__")
+_ROWS_AT_ONCE = 2**18
+_CSV_BLOCK_BYTES = 2**23
+
+
+def is_table(path: Path) -> bool:
+    """Return whether a file is a table, by its name."""
+    return path.name.lower().endswith(SUFFIXES)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"
+
+
+class TableWriter:
+    """Writes micro-operations to a CSV or Parquet file.
+
+    Parameters
+    ----------
+    file : Path
+        To write.
+    name : Path
+        What the file will be called; ends in one of `SUFFIXES`.
+    plan : mapping
+        How the recorded run was driven; a Parquet file keeps it.
+    """
+
+    def __init__(self, file: Path, name: Path, plan: Mapping[str, Any]) -> None:
+        self._next_batch: dict[int, int] = {}
+        self._labels = _labels()
+        schema = pa.schema(list(COLUMNS.items()))
+        self._writer: Any
+        if _is_parquet(name):
+            self._sink = pa.output_stream(str(file), compression=None)
+            kept = schema.with_metadata({_PLAN: json.dumps(plan, sort_keys=True)})
+            self._writer = pyarrow.parquet.ParquetWriter(self._sink, kept, compression="zstd")
+        else:
+            packed = {".gz": "gzip", ".zst": "zstd"}.get(name.suffix.lower())
+            self._sink = pa.output_stream(str(file), compression=packed)
+            self._writer = pyarrow.csv.CSVWriter(
+                self._sink,
+                schema,
+                write_options=pyarrow.csv.WriteOptions(quoting_style="none", quoting_header="none"),
+            )
+
+    def add(self, thread: int, operations: Array, batches: Sequence[int]) -> None:
+        """Add batches of a thread."""
+        kind, address = operations["kind"], operations["address"]
+        placed = ~is_one_of(kind, *micro_ops.WITHOUT_PLACE)
+        window = np.where(placed, address >> np.uint64(WINDOW_SHIFT), 1).astype(np.int64)
+        if ((window < 1) | (window > len(MEDIA))).any():
+            raise ConfigError("has operations outside of dram, pmem and block; record it with pmsim")
+        number = self._next_batch.get(thread, 0)
+        self._next_batch[thread] = number + len(batches)
+        columns = {
+            "kind": np.array(KINDS, dtype=object)[kind],
+            "address": np.where(
+                placed, operations["address"] & np.uint64(WINDOW_BYTES - 1), operations["address"]
+            ),
+            "bytes": operations["bytes"],
+            "medium": np.array([None, *MEDIA], dtype=object)[np.where(placed, window, 0)],
+            "thread": np.full(len(operations), thread),
+            "flags": self._labels[kind, operations["flags"]],
+            "batch": np.repeat(np.arange(number, number + len(batches)), batches),
+            "site": operations["site"],
+        }
+        arrays = [pa.array(columns[name], type=kind) for name, kind in COLUMNS.items()]
+        self._writer.write_table(pa.table(arrays, names=list(COLUMNS)))
+
+    def close(self) -> None:
+        """End the file."""
+        self._writer.close()
+        self._sink.close()
+
+
+def _labels() -> Array:
+    """Return what flags are called, by kind and value."""
+    labels = np.full((len(KINDS), 256), "?", dtype=object)
+    values = micro_ops.flag_values()
+    for kind in range(len(KINDS)):
+        for flag, value in zip(FLAGS, values[kind], strict=True):
+            if value != NO_SUCH_FLAG:
+                labels[kind, value] = flag or None
+    return labels
+
+
+def plan_of(file: Path) -> dict[str, Any] | None:
+    """Return how the run was driven that a Parquet file was exported from, if it says so.
+
+    Raises
+    ------
+    ConfigError : it says so, but not in words that this version knows.
+    """
+    if not _is_parquet(file):
+        return None
+    with _readable(file):
+        metadata = pyarrow.parquet.read_schema(file).metadata or {}
+    if _PLAN not in metadata:
+        return None
+    try:
+        plan = json.loads(metadata[_PLAN])
+    except ValueError:
+        plan = None
+    if not isinstance(plan, dict):
+        raise ConfigError(f"{file}: metadata {_PLAN.decode()}: is no JSON object; export the trace again")
+    return plan
+
+
+class _readable:  # noqa: N801 (reads as a phrase)
+    """Turns whatever Arrow says of a file into one line."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ConfigError):
+            return
+        if isinstance(error, OSError) and error.strerror:
+            raise ConfigError(f"{self._file}: {error.strerror}; name a CSV or Parquet file") from None
+        if isinstance(error, OSError | ValueError | pa.ArrowException):
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ConfigError(f"{self._file}: {reason}; docs/traces.md tells columns and values") from None
+
+
+def read_threads(file: Path) -> tuple[list[int], int]:
+    """Return the threads of a table, in order, and how many operations of the workload end in it.
+
+    Raises
+    ------
+    ConfigError : not a table of a trace.
+    """
+    threads = np.empty(0, dtype=np.int64)
+    ended = 0
+    for rows in read_rows(file):
+        threads = np.union1d(threads, rows.thread)
+        ended += int(np.count_nonzero(is_one_of(rows.kind, "operation_end")))
+    if not len(threads):
+        raise ConfigError(f"{file}: there are no rows; add one for each micro-operation")
+    return threads.tolist(), ended
+
+
+def read_rows(file: Path) -> Iterator[Rows]:
+    """Read a table piece by piece.
+
+    Raises
+    ------
+    ConfigError : ``file: column: row: problem; remedy``.
+    """
+    values = micro_ops.flag_values()
+    first = 1
+    with _readable(file):
+        for batch in _batches(file):
+            if batch.num_rows:
+                yield _rows(file, batch, first, values)
+                first += batch.num_rows
+
+
+def _batches(file: Path) -> Iterator[Any]:
+    if _is_parquet(file):
+        table = pyarrow.parquet.ParquetFile(file)
+        _check_names(file, table.schema_arrow.names)
+        yield from table.iter_batches(_ROWS_AT_ONCE)
+        return
+    with pyarrow.csv.open_csv(
+        file,
+        read_options=pyarrow.csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=COLUMNS, strings_can_be_null=True, null_values=[""]
+        ),
+    ) as table:
+        _check_names(file, table.schema.names)
+        yield from table
+
+
+def _check_names(file: Path, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in COLUMNS and not _INDEX.fullmatch(name):
+            raise ConfigError(f"{file}: {shown(name)}: unknown column; {nearest(name, COLUMNS)}")
+        if names.count(name) > 1:
+            raise ConfigError(f"{file}: {name}: column occurs twice; keep one")
+    for name in list(COLUMNS)[:_NEEDED]:
+        if name not in names:
+            raise ConfigError(f"{file}: {name}: column is missing; the first line names columns, add it")
+
+
+def _rows(file: Path, batch: Any, first: int, values: Array) -> Rows:
+    def numbers(name: str, default: int) -> Array:
+        kind = COLUMNS[name]
+        if name not in batch.schema.names:
+            return np.full(batch.num_rows, default, dtype=kind.to_pandas_dtype())
+        column: Array = batch[name].cast(kind).fill_null(default).to_numpy(zero_copy_only=False)
+        return column
+
+    def choices(name: str, known: Sequence[str]) -> Array:
+        """Return the places of texts in `known`, -1 where there is none."""
+        if name not in batch.schema.names:
+            return np.full(batch.num_rows, -1)
+        column = batch[name].cast(pa.string())
+        code = pc.index_in(column, pa.array(known))
+        unknown = pc.and_(code.is_null(), column.is_valid())
+        if pc.any(unknown).as_py():
+            row = pc.index(unknown, True).as_py()
+            text = column[row].as_py()
+            raise ConfigError(f"{file}: {name}: row {first + row}: {shown(text)}; {nearest(text, known)}")
+        places: Array = code.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return places
+
+    kind = choices("kind", KINDS)
+    _refuse(file, "kind", first, kind < 0, "there is none; every row needs one")
+    placed = ~is_one_of(kind, *micro_ops.WITHOUT_PLACE, "block_flush", "block_commit")
+    window = choices("medium", MEDIA) + 1
+    if "address" in batch.schema.names:
+        lacks = batch["address"].is_null().to_numpy(zero_copy_only=False)
+        _refuse(file, "address", first, placed & lacks, "there is none; say where")
+    if "medium" in batch.schema.names:
+        _refuse(file, "medium", first, placed & (window == 0), "there is none; write dram, pmem or block")
+    flag = choices("flags", FLAGS[1:]) + 1
+    flags = values[kind, flag]
+    latch = is_one_of(kind, "acquire", "release") & (flag == 0)
+    _refuse(file, "flags", first, latch, "a latch needs one; write shared, exclusive, optimistic or attempt")
+    _refuse(file, "flags", first, flags == NO_SUCH_FLAG, "its kind has no such flag; see docs/traces.md")
+    return Rows(
+        first=first,
+        thread=numbers("thread", 0),
+        batch=numbers("batch", 0) if "batch" in batch.schema.names else None,
+        kind=kind.astype(np.uint8),
+        window=window.astype(np.uint8),
+        address=numbers("address", 0),
+        size=numbers("bytes", 0).astype(np.uint64),
+        flags=flags,
+        site=numbers("site", 0),
+    )
+
+
+def _refuse(file: Path, column: str, first: int, wrong: Array, problem: str) -> None:
+    if wrong.any():
+        raise ConfigError(f"{file}: {column}: row {first + int(np.flatnonzero(wrong)[0])}: {problem}")

@@ -1,0 +1,137 @@
+"""What a trace file says about itself."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pmsim import _native, arguments
+from pmsim.errors import ConfigError
+from pmsim.fields import fields
+from pmsim.platforms import Platform
+from pmsim.profiles import load_platform, platform_names
+
+#: How a recorded run was driven, so that a replay is driven alike.
+PLAN_FIELDS = ("seed", "warmup_operations", "measured_operations", "pmem_footprint", "group_of_thread")
+
+
+@dataclass(frozen=True)
+class TraceInfo:
+    """What a trace file says about itself.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    version : int
+        Of the format.
+    threads, operations : int
+        Virtual threads, and micro-operations over all of them.
+    operations_by_kind : mapping
+        Every kind of micro-operation, by name.
+    operations_by_thread : tuple of int
+        In the order of the threads.
+    extent_bytes : mapping
+        Of each medium, what a platform must hold to replay it [B].
+    plan : mapping
+        `PLAN_FIELDS`: seed, operations of the workload before and in the measurement, bytes of PMem that its
+        regions occupy, and the group of each thread.
+    file_bytes : int
+        Size of the file [B].
+    provenance : mapping
+        Versions, scenario, point, workload, platform and seed of the recorded run.
+    """
+
+    path: Path
+    version: int
+    threads: int
+    operations: int
+    operations_by_kind: Mapping[str, int]
+    operations_by_thread: tuple[int, ...]
+    extent_bytes: Mapping[str, int]
+    plan: Mapping[str, Any]
+    file_bytes: int
+    provenance: Mapping[str, Any]
+
+    @property
+    def bytes_per_operation(self) -> float:
+        """Size of the file per micro-operation [B]; a micro-operation in memory has 16."""
+        return self.file_bytes / self.operations if self.operations else 0.0
+
+
+def info(path: str | Path, *, verify: bool = False) -> TraceInfo:
+    """Describe a trace.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    verify : bool
+        Read all of it and compare its checksums and counts, too.
+
+    Raises
+    ------
+    ConfigError : missing, not a trace, of another version, damaged or cut short.
+    """
+    path = arguments.path("trace", path)
+    row = _native.trace_info(path, verify)
+    try:
+        provenance = json.loads(row["provenance"])
+    except ValueError:
+        provenance = None
+    if not isinstance(provenance, dict):
+        raise ConfigError(
+            f"trace {path}: its provenance is not a JSON object; record it with `pmsim trace record`"
+        )
+    return TraceInfo(
+        path=Path(path),
+        version=row["version"],
+        threads=row["threads"],
+        operations=row["operations"],
+        operations_by_kind=row["operations_by_kind"],
+        operations_by_thread=tuple(row["operations_by_thread"]),
+        extent_bytes=row["extent_bytes"],
+        plan={name: row[name] for name in PLAN_FIELDS},
+        file_bytes=row["file_bytes"],
+        provenance=provenance,
+    )
+
+
+def recorded_platform(trace: TraceInfo) -> Platform:
+    """Return the machine that a trace was recorded on, as the parameters of its kind had changed it."""
+    try:
+        name, values = trace.provenance["platform"]["name"], trace.provenance["platform"]["values"]
+    except (KeyError, TypeError):
+        raise ConfigError(f"trace {trace.path}: does not name its platform; say --platform") from None
+    source = f"recorded in {trace.path}"
+    if name in platform_names():
+        return load_platform(name).with_values(values, source=source)
+    # Recorded on a profile of one's own, which may be anywhere by now: the trace has all of its values.
+    any_machine = load_platform(platform_names()[0])
+    if {section: set(names) for section, names in values.items()} != {s: set(n) for s, n in fields().items()}:
+        raise ConfigError(f"trace {trace.path}: its platform '{name}' is of another version; say --platform")
+    return replace(any_machine, name=name, title=name, notes="").with_values(values, source=source)
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file, by which finished points know that it is still the same.
+
+    Raises
+    ------
+    ConfigError : unreadable.
+    """
+    try:
+        stat = path.stat()
+        return _digest(path, stat.st_mtime_ns, stat.st_size)
+    except OSError as error:
+        raise ConfigError(f"trace {path}: {error.strerror}; name a trace") from None
+
+
+# A sweep asks for every point.
+@lru_cache(maxsize=16)
+def _digest(path: Path, _modified_ns: int, _size: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
