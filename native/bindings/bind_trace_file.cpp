@@ -33,7 +33,8 @@ std::vector<std::string> micro_op_kinds() {
 }
 
 /// Chunk `index`: its thread, its micro-operations as they lie in memory, and the sizes of its batches.
-std::tuple<std::uint32_t, py::bytes, std::vector<std::uint32_t>> read_chunk(trace::TraceReader& reader, std::size_t index) {
+std::tuple<std::uint32_t, py::bytes, std::vector<std::uint32_t>> read_chunk(trace::TraceReader& reader,
+                                                                            std::size_t index) {
   if (index >= reader.info().chunks.size()) {
     throw py::index_error("the trace has " + std::to_string(reader.info().chunks.size()) + " chunks");
   }
@@ -58,7 +59,8 @@ class FileWriter {
   void append(std::uint32_t thread, const py::bytes& given, const std::vector<std::uint32_t>& batches) {
     const std::string_view bytes(given);
     if (!writer_ || thread >= threads_ || bytes.size() % sizeof(MicroOp) != 0)
-      throw py::value_error("a thread that the trace has, and whole micro-operations of 16 bytes, before finish()");
+      throw py::value_error(
+          "a thread that the trace has, and whole micro-operations of 16 bytes, before finish()");
     std::vector<MicroOp> ops(bytes.size() / sizeof(MicroOp));
     if (!ops.empty())
       std::memcpy(ops.data(), bytes.data(), bytes.size());
@@ -95,17 +97,18 @@ class FileWriter {
 
 void bind_trace_file(py::module_& module) {
   module.def("micro_op_kinds", &micro_op_kinds, "Names of the kinds of micro-operations, by their numbers.");
-  py::class_<trace::TraceReader>(module, "TraceReader",
-                                 "Reads a trace chunk by chunk. Raises ConfigError for whatever is wrong with it.")
+  py::class_<trace::TraceReader>(
+      module, "TraceReader", "Reads a trace chunk by chunk. Raises ConfigError for whatever is wrong with it.")
       .def(py::init<std::filesystem::path>(), py::arg("path"))
-      .def_property_readonly("chunks", [](const trace::TraceReader& reader) { return reader.info().chunks.size(); })
+      .def_property_readonly("chunks",
+                             [](const trace::TraceReader& reader) { return reader.info().chunks.size(); })
       .def("chunk", &read_chunk, py::arg("index"),
            "The thread of a chunk, its micro-operations of 16 bytes, the sizes of its batches.");
   py::class_<FileWriter>(module, "TraceWriter",
                          "Writes a trace; the file appears under its name in finish(). Raises ConfigError.")
       .def(py::init([](const std::filesystem::path& path, std::uint32_t threads, const std::string& provenance,
-                       std::uint64_t seed, std::uint64_t warmup, std::uint64_t measured, std::uint64_t footprint,
-                       std::vector<std::uint32_t> groups) {
+                       std::uint64_t seed, std::uint64_t warmup, std::uint64_t measured,
+                       std::uint64_t footprint, std::vector<std::uint32_t> groups) {
              return FileWriter(path, threads, provenance,
                                {.seed = seed,
                                 .warmup_operations = warmup,

@@ -163,7 +163,7 @@ def _plan(
     return {
         "seed": seed or 0,
         "warmup_operations": warmup,
-        # One more than there are: a measurement ends with its threads, not where the last operation is dispatched.
+        # One more than there are: it ends with the threads, not where the last operation is dispatched.
         "measured_operations": operations or ended - warmup + 1,
         "pmem_footprint": 0,
         "group_of_thread": [],
