@@ -228,6 +228,28 @@ def test_what_lackey_says_is_loaded_stored_and_computed(tmp_path: Path) -> None:
     assert flags == [1, 0, 1, 0, 0, 0, 0, 0]
 
 
+def test_a_store_to_the_mark_ends_an_operation_of_a_program_and_begins_the_next(tmp_path: Path) -> None:
+    # The program marks, loads from PMem, marks, loads twice, marks, and goes home.
+    loads = [
+        "I  04000000,3\n L 7000000000,8\n",
+        "I  04000000,3\n L 7000001000,8\nI  04000000,3\n L 7000002000,8\n",
+    ]
+    mark = "I  04000010,3\n S 00404040,4\n"
+    home = "I  04000020,2\n L 7000003000,8\n" * 50
+    (tmp_path / "l.log").write_text(home + mark + loads[0] + mark + loads[1] + mark + home)
+    given = {"pmem": [(0x7000000000, 0x7000004000)], "loads": "dependent", "mark": 0x404040}
+    imported = trace.import_from(tmp_path / "l.log", tmp_path / "a.trace", **given)
+    assert imported.operations_by_kind["store"] == 0
+    assert imported.operations_by_kind["operation_end"] == 3
+    assert (imported.plan["warmup_operations"], imported.plan["measured_operations"]) == (1, 3)
+    assert operations_of(tmp_path / "a.trace")[0][-1][0] == "operation_end"
+    measured = trace.replay(tmp_path / "a.trace", "tum-6212u").total
+    assert measured.operations == 2
+    assert measured.elapsed_ps > 3 * 250_000  # three loads from PMem, one after the other
+    trace.import_from(tmp_path / "l.log", tmp_path / "a.trace", **given, operations=1)
+    assert trace.replay(tmp_path / "a.trace", "tum-6212u").total.operations == 1
+
+
 def test_lackey_is_read_in_pieces_as_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "lackey.log"
     log.write_text(LACKEY * 3)
@@ -299,7 +321,7 @@ def test_dependent_loads_wait_for_each_other(tmp_path: Path) -> None:
             "kind,address,bytes,flags\nload,64,8,exclusive\n",
             "flags: row 1: its kind has no such flag; see docs/traces.md",
         ),
-        "no rows": ("kind,address,bytes\n", "there are no rows; add one for each micro-operation"),
+        "no rows": ("kind,address,bytes\n", "holds no micro-operation; record some"),
         "empty": ("", "docs/traces.md tells columns and values"),
         "many cycles": (
             "kind,address,bytes\ncompute,4294967296,1\n",
@@ -328,6 +350,9 @@ def test_a_table_that_cannot_be_executed_is_refused_and_an_older_trace_stays(
         (["import", "absent.csv", "--out", "t"], "absent.csv: no such file"),
         (["import", "text.log", "--out", "t"], "text.log: line 2 is not of valgrind's lackey"),
         (["import", "t.csv", "--out", "t", "--pmem", "16 MiB"], "--pmem: '16 MiB' is no range"),
+        (["import", "t.csv", "--out", "t", "--pmem", "a-z"], "--pmem: 'z' is no address"),
+        (["import", "text.log", "--out", "t", "--mark", "main"], "--mark: 'main' is no address"),
+        (["import", "t.csv", "--out", "t", "--mark", "404040"], "mark: a table says it itself"),
         (["import", "t.csv", "--out", "t", "--pmem", "20-10"], "pmem: 0x20-0x10 holds no address"),
         (
             ["import", "t.csv", "--out", "t", "--pmem", "0-20", "--pmem", "10-30"],

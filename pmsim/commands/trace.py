@@ -96,7 +96,17 @@ def _import_command(
             help="Of lackey, which does not say: whether each load waits for the one before it.",
         ),
     ] = "independent",
-    warmup: Annotated[int, typer.Option(help="Operations of the workload before the measurement.")] = 0,
+    mark: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Of lackey: where the program stores to end an operation of the workload, hexadecimal.",
+        ),
+    ] = None,
+    warmup: Annotated[
+        int | None,
+        typer.Option(help="Operations of the workload before the measurement. [default: (0; with --mark 1)]"),
+    ] = None,
     operations: Annotated[
         int | None, typer.Option(help="Those that are measured. [default: (all that follow)]")
     ] = None,
@@ -107,19 +117,30 @@ def _import_command(
     chosen = cast(Loads, loads)
     with progress_bar(out.name, 1, None) as show, watched(lambda doing, share: show(share, doing)):
         imported = import_from(
-            file, out, pmem=ranges, loads=chosen, warmup=warmup, operations=operations, seed=seed
+            file,
+            out,
+            pmem=ranges,
+            loads=chosen,
+            mark=None if mark is None else _address("--mark", mark),
+            warmup=warmup,
+            operations=operations,
+            seed=seed,
         )
     _print_info(imported)
 
 
 def _range(text: str) -> tuple[int, int]:
-    begin, _, end = text.partition("-")
+    begin, dash, end = text.partition("-")
+    if not dash:
+        raise ConfigError(f"--pmem: {shown(text)} is no range; write two addresses: 7f0000000000-7f0040000000")
+    return _address("--pmem", begin), _address("--pmem", end)
+
+
+def _address(option: str, text: str) -> int:
     try:
-        return int(begin, 16), int(end, 16)
+        return int(text, 16)
     except ValueError:
-        raise ConfigError(
-            f"--pmem: {shown(text)} is no range; write two hexadecimal addresses: 7f0000000000-7f0040000000"
-        ) from None
+        raise ConfigError(f"{option}: {shown(text)} is no address; write it hexadecimal: 7f0040") from None
 
 
 @trace_app.command("export")

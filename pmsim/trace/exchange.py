@@ -16,7 +16,7 @@ from pmsim.standing import watcher
 from pmsim.trace import lackey, table
 from pmsim.trace.addresses import AddressSpace, ranges
 from pmsim.trace.compose import Composer
-from pmsim.trace.micro_ops import MICRO_OP
+from pmsim.trace.micro_ops import MICRO_OP, Array, is_one_of
 from pmsim.trace.rows import Rows
 from pmsim.trace_file import PLAN_FIELDS, TraceInfo, info
 from pmsim.versions import package_version
@@ -72,7 +72,8 @@ def import_from(
     *,
     pmem: Sequence[tuple[int, int]] = (),
     loads: Loads = "independent",
-    warmup: int = 0,
+    mark: int | None = None,
+    warmup: int | None = None,
     operations: int | None = None,
     seed: int | None = None,
 ) -> TraceInfo:
@@ -91,8 +92,12 @@ def import_from(
         Ranges of virtual addresses that are persistent memory, begin and end; all others are DRAM.
     loads : "independent" or "dependent"
         Of lackey, which does not say: whether the address of a load depends on the load before it.
-    warmup : int
-        Operations of the workload that are executed before the measurement begins.
+    mark : int, optional
+        Of lackey: a virtual address. Whenever the program stores to it, an operation of the workload ends; what
+        follows the last such store is left out.
+    warmup : int, optional
+        Operations of the workload that are executed before the measurement begins; by default 0, with `mark` 1:
+        what precedes the first mark.
     operations : int, optional
         Those that are measured then; by default all that follow.
     seed : int, optional
@@ -105,7 +110,8 @@ def import_from(
     file, out = arguments.path("source", source), arguments.path("out", out)
     if loads not in ("independent", "dependent"):
         raise ConfigError(f"loads: {shown(loads)} is unknown; choose 'independent' or 'dependent'")
-    warmup = arguments.whole("warmup", warmup, 0)
+    mark = None if mark is None else arguments.whole("mark", mark, 0)
+    warmup = int(mark is not None) if warmup is None else arguments.whole("warmup", warmup, 0)
     if operations is not None:
         operations = arguments.whole("operations", operations, 1)
     if seed is not None:
@@ -116,12 +122,20 @@ def import_from(
     is_table = table.is_table(file)
     if is_table and loads != "independent":
         raise ConfigError("loads: a table says it itself, in the column 'flags'; leave this out")
+    if is_table and mark is not None:
+        raise ConfigError("mark: a table says it itself, by rows of kind 'operation_end'; leave this out")
 
     def pieces() -> Iterator[Rows]:
-        return table.read_rows(file) if is_table else lackey.read_rows(file, dependent=loads == "dependent")
+        if is_table:
+            return table.read_rows(file)
+        return lackey.read_rows(file, dependent=loads == "dependent", mark=mark)
 
     _tell("checking", 0)
-    threads, ended = table.read_threads(file) if is_table else ([0], 0)
+    threads, ended = _outline(pieces())
+    if not threads:
+        raise ConfigError(f"{file}: holds no micro-operation; record some")
+    if mark is not None and not ended:
+        raise ConfigError(f"{file}: nothing is stored to mark {mark:#x}; `nm PROGRAM` tells addresses")
     kept = (table.plan_of(file) if is_table else None) or {}
     plan = _plan(kept, len(threads), ended, warmup=warmup, operations=operations, seed=seed)
     provenance = {
@@ -136,12 +150,34 @@ def import_from(
     writer = _native.TraceWriter(out, len(threads), json.dumps(provenance, sort_keys=True), **plan)
     try:
         composer = Composer(str(file), writer, threads, space, marked=ended > 0)
-        for rows in pieces():
+        for rows in pieces() if mark is None else _until(pieces(), ended):
             composer.add(rows)
         composer.finish()
     finally:
         writer.discard()
     return info(out)
+
+
+def _outline(pieces: Iterator[Rows]) -> tuple[list[int], int]:
+    """Return the threads of a trace, in order, and how many operations of the workload end in it."""
+    threads: Array = np.empty(0, dtype=np.int64)
+    ended = 0
+    for rows in pieces:
+        threads = np.union1d(threads, rows.thread)
+        ended += int(np.count_nonzero(is_one_of(rows.kind, "operation_end")))
+    return threads.tolist(), ended
+
+
+def _until(pieces: Iterator[Rows], last: int) -> Iterator[Rows]:
+    """Return what there is up to the end of operation number `last`."""
+    left = last
+    for rows in pieces:
+        ends = np.flatnonzero(is_one_of(rows.kind, "operation_end"))
+        if len(ends) >= left:
+            yield rows.take(np.arange(ends[left - 1] + 1 if left else 0))
+            return
+        left -= len(ends)
+        yield rows
 
 
 def _plan(

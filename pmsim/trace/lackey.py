@@ -13,14 +13,16 @@ from pmsim.trace.micro_ops import Array, kinds
 from pmsim.trace.rows import Rows
 
 _LINES_AT_ONCE = 2**20
+_CODES = ("I ", " L", " S", " M")
 _LOAD, _STORE, _COMPUTE = kinds("load", "store", "compute")
+_END, _BEGIN = kinds("operation_end", "operation_begin")
 #: `I  04000a10,3`: an instruction; ` L 1ffe000,8`: it loads; ` S`: it stores; ` M`: it does both.
 _LINE = r"^(?P<code>I | L| S| M) (?P<address>[0-9a-f]{1,16}),(?P<size>[0-9]{1,4})\s*$"
 #: Valgrind and the program itself write to the same place.
 _OTHERS = r"^(==|--|\*\*)\d+"
 
 
-def read_rows(file: Path, *, dependent: bool) -> Iterator[Rows]:
+def read_rows(file: Path, *, dependent: bool, mark: int | None) -> Iterator[Rows]:
     """Read a trace of `valgrind --tool=lackey --trace-mem=yes` piece by piece.
 
     An instruction that accesses memory is its access; those between two accesses are computation, as many
@@ -32,6 +34,8 @@ def read_rows(file: Path, *, dependent: bool) -> Iterator[Rows]:
         What valgrind has written (`--log-file`); its own lines begin with `==`.
     dependent : bool
         Whether the address of every load depends on the load before. The trace does not say of any.
+    mark : int, optional
+        An address: where the program stores to it an operation of the workload ends, and the next begins.
 
     Raises
     ------
@@ -43,7 +47,10 @@ def read_rows(file: Path, *, dependent: bool) -> Iterator[Rows]:
             while lines := list(islice(text, _LINES_AT_ONCE)):
                 code, address, size = _parsed(file, lines, first)
                 first += len(lines)
-                rows, instructions = _rows(code, address, size, instructions, row, dependent=dependent)
+                rows, instructions = _rows(code, address, size, instructions, mark)
+                if dependent:
+                    rows.flags[rows.kind == _LOAD] = 1
+                rows.first = row
                 row += len(rows)
                 if len(rows):
                     yield rows
@@ -63,15 +70,13 @@ def _parsed(file: Path, lines: list[str], first: int) -> tuple[Array, Array, Arr
             "valgrind --tool=lackey --trace-mem=yes --log-file=FILE PROGRAM"
         )
     parts = pc.extract_regex(column.filter(ours), _LINE)
-    code = pc.index_in(pc.struct_field(parts, "code"), pa.array(["I ", " L", " S", " M"]))
+    code = pc.index_in(pc.struct_field(parts, "code"), pa.array(_CODES))
     address = pc.binary_join_element_wise("0x", pc.struct_field(parts, "address"), "").cast(pa.uint64())
     size = pc.struct_field(parts, "size").cast(pa.uint64())
     return tuple(part.to_numpy(zero_copy_only=False) for part in (code, address, size))
 
 
-def _rows(
-    code: Array, address: Array, size: Array, instructions: int, first: int, *, dependent: bool
-) -> tuple[Rows, int]:
+def _rows(code: Array, address: Array, size: Array, instructions: int, mark: int | None) -> tuple[Rows, int]:
     """Return the rows, and how many instructions wait for the next access; `instructions` did before."""
     is_access = code > 0
     executed = np.cumsum(~is_access) + instructions
@@ -80,22 +85,27 @@ def _rows(
     left = int(executed[-1] - (at_access[-1] if len(at_access) else 0)) if len(code) else instructions
     code, address, size = code[is_access], address[is_access], size[is_access]
     computed = np.maximum(between - 1, 0)  # the last one before an access is the access
-    loads, stores = code != 2, code != 1
-    kept = np.stack([computed > 0, loads, stores], axis=1)
-    shape = kept.shape
-    kind = np.broadcast_to(np.array([_COMPUTE, _LOAD, _STORE], dtype=np.uint8), shape)[kept]
-    where = np.stack([np.zeros_like(address), address, address], axis=1)[kept]
-    how_many = np.stack([computed.astype(np.uint64), size, size], axis=1)[kept]
+    is_mark = (
+        (address == mark) & (code != _CODES.index(" L")) if mark is not None else np.zeros(len(code), bool)
+    )
+    loads, stores = (code != _CODES.index(" S")) & ~is_mark, (code != _CODES.index(" L")) & ~is_mark
+    # Of each access, what there is of a computation before it, a load, a store, an end and a beginning.
+    kept = np.stack([computed > 0, loads, stores, is_mark, is_mark], axis=1)
+    nothing = np.zeros_like(address)
+    kinds_of = np.array([_COMPUTE, _LOAD, _STORE, _END, _BEGIN], dtype=np.uint8)
+    kind = np.broadcast_to(kinds_of, kept.shape)[kept]
+    where = np.stack([nothing, address, address, nothing, nothing], axis=1)[kept]
+    how_many = np.stack([computed.astype(np.uint64), size, size, nothing, nothing], axis=1)[kept]
     length = len(kind)
     rows = Rows(
-        first=first,
+        first=0,
         thread=np.zeros(length, dtype=np.int64),
         batch=None,
         kind=kind,
         window=np.zeros(length, dtype=np.uint8),
         address=where,
         size=how_many,
-        flags=(kind == _LOAD).astype(np.uint8) if dependent else np.zeros(length, dtype=np.uint8),
+        flags=np.zeros(length, dtype=np.uint8),
         site=np.zeros(length, dtype=np.uint16),
     )
     return rows, left

@@ -171,23 +171,6 @@ class _readable:  # noqa: N801 (reads as a phrase)
             raise ConfigError(f"{self._file}: {reason}; docs/traces.md tells columns and values") from None
 
 
-def read_threads(file: Path) -> tuple[list[int], int]:
-    """Return the threads of a table, in order, and how many operations of the workload end in it.
-
-    Raises
-    ------
-    ConfigError : not a table of a trace.
-    """
-    threads = np.empty(0, dtype=np.int64)
-    ended = 0
-    for rows in read_rows(file):
-        threads = np.union1d(threads, rows.thread)
-        ended += int(np.count_nonzero(is_one_of(rows.kind, "operation_end")))
-    if not len(threads):
-        raise ConfigError(f"{file}: there are no rows; add one for each micro-operation")
-    return threads.tolist(), ended
-
-
 def read_rows(file: Path) -> Iterator[Rows]:
     """Read a table piece by piece.
 
