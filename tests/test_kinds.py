@@ -137,7 +137,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         {"log_bytes_per_entry"} | BLOCK | LATENCIES,
     ),
     "oltp": (
-        ENGINE | {"wear", "rows", "check", "breakdown"},
+        ENGINE | {"memory_mode"} | {"wear", "rows", "check", "breakdown"},
         {"transactions_per_s", "transactions_per_s_low", "transactions_per_s_high", "fits", "dram_hit_ratio"}
         | {"pages_time_share", "log_time_share", "locks_time_share", "pmem_writes_per_day"}
         | {"core_transfers_per_tx", "latch_waits_per_tx", "latch_restarts_per_tx", "latch_wait_share"}

@@ -4,7 +4,10 @@
 #include <set>
 
 #include "machine_harness.hpp"
+#include "pmsim/core/error.hpp"
 #include "pmsim/machine/memory_mode.hpp"
+#include "pmsim/machine/page_table.hpp"
+#include "pmsim/memory/region.hpp"
 
 namespace pmsim::machine {
 namespace {
@@ -36,12 +39,50 @@ TEST(MemoryMode, HitsCostDramAndTheTagMissesPmemAsWell) {
   EXPECT_EQ(result.counters.memory_mode_misses, 1);
 }
 
+TEST(MemoryMode, WhatIsCalledDramIsMainMemoryButForPageTables) {
+  const PlatformParams params = memory_mode_machine(kMiB, 4 * kMiB);
+  const Ops ops = {load(kDramBase + 64), dependent_load(kDramBase + kMiB + 64), stream_store(kDramBase),
+                   mfence(), load(kDramBase + kMiB)};
+  const LaneResult result = run(params, ops, kMiB);
+  EXPECT_EQ(result.counters.memory_mode_hits, 1);  // of the mebibyte in use the cache has all
+  EXPECT_EQ(result.counters.memory_mode_misses, 2);
+  EXPECT_EQ(result.counters.pmem_read_lines, 2);
+  EXPECT_EQ(result.counters.pmem_write_lines, 1);
+  EXPECT_EQ(
+      run(params, {load(kPageTables), dependent_load(kPageTables + kMiB)}, kMiB).counters.memory_mode_misses,
+      0);
+}
+
+TEST(MemoryMode, RegionsOfMainMemoryHaveEachAPlaceOfTheirOwn) {
+  memory::Capacities capacities = memory::Capacities::of(4 * kMiB, 4 * kMiB, 0);
+  capacities.one_main_memory = true;
+  memory::RegionTable table(capacities);
+  using memory::Medium;
+  const auto place = [&](Medium medium) {
+    return table.allocate(medium, kMiB, {}).base - memory::medium_base(medium);
+  };
+  EXPECT_EQ(place(Medium::kDram), 0);
+  EXPECT_EQ(place(Medium::kPmem), kMiB);
+  EXPECT_EQ(place(Medium::kDram), 2 * kMiB);
+  EXPECT_EQ(table.pmem_footprint(), 3 * kMiB);
+  EXPECT_THROW(static_cast<void>(table.allocate(Medium::kDram, 2 * kMiB, {})), CapacityError);
+}
+
 TEST(MemoryMode, ADirtyLineGoesToItsModuleWhenAnotherTakesItsSet) {
   const PlatformParams params = memory_mode_machine(kMiB, 4 * kMiB);
   Ops ops = {stream_store(kPmemBase), mfence()};
   EXPECT_EQ(run(params, ops, kMiB).counters.pmem_write_lines, 0);
   ops.push_back(load(kPmemBase + kMiB));
   EXPECT_EQ(run(params, ops, kMiB).counters.pmem_write_lines, 1);
+}
+
+TEST(MemoryModeCache, PiecesAreUsedInTheOrderOfTheirFirstTouch) {
+  MemoryModeCache cache(memory_mode_machine(12 * kMiB, 64 * kMiB), 2 * kPiece, 3);
+  EXPECT_EQ(cache.line_at(9 * kPiece + 5), 5);
+  EXPECT_EQ(cache.line_at(3 * kPiece), kPiece);
+  EXPECT_EQ(cache.line_at(9 * kPiece + 6), 6);
+  for (const std::uint64_t offset : {3 * kPiece + 7, 9 * kPiece, 0 * kPiece + 1})
+    EXPECT_EQ(cache.offset_of(cache.line_at(offset)), offset);
 }
 
 TEST(MemoryModeCache, ASetHoldsNothingButALineInUseThatMapsToIt) {

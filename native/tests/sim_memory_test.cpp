@@ -137,6 +137,23 @@ TEST(SimMemory, ARegionWithoutContentsReadsZerosAndCostsNothing) {
   EXPECT_EQ(memory.touched_bytes(), 0U);
 }
 
+TEST(SimMemory, MainMemoryIsInUseByThePieceThatHasBeenWrittenTo) {
+  constexpr std::uint64_t kPiece = 4 * kPageBytes;
+  SimOptions options;
+  options.capacities.one_main_memory = true;
+  SimMemory memory(options);
+  const Address pages = memory.allocate(Medium::kDram, 8 * kPiece);
+  memory.allocate(Medium::kBlock, kPiece);
+  EXPECT_EQ(memory.main_memory_in_use(kPiece), 0U);
+  memory.write(pages + 3 * kPiece - 1, pattern(2));
+  EXPECT_EQ(memory.main_memory_in_use(kPiece), 2 * kPiece);
+  memory.allocate(Medium::kPmem, kPiece / 2, {.backing = Backing::kNone});
+  EXPECT_EQ(memory.main_memory_in_use(kPiece), 3 * kPiece);
+  const Address more = memory.allocate(Medium::kDram, kPiece / 2);  // shares its piece with the one before
+  memory.write(more, pattern(1));
+  EXPECT_EQ(memory.main_memory_in_use(kPiece), 3 * kPiece);
+}
+
 TEST(SimMemory, AllocationIsAlignedBumpedAndBoundedByTheCapacity) {
   SimMemory memory({.capacities = Capacities::of(1 << 20, 10'000, 0)});
   EXPECT_EQ(memory.allocate(Medium::kPmem, 100), medium_base(Medium::kPmem));

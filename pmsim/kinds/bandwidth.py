@@ -11,12 +11,12 @@ from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import AMPLIFICATION_METRICS, BANDWIDTH_METRIC, COMMON_METRICS, measure
 from pmsim.kinds.types import (
     Dimms,
+    FlagOrPlatform,
     KindParameters,
     LineSize,
     LineSizeOrZero,
     Memory,
     PageSize,
-    Prefetcher,
     Threads,
 )
 from pmsim.platforms import Platform
@@ -46,7 +46,7 @@ class BandwidthParameters(KindParameters):
     )
     threads: Threads = Field(1, description="threads, each on its own core while there are cores")
     dimms: Dimms = Field("all", description="PMem modules in use; 1: not interleaved")
-    prefetcher: Prefetcher = Field("platform", description="hardware prefetcher on or off")
+    prefetcher: FlagOrPlatform = Field("platform", description="hardware prefetcher on or off")
     page_size: PageSize = Field("platform", description="page size of the mapping [B]")
     shared_region: bool = Field(
         True,

@@ -41,6 +41,8 @@ class Kind(ABC, Generic[P]):
     metrics: ClassVar[tuple[Metric, ...]]
     #: Why the micro-operations of a point cannot be recorded, and what to do; empty where they can be.
     unrecordable: ClassVar[str] = ""
+    #: Whether it is about persistent memory, of which memory mode leaves none.
+    app_direct: ClassVar[bool] = False
     #: Parameters that leave the seed alone: points that differ in these draw the same random numbers.
     unseeded: ClassVar[frozenset[str]] = frozenset()
     #: When its parameters mean something, where some do not always (`pmsim.unused`).
@@ -92,6 +94,11 @@ class Kind(ABC, Generic[P]):
         """
         asked = self.parameters(given)
         machine = self.machine(platform, asked)
+        if self.app_direct and machine.value("controller", "memory_mode"):
+            raise ConfigError(
+                f"platform: controller.memory_mode leaves no persistent memory, which kind '{self.name}' is "
+                "about; remove it"
+            )
         parameters = self.settled(machine, asked)
         self.check(machine, parameters)
         return Prepared(machine, parameters, asked)

@@ -65,8 +65,9 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
     if parameters.workload == "tpcc" and parameters.simulated_warehouses > _MOST_WAREHOUSES:
         most = int(_MOST_WAREHOUSES / parameters.factor)
         raise ConfigError(f"warehouses: {parameters.warehouses} are too many; choose at most {most}")
-    # At full size: what is bought and paid for is the machine, whatever part of it is simulated.
-    for tier in ("dram", "pmem", "ssd"):
+    # At full size: what is bought and paid for is the machine, whatever part of it is simulated. One in memory
+    # mode has DRAM and PMem at scale, and that they are there has been checked.
+    for tier in ("ssd",) if machine.value("controller", "memory_mode") else ("dram", "pmem", "ssd"):
         key = f"{tier}_capacity"
         check_tier(machine, tier, getattr(parameters, key), key)
     check_log_survives(machine, parameters.engine, parameters.log_device)

@@ -67,6 +67,7 @@ class InPlace(Kind[InPlaceParameters]):
     """Failure-atomic updates in place, and reads of them (van Renen et al., VLDB Journal 2020, sec. 3.4)."""
 
     name = "in-place"
+    app_direct = True
     title = "Failure-atomic updates of small records in place, and reads of them"
     default_metric = "ops_per_s"
     metrics = (

@@ -70,6 +70,7 @@ class Interleave(Kind[InterleaveParameters]):
     """Interleaved execution (van Renen et al., Building blocks for persistent memory, section 3.5)."""
 
     name = "interleave"
+    app_direct = True
     title = "Lookups in and inserts into index leaves, plain or interleaved by coroutines"
     default_metric = "ops_per_s"
     metrics = (

@@ -60,6 +60,7 @@ class Log(Kind[LogParameters]):
     """Transaction log writers (van Renen et al., Building blocks for persistent memory, section 3.3)."""
 
     name = "log"
+    app_direct = True
     title = "Appending entries to transaction logs"
     default_metric = "ops_per_s"
     metrics = (

@@ -9,7 +9,7 @@ from pmsim.kinds.base import Kind, Metric, Scalar
 from pmsim.kinds.checks import check_access, check_memory, check_region, check_threads
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import COMMON_METRICS, Measurement, measure
-from pmsim.kinds.types import KindParameters, LineSize, Memory, PageSize, Prefetcher, TaskSize, Threads
+from pmsim.kinds.types import FlagOrPlatform, KindParameters, LineSize, Memory, PageSize, TaskSize, Threads
 from pmsim.platforms import Platform
 from pmsim.standing import stretch
 
@@ -74,7 +74,7 @@ class MixedParameters(KindParameters):
         max_length=8,
         description="the groups; a sweep names them groups.1, groups.2, ...",
     )
-    prefetcher: Prefetcher = Field("platform", description="hardware prefetcher on or off")
+    prefetcher: FlagOrPlatform = Field("platform", description="hardware prefetcher on or off")
     page_size: PageSize = Field("platform", description="page size of the mappings [B]")
     region_size: LineSize = Field(10 * 2**30, ge=2**20, description="bytes of the region of each group [B]")
 

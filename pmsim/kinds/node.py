@@ -115,6 +115,7 @@ class Node(Kind[NodeParameters]):
     """Design primitives of persistent B+-trees (Götze et al., DaMoN 2020)."""
 
     name = "node"
+    app_direct = True
     title = "Micro-operations on B+-tree nodes: search, insert, split, balance and others in five layouts"
     default_metric = "latency_ns"
     metrics = (

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from pmsim.errors import CapacityError, ConfigError
-from pmsim.kinds import log_place
+from pmsim.kinds import engine_memory_mode, log_place
 from pmsim.kinds.applies import ENGINE
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
@@ -22,7 +22,9 @@ from pmsim.kinds.engine_options import (
     rows_in_memory,
     scaled_machine,
 )
+from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_lanes
+from pmsim.kinds.types import FlagOrPlatform
 from pmsim.platforms import Platform
 
 #: Batches of the measured part, for the confidence interval.
@@ -74,6 +76,11 @@ _RANK_COUNTER = COUNTER_PREFIX + _RANK
 class OltpParameters(EngineParameters):
     """Parameters of kind "oltp"."""
 
+    memory_mode: FlagOrPlatform = Field(
+        "platform",
+        description="PMem is main memory, pmem_capacity large, and DRAM of dram_capacity its cache; "
+        "or as the platform has it",
+    )
     wear: bool = Field(True, description="count the writes of every line of the pages on PMem")
     rows: Literal["point", "wear"] = Field(
         "point", description="rows of the result: one per point, or one per rank of the lines by their writes"
@@ -98,7 +105,11 @@ class Oltp(Kind[OltpParameters]):
         Metric("transactions_per_s_high", "1/s", "upper end of the 95 % confidence interval over batches"),
         Metric("fits", "", "1: the engine holds the data; 0: it does not, and nothing was simulated"),
         *LATENCY_METRICS,
-        Metric("dram_hit_ratio", "", "part of the page fixes that found the page in DRAM"),
+        Metric(
+            "dram_hit_ratio",
+            "",
+            "part of the page fixes that found the page in DRAM; memory mode: of the lines",
+        ),
         *(Metric(name, "", f"{meaning} per transaction") for name, (_, meaning) in _PER_TRANSACTION.items()),
         Metric("lines_per_cold_read", "", "cache lines that a point read loaded whose leaf came from PMem"),
         Metric("pmem_lines_read_per_tx", "", "cache lines read from PMem per transaction, log included"),
@@ -141,25 +152,36 @@ class Oltp(Kind[OltpParameters]):
         return {**super().counters(), **engine_counters()}
 
     def machine(self, platform: Platform, parameters: OltpParameters) -> Platform:
-        """Apply ``scale`` to the caches."""
-        return scaled_machine(platform, parameters)
+        """Apply ``memory_mode``, and ``scale`` to the caches."""
+        machine = scaled_machine(with_options(platform, mode=_mode(parameters.memory_mode)), parameters)
+        return engine_memory_mode.with_dram_cache(machine, parameters) if _in_memory_mode(machine) else machine
 
     def settled(self, machine: Platform, parameters: OltpParameters) -> OltpParameters:
         """Decide where the log is, and how threads commit to it."""
-        return log_place.settled(machine, parameters, threads=parameters.threads, logs=parameters.logs)
+        seen = _seen(machine, parameters)
+        decided = log_place.settled(machine, seen, threads=parameters.threads, logs=parameters.logs)
+        return parameters.model_copy(update={"log_device": decided.log_device, "commits": decided.commits})
 
     def check(self, machine: Platform, parameters: OltpParameters) -> None:
         """Refuse what the machine cannot hold; what the engine cannot hold is a point that does not fit."""
+        if _in_memory_mode(machine):
+            engine_memory_mode.check(parameters)
+            if parameters.rows == "wear":
+                raise ConfigError("rows: wear; in memory mode no page has its place on PMem, choose 'point'")
         check_engine(machine, parameters)
-        check_workload("oltp", machine, _native(parameters), parameters)
+        check_workload("oltp", machine, _native(_seen(machine, parameters)), parameters)
 
     def least_host_memory(self, parameters: OltpParameters) -> tuple[str, int]:
         """Return the bytes of the rows."""
-        return rows_in_memory(parameters)
+        in_memory_mode = parameters.memory_mode is True
+        return rows_in_memory(engine_memory_mode.seen_by_engine(parameters) if in_memory_mode else parameters)
 
     def columns(self, machine: Platform, parameters: OltpParameters) -> dict[str, Scalar]:
         """Add the variant, the sizes in GiB and the cost."""
-        return super().columns(machine, parameters) | engine_columns(machine, parameters)
+        columns = super().columns(machine, parameters) | engine_columns(machine, parameters)
+        if _in_memory_mode(machine):
+            return columns | {"memory_mode": True, "variant": f"{columns['variant']}, memory mode"}
+        return columns | {"memory_mode": False}
 
     def run(self, machine: Platform, parameters: OltpParameters, seed: int) -> dict[str, int | float]:
         """Load, warm up and measure."""
@@ -173,14 +195,17 @@ class Oltp(Kind[OltpParameters]):
         self, machines: Sequence[Platform], parameters: OltpParameters, seed: int
     ) -> list[dict[str, int | float]]:
         """Load and warm up once, and measure each machine."""
+        seen = _seen(machines[0], parameters)
         try:
-            runs = measure_lanes("oltp", machines, _native(parameters), seed)
+            runs = measure_lanes("oltp", machines, _native(seen), seed)
         except CapacityError as error:
-            reason = str(in_parameters(error, parameters))
+            reason = str(in_parameters(error, seen))
+            if seen is not parameters:
+                reason = reason.replace("dram_capacity", "pmem_capacity")
             return [DoesNotFit.of(self.metric_list(parameters), reason) for _ in machines]
         except ConfigError as error:
             raise in_parameters(error, parameters) from None
-        return [_metrics(run, parameters) for run in runs]
+        return [_metrics(run, parameters, seen) for run in runs]
 
     def curve(self, parameters: OltpParameters) -> tuple[str, str] | None:
         """Wear by rank, where the rows are that."""
@@ -211,19 +236,43 @@ def _native(parameters: OltpParameters) -> dict[str, int | str]:
     }
 
 
-def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | float]:
+def _mode(memory_mode: bool | str) -> str:
+    if isinstance(memory_mode, bool):
+        return "memory-mode" if memory_mode else "app-direct"
+    return memory_mode
+
+
+def _in_memory_mode(machine: Platform) -> bool:
+    return machine.value("controller", "memory_mode") == 1
+
+
+def _seen(machine: Platform, parameters: OltpParameters) -> OltpParameters:
+    """Return the parameters as the engine sees them."""
+    if not _in_memory_mode(machine):
+        return parameters
+    return engine_memory_mode.seen_by_engine(parameters.model_copy(update={"wear": False}))
+
+
+def _hit_ratio(run: Measurement, parameters: OltpParameters) -> float:
+    """Return the part of the pages, or in memory mode of the lines, that were found in DRAM."""
+    count, facts = run.counters, run.facts
+    hits, misses = facts.get("engine.dram_hits", 0.0), facts.get("engine.dram_misses", 0.0)
+    if lines := count["memory_mode_hits"] + count["memory_mode_misses"]:
+        return count["memory_mode_hits"] / lines
+    return hits / (hits + misses) if hits + misses else float(parameters.engine == "main-memory")
+
+
+def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters) -> dict[str, int | float]:
     facts, count, transactions = run.facts, run.counters, run.total.operations
     engine = {name: facts.get(f"engine.{name}", 0.0) for name, _ in _PER_TRANSACTION.values()}
-    hits, misses = facts.get("engine.dram_hits", 0.0), facts.get("engine.dram_misses", 0.0)
     cold = facts.get("engine.cold_reads", 0.0)
-    without_buffer = 1.0 if parameters.engine == "main-memory" else 0.0
     low, high = confidence_interval(run.batch_ends_ps, transactions)
     metrics: dict[str, int | float] = {
         "transactions_per_s": run.total.operations_per_s,
         "transactions_per_s_low": low,
         "transactions_per_s_high": high,
         "fits": 1,
-        "dram_hit_ratio": hits / (hits + misses) if hits + misses else without_buffer,
+        "dram_hit_ratio": _hit_ratio(run, parameters),
         "lines_per_cold_read": facts["engine.cold_read_lines"] / cold if cold else 0.0,
         "pmem_lines_read_per_tx": count["pmem_read_lines"] / transactions,
         "pmem_lines_written_per_tx": count["pmem_write_lines"] / transactions,
@@ -244,7 +293,7 @@ def _metrics(run: Measurement, parameters: OltpParameters) -> dict[str, int | fl
     metrics |= _breakdown(count) if parameters.breakdown else dict.fromkeys(_SHARES, math.nan)
     metrics |= run.total.latency.metrics()
     metrics |= {name: engine[counter] / transactions for name, (counter, _) in _PER_TRANSACTION.items()}
-    metrics |= {name: facts.get(name, 0.0 if parameters.wear else math.nan) for name in _WEAR}
+    metrics |= {name: facts.get(name, 0.0 if seen.wear else math.nan) for name in _WEAR}
     if parameters.rows == "wear":
         ranks = {COUNTER_PREFIX + name: value for name, value in facts.items() if name.startswith(_RANK)}
         metrics |= ranks | {"wear_rank": 1, "wear_rank_writes": facts.get(f"{_RANK}1", 0.0)}

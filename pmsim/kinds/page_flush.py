@@ -14,9 +14,9 @@ from pmsim.kinds.types import (
     LINE_BYTES,
     Count,
     CountOrAll,
+    FlagOrPlatform,
     KindParameters,
     LineSize,
-    Prefetcher,
     Threads,
 )
 from pmsim.platforms import Platform
@@ -49,13 +49,14 @@ class PageFlushParameters(KindParameters):
     order: Literal["sequential", "random"] = Field("sequential", description="of a thread's pages")
     write: Literal["ntstore", "store+clwb"] = Field("ntstore", description="how lines are written to PMem")
     barriers: bool = Field(True, description="false: no fences, to see what they cost; not crash safe")
-    prefetcher: Prefetcher = Field("platform", description="hardware prefetcher on or off")
+    prefetcher: FlagOrPlatform = Field("platform", description="hardware prefetcher on or off")
 
 
 class PageFlush(Kind[PageFlushParameters]):
     """Page propagation from DRAM to PMem (van Renen et al., VLDB Journal 2020, sec. 3.2)."""
 
     name = "page-flush"
+    app_direct = True
     title = "Page propagation: copy on write, micro log, checksum"
     default_metric = "ops_per_s"
     metrics = (

@@ -45,6 +45,7 @@ class Restart(Kind[RestartParameters]):
     """Recovery and ramp-up (van Renen et al., Managing Non-Volatile Memory in Database Systems, A.5)."""
 
     name = "restart"
+    app_direct = True
     title = "Throughput after a restart"
     default_metric = "transactions_per_s"
     metrics = (

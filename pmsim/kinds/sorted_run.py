@@ -82,6 +82,7 @@ class SortedRun(Kind[SortedRunParameters]):
     """Sorted runs of an LSM tree (Götze et al., Data Structure Primitives on Persistent Memory)."""
 
     name = "sorted-run"
+    app_direct = True
     title = "Sorted runs on persistent memory: a buffer moved to one, or runs merged"
     default_metric = "latency_ns"
     metrics = (

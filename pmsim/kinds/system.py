@@ -31,6 +31,7 @@ class System(Kind[SystemParameters]):
     """Whole systems in one clock with the core; see docs/des.md."""
 
     name = "system"
+    app_direct = True
     title = "A server under load"
     default_metric = "latency_p99_ns"
     metrics = (

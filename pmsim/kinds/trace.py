@@ -42,7 +42,7 @@ class Trace(Kind[TraceParameters]):
     title = "A recorded or imported trace, timed on other machines"
     default_metric = "time_ms"
     metrics = (
-        Metric("time_ms", "ms", "virtual time from the first to the last measured operation"),
+        Metric("time_ms", "ms", "virtual time of what is measured"),
         OPERATIONS_METRIC,
         *LATENCY_METRICS,
         BANDWIDTH_METRIC,

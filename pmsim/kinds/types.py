@@ -110,7 +110,7 @@ CountOrAll = Dimms
 PageSize = Annotated[
     int | Literal["platform"], PlainValidator(or_word("platform", _page_size)), Measures(Quantity.SIZE)
 ]
-Prefetcher = Annotated[bool | Literal["platform"], PlainValidator(_flag_or_platform)]
+FlagOrPlatform = Annotated[bool | Literal["platform"], PlainValidator(_flag_or_platform)]
 #: Bytes per access of a task, or "task": what the task does by default.
 TaskSize = Annotated[
     int | Literal["task"],

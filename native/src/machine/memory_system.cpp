@@ -4,13 +4,29 @@
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/core/random.hpp"
+#include "pmsim/machine/page_table.hpp"
 #include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::machine {
 
 namespace {
 
+constexpr std::uint64_t kFirstDramLine = memory::medium_base(memory::Medium::kDram) / memory::kLineBytes;
 constexpr std::uint64_t kFirstPmemLine = memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
+
+[[nodiscard]] bool is_on_dram(std::uint64_t line) noexcept {
+  return memory::medium_of(line * memory::kLineBytes) == memory::Medium::kDram;
+}
+
+/// Page tables are asked for far more often than data: in memory mode the DRAM cache always has them.
+[[nodiscard]] constexpr bool is_page_table(std::uint64_t line) noexcept {
+  return line >= kPageTables / memory::kLineBytes && line < kFirstPmemLine;
+}
+
+/// In memory mode: where in main memory. No two regions have the same place in their windows then.
+[[nodiscard]] constexpr std::uint64_t place_in_main_memory(std::uint64_t line) noexcept {
+  return line - (line < kFirstPmemLine ? kFirstDramLine : kFirstPmemLine);
+}
 
 }  // namespace
 
@@ -75,8 +91,7 @@ DramChannel& MemorySystem::channel_of(std::uint64_t line, Picoseconds acts_at) {
 
 Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
   acts_at = clock_ = std::max(clock_, acts_at);
-  if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kDram) {
-    // In memory mode this is main memory, too: page tables, mostly, which are wanted too often to be missed.
+  if (is_on_dram(line) && (!dram_cache_ || is_page_table(line))) {
     return channel_of(line, acts_at).read(line, now) +
            (dram_cache_ ? params_.controller.memory_mode_tag_latency : 0);
   }
@@ -123,7 +138,7 @@ Admission MemorySystem::admit(std::size_t module) {
 Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
                                 const WriteToken& token) {
   acts_at = clock_ = std::max(clock_, acts_at);
-  if (memory::medium_of(line * memory::kLineBytes) == memory::Medium::kDram) {
+  if (is_on_dram(line) && (!dram_cache_ || is_page_table(line))) {
     return channel_of(line, acts_at).write(line, now);
   }
   ensure(!modules_.empty(), "a PMem access on a machine without PMem");
@@ -227,17 +242,18 @@ void MemorySystem::write_back_victim(const MemoryModeCache::Held& victim, Picose
                                      Picoseconds acts_at) {
   // The controller writes it on its own account: no core waits for it.
   ++counters_->out_of_range_count;  // only reads have been measured in memory mode
-  const std::uint64_t line = victim.line + kFirstPmemLine;
+  const std::uint64_t line = kFirstPmemLine + dram_cache_->offset_of(victim.line);
   write_pmem(place_in_pmem(line), line, now, acts_at, WriteToken{.writeback = true, .controller = true});
 }
 
 Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
-  const std::uint64_t offset = line - kFirstPmemLine;
-  const std::uint64_t set = dram_cache_->set_of(offset);
+  const std::uint64_t offset = place_in_main_memory(line);
+  const std::uint64_t used = dram_cache_->line_at(offset);
+  const std::uint64_t set = dram_cache_->set_of(used);
   DramChannel& channel = channel_of(set, acts_at);
   const Picoseconds checked = channel.read(set, now) + params_.controller.memory_mode_tag_latency;
   const MemoryModeCache::Held held = dram_cache_->held_in(set);
-  if (held.line == offset) {
+  if (held.line == used) {
     ++counters_->memory_mode_hits;
     return checked;
   }
@@ -245,19 +261,19 @@ Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, 
   if (held.dirty) {
     write_back_victim(held, checked, acts_at);
   }
-  dram_cache_->hold(set, offset, false);
+  dram_cache_->hold(set, used, false);
   channel.write(set, checked);
-  return read_pmem(line, checked, acts_at);
+  return read_pmem(kFirstPmemLine + offset, checked, acts_at);
 }
 
 Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
-  const std::uint64_t offset = line - kFirstPmemLine;
-  const std::uint64_t set = dram_cache_->set_of(offset);
+  const std::uint64_t used = dram_cache_->line_at(place_in_main_memory(line));
+  const std::uint64_t set = dram_cache_->set_of(used);
   const MemoryModeCache::Held held = dram_cache_->held_in(set);
-  if (held.line != offset && held.dirty) {
+  if (held.line != used && held.dirty) {
     write_back_victim(held, now, acts_at);
   }
-  dram_cache_->hold(set, offset, true);
+  dram_cache_->hold(set, used, true);
   return channel_of(set, acts_at).write(set, now);
 }
 

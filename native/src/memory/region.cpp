@@ -51,16 +51,24 @@ const RegionPlace& RegionTable::allocate(Medium medium, std::uint64_t bytes, con
     throw ConfigError(who + ": alignment = " + std::to_string(options.alignment) +
                       ": must be a power of two and at least 64");
   }
-  const std::uint64_t offset = (used_[index] + options.alignment - 1) & ~(options.alignment - 1);
+  const bool main_memory = capacities_.one_main_memory && medium != Medium::kBlock;
+  std::uint64_t& used = used_[main_memory ? index_of(Medium::kPmem) : index];
+  const std::uint64_t offset = (used + options.alignment - 1) & ~(options.alignment - 1);
   const std::uint64_t capacity = capacities_.bytes[index];
   if (offset > capacity || bytes > capacity - offset) {
-    throw CapacityError(who + ": " + std::to_string(bytes) +
-                        " bytes do not fit: " + std::to_string(used_[index]) + " of " +
-                        std::to_string(capacity) + " bytes of " + std::string(name_of(medium)) +
+    throw CapacityError(who + ": " + std::to_string(bytes) + " bytes do not fit: " + std::to_string(used) +
+                        " of " + std::to_string(capacity) + " bytes of " + std::string(name_of(medium)) +
                         " are in use; make the region smaller or the platform's capacity larger");
   }
-  used_[index] = offset + bytes;
+  used = offset + bytes;
   return places_[index].emplace_back(RegionPlace{medium_base(medium) + offset, bytes, options.name});
+}
+
+std::uint64_t RegionTable::bytes_on(Medium medium) const noexcept {
+  std::uint64_t sum = 0;
+  for (const RegionPlace& place : places_[index_of(medium)])
+    sum += place.bytes;
+  return sum;
 }
 
 void RegionTable::check_block(Address device, std::uint64_t bytes) const {

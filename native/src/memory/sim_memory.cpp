@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -369,6 +370,30 @@ void SimMemory::peek(Address address, std::span<std::byte> into) const {
   if (region == nullptr)
     table_.refuse(address, into.size());
   copy_out(*region, address, into);
+}
+
+std::uint64_t SimMemory::main_memory_in_use(std::uint64_t piece) const {
+  std::set<std::uint64_t>
+      pieces;  // by their places in the windows, of which in memory mode no two regions share one
+  const auto add = [&](std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t number = begin / piece; number <= (end - 1) / piece; ++number)
+      pieces.insert(number);
+  };
+  for (const auto& region : all_) {
+    if (medium_of(region->base) == Medium::kBlock)
+      continue;
+    const std::uint64_t begin = region->base & (kMediumBytes - 1);
+    if (region->backing != Backing::kBytes) {
+      add(begin, begin + region->bytes);
+      continue;
+    }
+    const auto* written = region->written.as<std::uint8_t>();
+    for (std::uint64_t page = 0; page * kPageBytes < region->bytes; ++page) {
+      if ((written[page / 8] >> page % 8 & 1) != 0)
+        add(begin + page * kPageBytes, begin + std::min((page + 1) * kPageBytes, region->bytes));
+    }
+  }
+  return pieces.size() * piece;
 }
 
 std::uint64_t SimMemory::touched_bytes() const noexcept {

@@ -72,7 +72,7 @@ class Mixed final : public Workload {
     }
     return groups;
   }
-  [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return memory_.regions().pmem_footprint(); }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     memory_.attach(stream, thread);
@@ -247,7 +247,6 @@ class Mixed final : public Workload {
     const bool pmem = parts[1] == "pmem";
     group.base = memory_.allocate(pmem ? memory::Medium::kPmem : memory::Medium::kDram, region_bytes,
                                   {.name = parts[0], .alignment = 1 << 21, .backing = memory::Backing::kNone});
-    footprint_ += pmem ? region_bytes : 0;
     group.part_bytes = region_bytes / threads / kLineBytes * kLineBytes;
     group.slot_bytes = group.access_bytes + (group.task == Task::kPage ? kHeaderBytes : 0);
     if (group.task == Task::kLog || group.task == Task::kPage) {
@@ -284,7 +283,6 @@ class Mixed final : public Workload {
   memory::SimMemory memory_;
   std::vector<Group> groups_;
   std::vector<Thread> threads_;
-  std::uint64_t footprint_ = 0;
   machine::RunLength length_;
 };
 

@@ -169,7 +169,6 @@ class Operations final : public Workload {
     }
     if (uses_pmem) {
       pmem_ = memory_.allocate(memory::Medium::kPmem, region_bytes, options);
-      footprint_ = region_bytes;
     }
     region_bytes_ = region_bytes;
     chains_.resize(threads);
@@ -181,7 +180,7 @@ class Operations final : public Workload {
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(randoms_.size()); }
   [[nodiscard]] machine::RunLength length() const override { return length_; }
-  [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return memory_.regions().pmem_footprint(); }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     memory_.attach(stream, thread);
@@ -278,7 +277,6 @@ class Operations final : public Workload {
   memory::Address dram_ = 0;
   memory::Address pmem_ = 0;
   std::uint64_t region_bytes_ = 0;
-  std::uint64_t footprint_ = 0;
   bool timed_ = false;
   machine::RunLength length_;
 };

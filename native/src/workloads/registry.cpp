@@ -62,10 +62,13 @@ void check_workload(std::string_view name, Parameters parameters, const machine:
 memory::SimOptions capacities_of(const machine::PlatformParams& platform) {
   const auto bytes = [](std::int64_t capacity) { return static_cast<std::uint64_t>(capacity); };
   // In memory mode PMem is what a program sees; DRAM is its cache. Without modules there is no PMem.
-  return memory::SimOptions{
-      .capacities = memory::Capacities::of(bytes(platform.dram.capacity),
-                                           platform.pmem.dimms > 0 ? bytes(platform.pmem.capacity) : 0,
-                                           bytes(platform.block.capacity))};
+  const bool memory_mode = platform.controller.memory_mode != 0;
+  const std::uint64_t pmem = platform.pmem.dimms > 0 ? bytes(platform.pmem.capacity) : 0;
+  memory::SimOptions options{.capacities =
+                                 memory::Capacities::of(memory_mode ? pmem : bytes(platform.dram.capacity),
+                                                        pmem, bytes(platform.block.capacity))};
+  options.capacities.one_main_memory = memory_mode;
+  return options;
 }
 
 std::int64_t cached_lines(const machine::PlatformParams& platform, std::uint32_t threads) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 #include "pmsim/core/random.hpp"
 #include "pmsim/core/scatter.hpp"
@@ -14,14 +15,15 @@ namespace pmsim::machine {
 /// What DRAM holds in memory mode: a direct-mapped cache of PMem, one line of 64 bytes a set. Tags only; who
 /// reads and writes what is up to the memory system.
 ///
-/// Lines are named by their place in the region of PMem. The operating system gives a region its physical
-/// memory in pieces of 4 MiB from anywhere, so that which lines share a set is a matter of chance, and a region
-/// smaller than DRAM has conflicts, too. Linux shuffles its free memory in such pieces where it finds a
-/// direct-mapped memory-side cache (since 5.2; kernel parameter page_alloc.shuffle).
+/// Lines are named by their place in the memory in use. The operating system gives a program its physical
+/// memory in pieces of 4 MiB as it touches them, from anywhere, so that which lines share a set is a matter of
+/// chance, and a program that uses less than DRAM has conflicts, too. Linux shuffles its free memory in such
+/// pieces where it finds a direct-mapped memory-side cache (since 5.2; kernel parameter page_alloc.shuffle).
 ///
 /// Invariant: a set holds one line that maps to it, or kNone.
 class MemoryModeCache {
  public:
+  static constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
   static constexpr std::uint64_t kNone = ~std::uint64_t{0} >> 1;
 
   struct Held {
@@ -29,7 +31,7 @@ class MemoryModeCache {
     bool dirty;
   };
 
-  /// `footprint`: lines of PMem in use, from 0 on. The cache begins as their long use leaves it: each set holds
+  /// `footprint`: lines in use, from 0 on. The cache begins as their long use leaves it: each set holds
   /// one of those that map to it, with equal chance, clean.
   MemoryModeCache(const PlatformParams& params, std::uint64_t footprint, std::uint64_t seed)
       : sets_(
@@ -37,6 +39,22 @@ class MemoryModeCache {
         footprint_(footprint),
         pieces_(pieces(params, footprint)),
         placement_(pieces_, mix64(seed)) {}
+
+  /// The line of the memory in use that is at `offset`, in lines, of main memory. It may be touched first now.
+  [[nodiscard]] std::uint64_t line_at(std::uint64_t offset) {
+    const std::uint64_t piece = offset / kPieceLines;
+    if (piece >= used_.size())
+      used_.resize(piece + 1, kUnused);
+    if (used_[piece] == kUnused) {
+      used_[piece] = static_cast<std::uint32_t>(piece_of_.size());
+      piece_of_.push_back(static_cast<std::uint32_t>(piece));
+    }
+    return physical(used_[piece], offset);
+  }
+  /// The other way round, for a line that has been touched.
+  [[nodiscard]] std::uint64_t offset_of(std::uint64_t line) const {
+    return physical(piece_of_[line / kPieceLines], line);
+  }
 
   [[nodiscard]] std::uint64_t set_of(std::uint64_t line) const noexcept {
     return physical(placement_(line / kPieceLines % pieces_), line) % sets_;
@@ -62,7 +80,8 @@ class MemoryModeCache {
   void hold(std::uint64_t set, std::uint64_t line, bool dirty) { changed_[set] = Held{line, dirty}; }
 
  private:
-  static constexpr std::uint64_t kPieceLines = (std::uint64_t{4} << 20) / memory::kLineBytes;
+  static constexpr std::uint64_t kPieceLines = kPieceBytes / memory::kLineBytes;
+  static constexpr std::uint32_t kUnused = ~std::uint32_t{0};
   /// Of more lines that share a set only so many are looked at: DRAM is then less than a thousandth of PMem,
   /// and what it holds at first is soon gone.
   static constexpr std::uint64_t kMostShared = 1024;
@@ -80,6 +99,8 @@ class MemoryModeCache {
   std::uint64_t footprint_;
   std::uint64_t pieces_;
   Scatter placement_;                                ///< pieces of the region to pieces of physical memory
+  std::vector<std::uint32_t> used_;                  ///< by piece of main memory: which of those in use it is
+  std::vector<std::uint32_t> piece_of_;              ///< the other way round
   std::unordered_map<std::uint64_t, Held> changed_;  ///< sets whose content differs from the initial one
 };
 

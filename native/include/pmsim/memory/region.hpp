@@ -29,9 +29,12 @@ enum class Backing : std::uint8_t {
 /// Bytes of each medium that regions may occupy together.
 struct Capacities {
   std::array<std::uint64_t, kMedia> bytes{kMediumBytes, kMediumBytes, kMediumBytes};
+  /// Memory mode: DRAM and PMem are names of one main memory, `bytes` of PMem large, in which no two regions
+  /// have the same place in their windows.
+  bool one_main_memory = false;
 
   [[nodiscard]] static Capacities of(std::uint64_t dram, std::uint64_t pmem, std::uint64_t block) noexcept {
-    return Capacities{{dram, pmem, block}};
+    return Capacities{.bytes = {dram, pmem, block}};
   }
 };
 
@@ -60,6 +63,13 @@ class RegionTable {
 
   [[nodiscard]] const std::vector<RegionPlace>& places(Medium medium) const noexcept {
     return places_[index_of(medium)];
+  }
+  /// Bytes of all regions there.
+  [[nodiscard]] std::uint64_t bytes_on(Medium medium) const noexcept;
+  /// Bytes of the modules of PMem that programs use: regions there, or in memory mode main memory up to its
+  /// last one.
+  [[nodiscard]] std::uint64_t pmem_footprint() const noexcept {
+    return capacities_.one_main_memory ? used_[index_of(Medium::kPmem)] : bytes_on(Medium::kPmem);
   }
   [[nodiscard]] const Capacities& capacities() const noexcept { return capacities_; }
 

@@ -228,6 +228,9 @@ class SimMemory {
 
   /// Reads without leaving a trace, for checks.
   void peek(Address address, std::span<std::byte> into) const;
+  /// Bytes of main memory (dram and pmem) in pieces of `piece` bytes that somebody has written to; of regions
+  /// that do not keep all of their bytes, all.
+  [[nodiscard]] std::uint64_t main_memory_in_use(std::uint64_t piece) const;
   /// Bytes of the 4 KiB pages that have been written to; of sparse regions, of the lines.
   [[nodiscard]] std::uint64_t touched_bytes() const noexcept;
   [[nodiscard]] const RegionTable& regions() const noexcept { return table_; }

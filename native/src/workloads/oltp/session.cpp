@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/machine/memory_mode.hpp"
 #include "pmsim/workloads/oltp/options.hpp"
 #include "pmsim/workloads/oltp/steady_state.hpp"
 #include "pmsim/workloads/workload.hpp"
@@ -75,13 +76,13 @@ Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
   Poll poll(watch, Phase::kWarmUp);
   poll.expect(limit);
   Counters before = engine_->counters();
-  const bool recorded = transactions_->length() != Transactions<Memory>::kEndless;
-  while (recorded ? done.transactions < limit : !done.steady && done.transactions + window <= limit) {
+  while (is_recorded() ? done.transactions < limit : !done.steady && done.transactions + window <= limit) {
     const std::uint64_t piece = std::min(window, limit - done.transactions);
     for (std::uint64_t run = 0; run < piece; ++run) {
       // By its bytes: one transaction may scan the whole table.
       const Outcome outcome = transaction(static_cast<std::uint32_t>(run % threads()));
       poll.worked(1 + outcome.user_bytes / kBytesPerUnit);
+      done.user_bytes += outcome.user_bytes;
     }
     done.transactions += piece;
     if (piece < window)
@@ -133,10 +134,11 @@ void Session::restart() {
 }
 
 std::uint64_t Session::pmem_bytes() const {
-  std::uint64_t sum = 0;
-  for (const memory::RegionPlace& place : memory_.regions().places(memory::Medium::kPmem))
-    sum += place.bytes;
-  return sum;
+  // Of DRAM and PMem for pages an engine takes all at once; what it has not used yet, no DRAM cache has ever
+  // seen.
+  return memory_.regions().capacities().one_main_memory
+             ? memory_.main_memory_in_use(machine::MemoryModeCache::kPieceBytes)
+             : memory_.regions().bytes_on(memory::Medium::kPmem);
 }
 
 void add_wear_facts(std::vector<std::uint32_t> line_writes, std::map<std::string, double>& facts) {

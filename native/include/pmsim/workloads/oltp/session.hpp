@@ -29,6 +29,8 @@ class Session {
   Session(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
 
   /// Throws ConfigError where a recorded sequence has fewer transactions than a run takes.
+  /// Whether there are no more transactions than somebody has recorded.
+  [[nodiscard]] bool is_recorded() const { return transactions_->length() != Transactions<Memory>::kEndless; }
   void require(std::uint64_t warmup, std::uint64_t timed_warmup, std::uint64_t operations) const;
   /// Throws ConfigError where the engine keeps nothing that a restart could find.
   void require_restart() const { engines::wal::Wal::require_durable(engine_options_); }
@@ -51,6 +53,7 @@ class Session {
   /// Returns how many, and whether the engine was steady in the end.
   struct WarmUp {
     std::uint64_t transactions = 0;
+    std::uint64_t user_bytes = 0;
     bool steady = false;
   };
   WarmUp warm_up(std::uint64_t limit, const Watch& watch);

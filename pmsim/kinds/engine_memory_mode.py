@@ -1,0 +1,59 @@
+"""A storage engine in memory mode: PMem is its main memory, DRAM a cache of it, and nothing is persistent."""
+
+from typing import TypeVar
+
+from pmsim.errors import ConfigError
+from pmsim.kinds.checks import check_tier
+from pmsim.kinds.engine_options import EngineParameters
+from pmsim.kinds.types import LINE_BYTES
+from pmsim.platforms import Platform
+
+#: Engines that have no pages on PMem.
+ENGINES = ("main-memory", "ssd-bm")
+
+#: Of the log, of tables of pages; hardly anything of main memory at full size.
+_BESIDE_PAGES = 64 << 20
+
+P = TypeVar("P", bound=EngineParameters)
+
+
+def with_dram_cache(platform: Platform, parameters: EngineParameters) -> Platform:
+    """Return the machine with ``dram_capacity``, at scale, as the DRAM that caches its main memory.
+
+    Raises
+    ------
+    ConfigError : the machine has less DRAM, or no modules; or there is no cache.
+    """
+    app_direct = platform.with_values({"controller": {"memory_mode": 0}}, source="parameter of the scenario")
+    if parameters.dram_capacity == 0:
+        raise ConfigError("dram_capacity: 0; in memory mode it is the cache of main memory, choose more")
+    if parameters.pmem_capacity == 0:
+        raise ConfigError("pmem_capacity: 0; in memory mode it is main memory, choose more")
+    for tier in ("dram", "pmem"):
+        key = f"{tier}_capacity"
+        check_tier(app_direct, tier, getattr(parameters, key), key)
+    cache = max(parameters.scaled(parameters.dram_capacity), LINE_BYTES)
+    pages = parameters.scaled(parameters.pmem_capacity)
+    changes = {
+        "controller": {"memory_mode": 1},
+        "dram": {"capacity": cache},
+        # Where physical memory may lie decides which lines share a set, so it is at scale, too.
+        "pmem": {"capacity": pages + pages // 8 + _BESIDE_PAGES},
+    }
+    return platform.with_values(changes, source=f"parameters of the scenario at scale {parameters.scale}")
+
+
+def seen_by_engine(parameters: P) -> P:
+    """Return the parameters as the engine sees them: main memory of ``pmem_capacity``, and no PMem."""
+    return parameters.model_copy(update={"dram_capacity": parameters.pmem_capacity, "pmem_capacity": 0})
+
+
+def check(parameters: EngineParameters) -> None:
+    """Refuse engines and logs that need PMem for itself."""
+    if parameters.engine not in ENGINES:
+        raise ConfigError(
+            f"engine: {parameters.engine} has pages on PMem, and memory mode leaves it none; choose "
+            f"{' or '.join(ENGINES)}, or memory_mode = false"
+        )
+    if parameters.log_device == "pmem":
+        raise ConfigError("log_device: pmem; nothing survives a power failure in memory mode, choose 'ssd'")

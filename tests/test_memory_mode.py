@@ -1,0 +1,129 @@
+"""Memory mode: DRAM is a cache of PMem, whatever a program calls its memory, and nothing is persistent."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pmsim
+from pmsim import ConfigError, Scenario, trace
+from pmsim.kinds import KINDS, find_kind
+from pmsim.points import points_of
+from pmsim.runner import evaluate
+
+PLATFORM = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+SMALL = {
+    "engine": "main-memory",
+    "workload": "ycsb-a",
+    "memory_mode": True,
+    "data_size": "256 MiB",
+    "dram_capacity": "128 MiB",
+    "pmem_capacity": "1 GiB",
+    "ssd_capacity": "1 GiB",
+    "log_size": "256 MiB",
+    "scale": "1/16",
+    "operations": 3000,
+    "warmup": 2000,
+}
+
+
+def run(**changes: Any) -> dict[str, int | float]:
+    return pmsim.simulate_point("oltp", PLATFORM, SMALL | changes)
+
+
+def test_dram_finds_fewer_lines_of_more_data() -> None:
+    measured = [run(data_size=size, workload="ycsb-c") for size in ("64 MiB", "256 MiB", "800 MiB")]
+    ratios = [row["dram_hit_ratio"] for row in measured]
+    assert ratios[0] > ratios[1] + 0.05 > ratios[2] + 0.1
+    latencies = [row["latency_ns"] for row in measured]
+    assert latencies[0] < latencies[1] < latencies[2]
+    for row, ratio in zip(measured, ratios, strict=True):
+        hits, misses = row["counter.memory_mode_hits"], row["counter.memory_mode_misses"]
+        assert ratio == hits / (hits + misses)
+        assert row["counter.pmem_read_lines"] == misses
+
+
+def test_main_memory_of_memory_mode_holds_what_dram_cannot() -> None:
+    larger = {"data_size": "800 MiB", "workload": "ycsb-c"}
+    assert run(**larger)["fits"] == 1
+    assert run(**larger, memory_mode=False)["fits"] == 0
+
+
+def test_pages_have_no_wear_of_their_own_but_modules_are_written() -> None:
+    row = run()
+    assert math.isnan(row["wear_writes"])
+    assert row["pmem_writes_per_day"] > 0
+    assert row["counter.pmem_write_lines"] > 0  # updated lines that DRAM has given up
+
+
+def test_the_log_goes_to_the_ssd_and_a_buffer_manager_may_use_main_memory_too() -> None:
+    scenario = Scenario(kind="oltp", platform=PLATFORM, parameters=SMALL | {"engine": "ssd-bm"})
+    (row,) = pmsim.run(scenario, jobs=1).frame.to_dict("records")
+    assert row["log_device"] == "ssd"
+    assert row["memory_mode"]
+    assert row["variant"] == "ssd-bm, memory mode"
+    assert row["ssd_writes_per_tx"] > 0
+
+
+@pytest.mark.parametrize("changes", [{}, {"threads": 3, "log_device": "none"}], ids=["one", "three"])
+def test_a_recorded_run_is_replayed_in_memory_mode(changes: dict[str, Any], tmp_path: Path) -> None:
+    scenario = Scenario(kind="oltp", platform=PLATFORM, parameters=SMALL | changes)
+    expected = evaluate(points_of(scenario)[0])
+    trace.record(scenario, tmp_path / "a.trace")
+    replayed = trace.replay(tmp_path / "a.trace").common()
+    assert {name: expected[name] for name in replayed} == replayed
+
+
+def test_data_that_do_not_fit_main_memory_are_said_to_exceed_pmem() -> None:
+    scenario = Scenario(kind="oltp", platform=PLATFORM, parameters=SMALL | {"data_size": "2 GiB"})
+    result = pmsim.run(scenario, jobs=1)
+    assert result.frame["fits"][0] == 0
+    assert "pmem_capacity: the data do not fit" in result.not_held[0].message
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"engine": "three-tier"}, "engine: three-tier has pages on PMem, and memory mode leaves it none"),
+        ({"log_device": "pmem"}, "log_device: pmem; nothing survives a power failure in memory mode"),
+        ({"rows": "wear"}, "rows: wear; in memory mode no page has its place on PMem"),
+        ({"dram_capacity": 0}, "dram_capacity: 0; in memory mode it is the cache of main memory, choose more"),
+        ({"pmem_capacity": 0}, "pmem_capacity: 0; in memory mode it is main memory, choose more"),
+        ({"dram_capacity": "1 TiB"}, "dram_capacity: 1 TiB do not fit the 192 GiB of dram"),
+        ({"memory_mode": "on"}, "memory_mode: 'on' is not a flag; write true, false or 'platform'"),
+    ],
+)
+def test_what_memory_mode_cannot_be_is_said(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        run(**changes)
+    assert message in str(refused.value)
+
+
+def test_machines_without_modules_have_no_memory_mode() -> None:
+    platform = PLATFORM | {"pmem": {"dimms": 0}}
+    with pytest.raises(ConfigError, match="pmem"):
+        pmsim.simulate_point("oltp", platform, SMALL)
+
+
+PERSISTENT = sorted(name for name, kind in KINDS.items() if kind.app_direct)
+
+
+@pytest.mark.parametrize("kind", PERSISTENT)
+def test_kinds_about_persistent_memory_refuse_a_machine_that_has_none(kind: str) -> None:
+    platform = pmsim.load_platform(PLATFORM | {"controller": {"memory_mode": True}})
+    with pytest.raises(ConfigError, match=f"kind '{kind}' is about; remove it"):
+        find_kind(kind).prepared(platform, {})
+    assert {"log", "page-flush", "in-place", "restart", "system"} <= set(PERSISTENT)
+
+
+@pytest.mark.parametrize("kind", ["operations", "mixed"])
+def test_what_a_microbenchmark_calls_dram_is_main_memory_too(kind: str) -> None:
+    platform = {"base": "tum-6212u", "controller": {"memory_mode": True}, "dram": {"capacity": "64 MiB"}}
+    given: dict[str, Any] = {"region_size": "512 MiB"}
+    if kind == "operations":
+        given["operations"] = "rd_64"
+    else:
+        given["groups"] = [{"task": "read", "memory": "dram", "threads": 2}]
+    row = pmsim.simulate_point(kind, platform, given)
+    assert row["counter.memory_mode_misses"] > row["counter.memory_mode_hits"]
