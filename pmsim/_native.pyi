@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'logs', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'warm_up', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -264,7 +264,7 @@ class Mix:
     """
     What requests ask for; use pmsim.des.
     """
-    def __init__(self, entries: collections.abc.Sequence[tuple[int, int, str, int, int, float]], seed: int) -> None:
+    def __init__(self, entries: collections.abc.Sequence[tuple[int, int, str, int, int, float, float]], seed: int) -> None:
         ...
     def draw(self) -> tuple[int, int, int]:
         """
@@ -433,6 +433,10 @@ def trace_replay(path: os.PathLike[str] | str | bytes, platforms: collections.ab
 def validate_platform(values: collections.abc.Mapping[str, collections.abc.Mapping[str, int]]) -> None:
     """
     Raises ConfigError where the values (base units) are incomplete or impossible.
+    """
+def warm_up(session: Session, mix: Mix, requests: int, watch: typing.Any = None) -> None:
+    """
+    Executes requests of a mix in no time, before any is submitted. `watch`: as of simulate().
     """
 def workloads() -> list[str]:
     """

@@ -23,8 +23,9 @@ using system::Driver;
 using system::Mix;
 using system::Recorder;
 
-/// (weight, kind, how `first` is chosen, value, count, mean)
-using EntryValues = std::tuple<std::uint64_t, std::uint32_t, std::string, std::uint64_t, std::uint64_t, double>;
+/// (weight, kind, how `first` is chosen, value, count, mean, exponent of Zipf's law)
+using EntryValues =
+    std::tuple<std::uint64_t, std::uint32_t, std::string, std::uint64_t, std::uint64_t, double, double>;
 
 Mix::First first_named(const std::string& name) {
   if (name == "fixed")
@@ -33,13 +34,15 @@ Mix::First first_named(const std::string& name) {
     return Mix::First::kSequence;
   if (name == "uniform")
     return Mix::First::kUniform;
-  throw ConfigError("mix: first = \"" + name + "\" is unknown; choose fixed, sequence or uniform");
+  if (name == "zipf")
+    return Mix::First::kZipf;
+  throw ConfigError("mix: first = \"" + name + "\" is unknown; choose fixed, sequence, uniform or zipf");
 }
 
 std::unique_ptr<Mix> make_mix(const std::vector<EntryValues>& values, std::uint64_t seed) {
   std::vector<Mix::Entry> entries;
-  for (const auto& [weight, kind, first, value, count, mean] : values)
-    entries.push_back({weight, kind, first_named(first), value, count, mean});
+  for (const auto& [weight, kind, first, value, count, mean, zipf] : values)
+    entries.push_back({weight, kind, first_named(first), value, count, mean, zipf});
   return std::make_unique<Mix>(std::move(entries), seed);
 }
 
@@ -146,6 +149,10 @@ void bind_load(py::module_& module) {
             return std::tuple(draw.kind, draw.first, draw.count);
           },
           "Kind, first and count of the next request.");
+  // No method: a session is bound before mixes are.
+  module.def("warm_up", &PySession::warm_up, py::arg("session"), py::arg("mix"), py::arg("requests"),
+             py::arg("watch") = py::none(),
+             "Executes requests of a mix in no time, before any is submitted. `watch`: as of simulate().");
   py::class_<Recorder>(module, "Recorder",
                        "What has happened to requests: totals and time windows, in bounded memory.")
       .def(py::init([](Picoseconds window, Picoseconds begin) {

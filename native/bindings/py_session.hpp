@@ -40,6 +40,12 @@ class PySession {
     session_.submit(worker, {id, kind, first, count}, at);
   }
 
+  void warm_up(const system::Mix& mix, std::uint64_t requests, const pybind11::object& watch) {
+    PyWatch waiting(watch);
+    const pybind11::gil_scoped_release released;
+    session_.warm_up(mix, requests, waiting.watch());
+  }
+
   /// A number: nothing is due up to `before`, and that is when there is something to do next. Else what is due,
   /// its time and that number.
   pybind11::object advance(Picoseconds before) {

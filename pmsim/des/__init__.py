@@ -17,6 +17,7 @@ from pmsim.des.load import (
     Served,
     Tenant,
     TraceDriven,
+    warm_up,
 )
 from pmsim.des.long_run import LongRun
 from pmsim.des.parts import (
@@ -80,4 +81,5 @@ __all__ = [
     "power_failures",
     "slow_periods",
     "stalls",
+    "warm_up",
 ]

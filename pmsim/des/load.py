@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from simpy.events import Event
@@ -18,7 +20,7 @@ from pmsim.des.worker_group import Execution, WorkerGroup
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.messages import shown
-from pmsim.standing import watcher
+from pmsim.standing import stretch, watcher
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +31,9 @@ _SEED_STEP = 0x9E3779B97F4A7C15
 _MOST_CLIENTS = 10**6
 #: The core adds the weights of a mix with 64 bits.
 _LARGEST_WEIGHT = 2**32 - 1
-_CHOICES = ("sequence", "uniform")
+_CHOICES = ("sequence", "uniform", "zipf")
+#: As of the benchmarks: the largest exponent of Zipf's law.
+_STEEPEST = 100
 _T = TypeVar("_T")
 
 
@@ -160,24 +164,28 @@ class Ask:
         A kind of the server.
     weight : int
         Its share, relative to the other kinds of the mix.
-    first : "sequence", "uniform" or int
-        How `first` of each request is chosen: consecutive numbers, uniformly below `below`, or always the same.
+    first : "sequence", "uniform", "zipf" or int
+        How `first` of each request is chosen: consecutive numbers, uniformly or by Zipf's law below `below`, or
+        always the same. Popular numbers lie anywhere, and are the same ones for all requests below one number.
     below : int
-        For "uniform". For "sequence": where it begins.
+        For "uniform" and "zipf". For "sequence": where it begins.
     count : int
         `count` of each request.
     mean : int [ps] or text with a unit, optional
         `first` is exponentially distributed with this mean: service times of ``compute.run``.
+    zipf : float
+        For "zipf": the exponent, 0 to 100.
     """
 
     kind: str
     weight: int = 1
-    first: Literal["sequence", "uniform"] | int = "sequence"
+    first: Literal["sequence", "uniform", "zipf"] | int = "sequence"
     below: int = 0
     count: int = 1
     mean: Time | None = None
+    zipf: float = 1.0
 
-    def native(self, server: Server) -> tuple[int, int, str, int, int, float]:
+    def native(self, server: Server) -> tuple[int, int, str, int, int, float, float]:
         """Return it as the core takes it."""
         kind = server.kind(self.kind)
         weight = arguments.whole("weight", self.weight, 1, _LARGEST_WEIGHT)
@@ -185,11 +193,12 @@ class Ask:
         # To the core 0 is no mean.
         mean = 0.0 if self.mean is None else float(_time("mean", self.mean, 1))
         if not isinstance(self.first, str):
-            return (weight, kind, "fixed", arguments.whole("first", self.first, 0), count, mean)
+            return (weight, kind, "fixed", arguments.whole("first", self.first, 0), count, mean, 0.0)
         if self.first not in _CHOICES:
             raise ConfigError(f"first: unknown choice {shown(self.first)}; {nearest(self.first, _CHOICES)}")
-        least = 1 if self.first == "uniform" else 0
-        return (weight, kind, self.first, arguments.whole("below", self.below, least), count, mean)
+        below = arguments.whole("below", self.below, 0 if self.first == "sequence" else 1)
+        zipf = _exponent(self.zipf) if self.first == "zipf" else 0.0
+        return (weight, kind, self.first, below, count, mean, zipf)
 
 
 @dataclass(frozen=True)
@@ -433,6 +442,31 @@ class NativeLoad(_Statistics):
         self._driver.restore(state)
 
 
+def warm_up(server: Server, mix: Sequence[Ask], requests: int, *, seed: int = 1) -> None:
+    """Execute requests of a mix on a fresh server in no time: data are then where such requests leave them.
+
+    The caches of the CPU stay cold. Each of the server's workers executes as many as the others.
+
+    Parameters
+    ----------
+    server : Server
+        Nobody has asked it for anything; not one that can be crashed.
+    mix : sequence of Ask
+        What is asked for.
+    requests : int
+        How many.
+    seed : int
+        Of the mix.
+    """
+    if server.used or server.env.now:
+        raise ConfigError("server: it has served others before; warm up a fresh one")
+    asks = _listed("mix", mix, Ask)
+    number = arguments.whole("requests", requests, 0)
+    native = _native.Mix([ask.native(server) for ask in asks], arguments.whole("seed", seed, 0))
+    with stretch(0, 0):  # how long it takes beside the rest nobody knows
+        _native.warm_up(server.session, native, number, watcher())
+
+
 def _tenants(tenants: Sequence[Tenant]) -> tuple[Tenant, ...]:
     listed = _listed("tenants", tenants, Tenant)
     for tenant in listed:
@@ -457,6 +491,13 @@ def _listed(key: str, values: Sequence[_T], kind: type[_T]) -> tuple[_T, ...]:
 
 def _seed(seed: int, index: int) -> int:
     return (arguments.whole("seed", seed, 0) + index * _SEED_STEP) % 2**63
+
+
+def _exponent(value: object) -> float:
+    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    if not 0 <= number <= _STEEPEST:
+        raise ConfigError(f"zipf: {shown(value)} is no exponent; choose 0 to {_STEEPEST}")
+    return number
 
 
 def _time(key: str, value: Time, least: int = 0) -> int:

@@ -21,7 +21,7 @@ from pmsim import _native
 from pmsim.des.background import DirtyPages, GroupCommit, PagePropagation
 from pmsim.des.environment import Environment
 from pmsim.des.faults import power_failures
-from pmsim.des.load import Ask, ClosedPool, NativeLoad, Poisson, Tenant, TraceDriven
+from pmsim.des.load import Ask, ClosedPool, NativeLoad, Poisson, Tenant, TraceDriven, warm_up
 from pmsim.des.long_run import LongRun
 from pmsim.des.parts import LogPart, PagesPart, Part
 from pmsim.des.request import PowerFailureError, Recovery
@@ -54,10 +54,11 @@ class Setting:
     workers: int
     mix: tuple[Ask, ...]
     seed: int
+    warm_up: int = 0
 
     def server(self, *, crash: bool = False, number: int = 0) -> Server:
         """Return a fresh server on a clock of its own; those with other numbers draw other numbers."""
-        return Server(
+        server = Server(
             Environment(),
             self.parts,
             platform=self.machine,
@@ -65,6 +66,10 @@ class Setting:
             seed=(self.seed + number) % 2**63,
             crash=crash,
         )
+        if self.warm_up:
+            # Other requests than those that count, but of the same popular rows.
+            warm_up(server, self.mix, self.warm_up, seed=(self.seed + number + 2) % 2**63)
+        return server
 
 
 def closed_throughput(setting: Setting, *, clients: int | None = None, requests: int = _PROBE) -> float:
@@ -300,7 +305,7 @@ def propagation(
         PagePropagation(dirty, server["writers"], target=target)
     recorder = _native.Recorder(S)
     gaps = Poisson(rate).native(seed)
-    choose = _native.Mix([(1, 0, "uniform", pages.pages, 1, 0.0)], seed + 1)
+    choose = _native.Mix([(1, 0, "uniform", pages.pages, 1, 0.0, 0.0)], seed + 1)
     append = server.kind("log.append")
     flush = server.kind("pages.flush")
 

@@ -136,6 +136,8 @@ def _length(value: object) -> int:
     return count
 
 
+#: Of Zipf's law.
+Exponent = Annotated[float, BeforeValidator(_number(0, 100))]
 Probability = Annotated[float, BeforeValidator(_number(0, 1))]
 CountOrAuto = Annotated[int | Literal["auto"], PlainValidator(_count_or_auto(1)), Measures(Quantity.COUNT)]
 CountZeroOrAuto = Annotated[int | Literal["auto"], PlainValidator(_count_or_auto(0)), Measures(Quantity.COUNT)]
@@ -190,7 +192,7 @@ class EngineParameters(KindParameters):
     row_cycles: CountOrZero = Field(
         0, le=1_000_000, description="of table-scan: CPU cycles spent on a row besides reading it"
     )
-    zipf: Annotated[float, BeforeValidator(_number(0, 100))] = Field(
+    zipf: Exponent = Field(
         1.0, description="skew of the keys of YCSB and lookup8 (exponent of Zipf's law); 0: uniform"
     )
     access: Literal["field", "row"] = Field(

@@ -144,17 +144,19 @@ def _setting(machine: Platform, parameters: SystemParameters, seed: int) -> stud
     if parameters.study == "recorded":
         mix = [Ask("recorded.request")]
     elif parameters.service == "table":
-        mix = [Ask("table.lookup", first="uniform", below=parameters.rows)]
+        mix = [_asked("table.lookup", 1, parameters)]
     elif parameters.service == "engine":
         shares = {"update": parameters.update_percent, "read": 100 - parameters.update_percent}
-        mix = [
-            Ask(f"engine.{kind}", weight, first="uniform", below=parameters.rows)
-            for kind, weight in shares.items()
-            if weight > 0
-        ]
+        mix = [_asked(f"engine.{kind}", weight, parameters) for kind, weight in shares.items() if weight > 0]
     else:
         mix = [Ask(f"{parts[0].name}.append")]
-    return studies.Setting(machine, parts, parameters.workers, tuple(mix), seed)
+    return studies.Setting(machine, parts, parameters.workers, tuple(mix), seed, parameters.warmup)
+
+
+def _asked(kind: str, weight: int, parameters: SystemParameters) -> Ask:
+    if parameters.zipf == 0:
+        return Ask(kind, weight, first="uniform", below=parameters.rows)
+    return Ask(kind, weight, first="zipf", below=parameters.rows, zipf=parameters.zipf)
 
 
 def _simulate(

@@ -10,7 +10,7 @@ from pmsim.des.parts import PageTechnique
 from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import Prices
-from pmsim.kinds.engine_options import EngineName
+from pmsim.kinds.engine_options import EngineName, Exponent
 from pmsim.kinds.latches import CommitsOrAuto
 from pmsim.kinds.log_place import AUTO
 from pmsim.kinds.logs import EngineLogName
@@ -85,6 +85,9 @@ class SystemParameters(KindParameters):
     )
 
     rows: Count = Field(2**20, description="rows of the table or engine")
+    zipf: Exponent = Field(
+        0.0, description="skew of the rows that are asked for (exponent of Zipf's law); 0: uniform"
+    )
     row_size: WordSize = Field(256, description="bytes of a row; of a table whole lines, of fptree 8 [B]")
     scanners: CountOrZero = Field(1, le=65536, description="tenants: clients that scan without a pause")
     scan_rows: Count = Field(1_000, description="tenants: rows of a scan")
@@ -100,6 +103,12 @@ class SystemParameters(KindParameters):
     )
     commits: CommitsOrAuto = AUTO
     update_percent: CountOrZero = Field(100, le=100, description="engine: updates, the rest are reads [%]")
+    warmup: CountOrZero = Field(
+        0,
+        le=10**9,
+        description="engine: requests that it has served when the clock starts; 0: tiers are as loading has "
+        "left them",
+    )
     prices: Prices = SHIPPED_PRICES
 
     group_size: Count = Field(16, le=65536, description="group-commit: entries of a full group")

@@ -9,6 +9,13 @@
 
 namespace pmsim::system {
 
+namespace {
+
+/// As of the benchmarks (workloads/oltp/options.cpp).
+constexpr double kSteepest = 100;
+
+}  // namespace
+
 Picoseconds exponential(Random& random, double mean) {
   return static_cast<Picoseconds>(std::llround(-std::log1p(-unit(random)) * mean));
 }
@@ -84,10 +91,23 @@ Mix::Mix(std::vector<Entry> entries, std::uint64_t seed) : entries_(std::move(en
   for (const Entry& entry : entries_) {
     if (entry.weight == 0)
       throw ConfigError("mix: a weight of 0; leave the request out");
-    if (entry.first == First::kUniform && entry.value == 0)
-      throw ConfigError("mix: a uniform choice below 0");
+    const bool skewed = entry.first == First::kZipf;
+    if ((entry.first == First::kUniform || skewed) && entry.value == 0)
+      throw ConfigError("mix: a choice below 0");
+    if (skewed && !(entry.zipf >= 0 && entry.zipf <= kSteepest))
+      throw ConfigError("mix: an exponent of Zipf's law outside of 0 to 100");
+    popular_of_.push_back(skewed ? popular(entry.value, entry.zipf) : 0);
     total_ += entry.weight;
   }
+}
+
+std::size_t Mix::popular(std::uint64_t below, double exponent) {
+  for (std::size_t index = 0; index < popular_.size(); ++index) {
+    if (popular_[index].below == below && popular_[index].exponent == exponent)
+      return index;
+  }
+  popular_.push_back({below, exponent, workloads::oltp::Zipf(below, exponent), Scatter(below)});
+  return popular_.size() - 1;
 }
 
 Mix::Draw Mix::draw() {
@@ -103,6 +123,9 @@ Mix::Draw Mix::draw() {
     first = static_cast<std::uint64_t>(exponential(random_, entry.mean));
   } else if (entry.first == First::kUniform) {
     first = random_.below(entry.value);
+  } else if (entry.first == First::kZipf) {
+    const Popular& popular = popular_[popular_of_[chosen]];
+    first = popular.place(popular.rank(random_));
   } else if (entry.first == First::kSequence) {
     entry.value += entry.count;
   }

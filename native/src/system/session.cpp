@@ -13,6 +13,8 @@ namespace {
 
 /// The kind of the request that a session gives itself after a power failure.
 constexpr std::uint32_t kRestart = ~std::uint32_t{0};
+/// Micro-operations of a warm-up that take a host about as long as a unit of work (core/poll.hpp).
+constexpr std::size_t kOpsPerUnit = 64;
 
 }  // namespace
 
@@ -110,6 +112,23 @@ void Session::power_on() {
                                           service_->pmem_footprint());
   next_action_ = lane_->serve(1);  // nobody has work: all fall asleep
   ensure(next_action_ == kNever, "a worker without work does not sleep");
+}
+
+void Session::warm_up(Mix mix, std::uint64_t requests, const Watch& watch) {
+  ensure(acted_ == 0 && next_order_ == 0 && busy_ == 0, "a warm-up of a server that has served");
+  // What its crashes may leave is followed from the first timed store on.
+  if (twin_)
+    throw ConfigError("warm_up: a server that can be crashed has none; make it with crash=False");
+  memory::Stream stream;
+  Poll poll(watch, Phase::kWarmUp);
+  poll.expect(requests);
+  for (std::uint64_t number = 0; number < requests; ++number) {
+    const Mix::Draw draw = mix.draw();
+    stream.clear();
+    static_cast<void>(service_->execute(static_cast<std::uint32_t>(number % workers()),
+                                        {number, draw.kind, draw.first, draw.count}, stream));
+    poll.worked(stream.size() / kOpsPerUnit + 1);
+  }
 }
 
 void Session::submit(std::uint32_t worker, const Request& request, Picoseconds at) {

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "pmsim/core/random.hpp"
+#include "pmsim/core/scatter.hpp"
 #include "pmsim/core/time.hpp"
 #include "pmsim/system/archive.hpp"
+#include "pmsim/workloads/oltp/zipf.hpp"
 
 namespace pmsim::system {
 
@@ -67,14 +69,15 @@ class Arrivals {
 /// What requests ask for: kinds with weights, each with its choice of `first`.
 class Mix {
  public:
-  enum class First : std::uint8_t { kFixed, kSequence, kUniform };
+  enum class First : std::uint8_t { kFixed, kSequence, kUniform, kZipf };
   struct Entry {
     std::uint64_t weight = 1;
     std::uint32_t kind = 0;
     First first = First::kFixed;
-    std::uint64_t value = 0;  ///< kFixed: first; kSequence: where it begins; kUniform: below this
+    std::uint64_t value = 0;  ///< kFixed: first; kSequence: where it begins; kUniform, kZipf: below this
     std::uint64_t count = 1;
     double mean = 0;  ///< positive: first is exponential with this mean instead (service times)
+    double zipf = 0;  ///< kZipf: the exponent of Zipf's law
   };
   struct Draw {
     std::uint32_t kind;
@@ -82,7 +85,7 @@ class Mix {
     std::uint64_t count;
   };
 
-  /// Throws ConfigError without an entry or with a weight of 0.
+  /// Throws ConfigError without an entry, with a weight of 0, or with an exponent below 0.
   Mix(std::vector<Entry> entries, std::uint64_t seed);
 
   [[nodiscard]] Draw draw();
@@ -95,7 +98,19 @@ class Mix {
   }
 
  private:
+  /// Popular numbers lie anywhere, in the same places for all entries below the same number: the row that is
+  /// read most is the row that is written most, whatever the seed.
+  struct Popular {
+    std::uint64_t below;
+    double exponent;
+    workloads::oltp::Zipf rank;
+    Scatter place;
+  };
+  [[nodiscard]] std::size_t popular(std::uint64_t below, double exponent);
+
   std::vector<Entry> entries_;
+  std::vector<Popular> popular_;
+  std::vector<std::size_t> popular_of_;  ///< by entry
   std::uint64_t total_ = 0;
   Random random_;
 };

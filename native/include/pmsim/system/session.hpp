@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "pmsim/core/poll.hpp"
 #include "pmsim/core/time.hpp"
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/hierarchy.hpp"
 #include "pmsim/machine/lane.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/system/arrivals.hpp"
 #include "pmsim/system/service.hpp"
 
 namespace pmsim::system {
@@ -55,6 +57,11 @@ class Session {
   /// Called now and then by advance() where it takes long; may throw, after which the session is of no use any
   /// more.
   void on_poll(std::function<void()> poll) { poll_ = std::move(poll); }
+
+  /// Executes requests of a mix, in turn by each worker, in no time and with cold caches after it: what they
+  /// leave is where the data lie, not what the machine has of them. Before anything is submitted; ConfigError
+  /// where the service can be crashed.
+  void warm_up(Mix mix, std::uint64_t requests, const Watch& watch);
 
   /// Gives a request to a worker that is free, at a time not before what has been acted.
   void submit(std::uint32_t worker, const Request& request, Picoseconds at);
