@@ -9,6 +9,7 @@ import pmsim
 from pmsim import Scenario
 from pmsim.capacity import TIERS, cost_usd, load_prices, pareto_front
 from pmsim.errors import ConfigError
+from pmsim.plot_spec import Plot
 from pmsim.points import points_of
 from pmsim.resolve import resolved_scenario
 
@@ -117,13 +118,15 @@ def test_prices_of_ones_own_change_the_cost_and_nothing_else(tmp_path: Path) -> 
         platform="sep-e5-4620v2",
         parameters={"data_size": "1 GiB", "scale": "1/64", "operations": 200, "warmup": 200},
         sweep={"prices": ["pmsim", str(file)]},
+        plot=Plot(x="cost_usd", y="transactions_per_s", front=["prices"]),
     )
     result = pmsim.run(small, jobs=1)
     ours, theirs = result.frame.to_dict("records")
     assert theirs["cost_usd"] == pytest.approx(3 * ours["cost_usd"])
-    assert theirs["prices"] == str(file)
+    assert (ours["prices"], theirs["prices"]) == ("pmsim", str(file))
     assert (theirs["seed"], theirs["configuration"]) == (ours["seed"], ours["configuration"])
     assert theirs["transactions_per_s"] == ours["transactions_per_s"]
+    assert list(result.front()["prices"]) == ["pmsim"]
     alone = small.model_copy(update={"sweep": {}, "parameters": {**small.parameters, "prices": str(file)}})
     assert resolved_scenario(alone, points_of(alone)).parameters["prices"] == str(file)
     with pytest.raises(ConfigError, match=r"prices: .*nowhere\.toml: no such file"):

@@ -21,7 +21,7 @@ Prices = Annotated[
 def capacity_columns(
     machine: Platform, dram: int, pmem: int, ssd: int, prices: str, *, log: Mapping[str, int]
 ) -> dict[str, float | str]:
-    """Return capacities [GiB], given in bytes, and their cost; and the prices, where they are not pmsim's.
+    """Return capacities [GiB], given in bytes, the prices and the cost.
 
     `log` are the bytes of the log by tier: paid for as well, but no capacity of pages.
 
@@ -32,8 +32,8 @@ def capacity_columns(
     dram_bought, pmem_bought, ssd_bought = (
         size + log.get(tier, 0) for tier, size in zip(TIERS, (dram, pmem, ssd), strict=True)
     )
-    own: dict[str, float | str] = {"prices": prices} if prices != SHIPPED_PRICES else {}
-    return own | {
+    return {
+        "prices": prices,
         "dram_gib": dram / GIB,
         "pmem_gib": pmem / GIB,
         "ssd_gib": ssd / GIB,
