@@ -14,6 +14,7 @@ from pmsim.kinds import find_kind
 from pmsim.messages import shown
 from pmsim.output_place import check_output_folder
 from pmsim.overrides import with_overrides
+from pmsim.plain import plain
 from pmsim.platforms import Platform
 from pmsim.point_cache import PointCache
 from pmsim.profiles import load_platform
@@ -148,5 +149,5 @@ def simulate_point(
     """
     known = find_kind(kind)
     seed = arguments.whole("seed", seed, 0, 2**64 - 1)
-    machine, complete, _ = known.prepared(load_platform(platform), parameters)
+    machine, complete, _ = known.prepared(load_platform(platform), plain(parameters))
     return known.run(machine, complete, seed)

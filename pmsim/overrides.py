@@ -10,6 +10,7 @@ from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds import find_kind
 from pmsim.messages import shown
+from pmsim.plain import plain
 from pmsim.scenario import Scenario
 
 _OWN_KEYS = (
@@ -47,7 +48,7 @@ def with_overrides(
     ConfigError : ``--set KEY: problem; remedy``.
     """
     pairs = (
-        dict(arguments.table("set", changes))
+        plain(arguments.table("set", changes))
         if isinstance(changes, Mapping)
         else dict(_parse(arguments.text("set", text)) for text in _listed(changes))
     )

@@ -11,6 +11,7 @@ from pmsim.errors import ConfigError
 from pmsim.fields import fields
 from pmsim.hints import nearest
 from pmsim.messages import shown
+from pmsim.plain import plain
 from pmsim.platforms import ORIGINS, PERSISTENCE, BlockDevice, Parameter, Platform, find_field, parse_field
 from pmsim.toml_file import read_toml
 
@@ -36,12 +37,12 @@ class _Profile:
     parameters: _Parameters = field(default_factory=dict)
 
 
-def load_platform(name_or_mapping: "str | Mapping[str, Any] | Platform") -> Platform:
+def load_platform(name_or_mapping: "str | Path | Mapping[str, Any] | Platform") -> Platform:
     """Return a platform.
 
     Parameters
     ----------
-    name_or_mapping : str, mapping or Platform
+    name_or_mapping : str, Path, mapping or Platform
         The name of a profile, the path of a TOML file of one's own, or a derived platform such as
         ``{"base": "tum-6212u", "pmem": {"media_read_latency": "300 ns"}}``.
 
@@ -55,6 +56,7 @@ def load_platform(name_or_mapping: "str | Mapping[str, Any] | Platform") -> Plat
     """
     if isinstance(name_or_mapping, Platform):
         return name_or_mapping
+    name_or_mapping = plain(name_or_mapping)
     if isinstance(name_or_mapping, str):
         return _named(name_or_mapping)
     if isinstance(name_or_mapping, Mapping):

@@ -14,6 +14,7 @@ from pmsim.hints import nearest
 from pmsim.kinds import find_kind
 from pmsim.kinds.types import quantity_of
 from pmsim.messages import config_error, shown, unicode_error
+from pmsim.plain import plain
 from pmsim.platforms import find_field
 from pmsim.plot_spec import Plot
 from pmsim.sweep import axes_of, flatten
@@ -76,7 +77,7 @@ class Scenario(BaseModel):
 
     def __init__(self, **values: Any) -> None:
         try:
-            super().__init__(**values)
+            super().__init__(**plain(values))
         except ValidationError as error:
             raise config_error(error, type(self)) from None
         except UnicodeEncodeError:

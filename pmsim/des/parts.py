@@ -37,6 +37,7 @@ from pmsim.kinds.types import (
     WordSize,
 )
 from pmsim.messages import config_error, shown, unicode_error
+from pmsim.plain import plain
 from pmsim.requests import requests_of
 
 #: How a page becomes durable as a whole: the techniques of kind page-flush that write pages.
@@ -52,7 +53,7 @@ class Part(KindParameters):
         try:
             for text in (value for value in given.values() if isinstance(value, str)):
                 text.encode()  # as the core will take it
-            super().__init__(**given)
+            super().__init__(**plain(given))
         except ValidationError as error:
             raise config_error(error, type(self)) from None
         except UnicodeEncodeError:
