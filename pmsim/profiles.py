@@ -227,6 +227,10 @@ def _resolve(path: Path, children: tuple[Path, ...]) -> _Profile:
             raise ConfigError(f"{path}: base: unknown platform '{base}'; {nearest(base, _profile_names())}")
         inherited = _resolve(_FOLDER / f"{base}.toml", (*children, path))
     texts = dict(inherited.texts)
+    if "base" in table:
+        # With its base's name the two could not stand in one sweep, nor be told apart in any other table.
+        texts["name"] = path.stem
+        texts["title"] = f"{texts['title']}, changed by {path.name}"
     for key in _TEXTS:
         if key in table:
             texts[key] = _text(table[key], f"{path}: {key}")

@@ -13,6 +13,7 @@ import pmsim
 from pmsim import _native, profiles
 from pmsim.calibrate_profile import profile_text
 from pmsim.errors import ConfigError
+from pmsim.points import points_of
 
 PLATFORMS = Path(pmsim.__file__).parent / "data" / "platforms"
 NAMES = sorted(path.stem for path in PLATFORMS.glob("*.toml"))
@@ -396,3 +397,19 @@ def test_a_profile_that_lists_only_what_differs_is_of_its_bases_kind(
         (folder / f"{name}.toml").write_text(f'base = "{base}"\nname = "{name}"\ntitle = "mine"\n')
     assert set(profiles.platform_names("block-device")) == {*BLOCK_DEVICES, "drive"}
     assert set(profiles.platform_names()) == {*MACHINES, "host"}
+
+
+def test_a_profile_of_ones_own_is_named_as_its_file_not_as_its_base(tmp_path: Path) -> None:
+    own, named = tmp_path / "mine.toml", tmp_path / "named.toml"
+    own.write_text('base = "tum-6212u"\n[pmem]\ndimms = { value = 2, source = "s", origin = "measured" }\n')
+    named.write_text('base = "tum-6212u"\nname = "other"\ntitle = "Another one"\n')
+    base = pmsim.load_platform("tum-6212u")
+    assert pmsim.load_platform(str(own)).name == "mine"
+    assert pmsim.load_platform(str(own)).title == f"{base.title}, changed by mine.toml"
+    assert pmsim.load_platform(str(named)).name == "other"
+    assert pmsim.load_platform(str(named)).title == "Another one"
+    # Beside its base in one sweep: tables and curves know a machine by its name.
+    scenario = pmsim.Scenario(
+        kind="latency", platform="tum-6212u", sweep={"platform": ["tum-6212u", str(own), str(named)]}
+    )
+    assert [point.platform.name for point in points_of(scenario)] == ["tum-6212u", "mine", "other"]
