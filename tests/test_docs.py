@@ -123,3 +123,12 @@ def test_the_examples_of_running_one_test_run_one() -> None:
     ((suite,),) = [re.findall(r"--gtest_filter='(\w+)\.\*'", text)]
     sources = (path.read_text(encoding="utf-8") for path in (ROOT / "native" / "tests").glob("*.cpp"))
     assert any(f"TEST({suite}," in source for source in sources)
+
+
+def test_the_claims_of_ones_own_that_the_page_shows_are_judged(tmp_path, capsys):
+    text = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    suite = tmp_path / "mine.toml"
+    suite.write_text(example)
+    assert main(["validate", "--suite", str(suite)]) in (0, 1)
+    assert re.search(r"2 claims: .*; 2 runs\.", capsys.readouterr().out)
