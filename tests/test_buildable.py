@@ -143,6 +143,7 @@ def test_the_log_that_is_proposed_is_large_enough_and_no_larger_than_need_be(eng
         points_of(scenario("oltp", given))
     proposed = re.search(r"log_size: 64 B: too small; choose at least ([\d.]+ \w+),", str(raised.value))
     assert proposed, raised.value
+    assert str(raised.value).endswith(f"; above scale {scale} less is enough") == (scale != "1")
     points_of(scenario("oltp", given | {"log_size": proposed[1]}))
     if engine == "three-tier":  # whose log proposes some room for its header
         return

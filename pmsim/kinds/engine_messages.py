@@ -66,7 +66,10 @@ def _in_full_size(text: str, parameters: "EngineParameters") -> str:
 
     if few := _FEW_PAGES.match(text):
         return _few_pages(few, parameters)
-    text = _LEAST.sub(lambda match: _size(_before_scaling(int(match[0]), parameters)), text)
+    text, leasts = _LEAST.subn(lambda match: _size(_before_scaling(int(match[0]), parameters)), text)
+    if leasts and parameters.factor != 1:
+        # A batch or a page stays as large as it is: who plans full size needs no more than the scale asks for.
+        text = f"{text}; above scale {parameters.scale} less is enough"
     home = f"{_native.engines()[parameters.engine][1]}_capacity"
     text = _HOME_FULL.sub(f"the data do not fit into {home} = 0; raise it", text)
     text = _FULL.sub(
