@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -168,19 +169,20 @@ def run_points(
     return outcome
 
 
-def usable_jobs(jobs: int | None) -> int:
+def usable_jobs(jobs: object) -> int:
     """Return a number of processes, or raise a ConfigError."""
     processors = os.cpu_count() or 1
     if jobs is None:
         return processors
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+    number = 0 if isinstance(jobs, bool) or not isinstance(jobs, Integral) else int(jobs)
+    if number < 1:
         raise ConfigError(f"jobs: {shown(jobs)} processes cannot run anything; choose at least 1")
-    if jobs > (most := _PER_PROCESSOR * processors):
+    if number > (most := _PER_PROCESSOR * processors):
         raise ConfigError(
             f"jobs: {shown(jobs)} processes on a machine with {processors} processors only take memory; "
             f"choose at most {most}"
         )
-    return jobs
+    return number
 
 
 def _passes(points: Sequence[Point], indices: Sequence[int]) -> list[list[int]]:

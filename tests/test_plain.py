@@ -44,7 +44,7 @@ def test_calls_take_it_too(tmp_path: Path) -> None:
     found = pmsim.simulate_point("bandwidth", profile, asked)
     assert found == pmsim.simulate_point("bandwidth", str(profile), {"threads": 2, "access_size": 256})
     scenario = pmsim.Scenario(kind="bandwidth", platform="tum-6212u", metrics=["bandwidth_gb_s"])
-    result = pmsim.run(scenario, set={"threads": np.array([1, 2])}, jobs=1)
+    result = pmsim.run(scenario, set={"threads": np.array([1, 2])}, jobs=np.int64(1), seed=np.int64(0))
     assert list(result.frame["threads"]) == [1, 2]
     assert LogPart(entry_size=np.int64(128)).entry_size == 128
 
