@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pmsim.kinds.types import quantity_of
 from pmsim.points import Point
 from pmsim.published import published
 from pmsim.scenario import Scenario
+from pmsim.units import Quantity, format_value
 
 
 def resolved_scenario(scenario: Scenario, points: Sequence[Point]) -> Scenario:
@@ -25,7 +27,11 @@ def resolved_scenario(scenario: Scenario, points: Sequence[Point]) -> Scenario:
         dumped = parameters.model_dump()
         # Some are kept out of it, since they are not part of what is simulated.
         given = {name: dumped.get(name, getattr(parameters, name)) for name in type(parameters).model_fields}
-        table["parameters"] = {name: value for name, value in given.items() if name not in axes}
+        table["parameters"] = {
+            name: _written(value, quantity_of(type(parameters), name))
+            for name, value in given.items()
+            if name not in axes
+        }
     if points and scenario.plot is not None:
         # Published values of points that the user has left out would be mistakes in a file of its own.
         plot = published(scenario, points).written_in(scenario.plot)
@@ -44,3 +50,8 @@ def resolved_scenario(scenario: Scenario, points: Sequence[Point]) -> Scenario:
                 changes.setdefault(axis, []).append(value)
         table["vary"] = changes
     return Scenario(**table)
+
+
+def _written(value: Any, quantity: Quantity | None) -> Any:
+    # Of all quantities of parameters times alone have no bare numbers.
+    return format_value(value, quantity) if quantity is Quantity.TIME else value

@@ -59,6 +59,8 @@ BEYOND = {
         'service = "table"\nrows = 1000000000000': "rows: 256 TB do not fit the 756 GiB of pmem",
         "update_percent = 101": "update_percent: 101 is too large; choose at most 100",
         "writers = 47": "writers: 51 threads",
+        'study = "restart"\ncrash_at = 2': 'crash_at: 2 lacks a unit; write a time like "300 ns"',
+        'study = "group-commit"\nrate = 1\ntimeout = 10': "timeout: 10 lacks a unit; write a time",
         'study = "propagation"\nrate = 1\ndirty_lines = 257': "dirty_lines: 257 of a page with 256 lines",
         'study = "long-run"\nrate = 1\nsegment = "1 ps"': "segment: 1 ps parts the run into 10000000000 "
         "segments, each on a server of its own; choose at least 1 us",

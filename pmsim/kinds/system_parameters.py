@@ -29,8 +29,7 @@ from pmsim.units import Quantity, parse
 
 
 def _duration(value: object) -> int:
-    # A resolved scenario has picoseconds.
-    time = value if isinstance(value, int) and not isinstance(value, bool) else parse(value, Quantity.TIME)
+    time = parse(value, Quantity.TIME)
     if not 0 <= time <= 10**16:
         raise ConfigError(f"{time} ps is no duration; choose 0 to 10000 s")
     return time
