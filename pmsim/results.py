@@ -107,6 +107,11 @@ class Result:
             for index, (point, found) in enumerate(zip(points, metrics, strict=True))
             if found is not None and found.get("keeps_up") == 0
         )
+        kind = find_kind(scenario.kind)
+        self._lasting = [
+            found is not None and kind.lasting(found, point.parameters)
+            for point, found in zip(points, metrics, strict=True)
+        ]
         self._points = tuple(points)
         self._changes = len(scenario.changes())
         self._metrics = self._metric_list()
@@ -164,14 +169,16 @@ class Result:
         Returns
         -------
         DataFrame : the columns of the panels, of ``plot.front`` and of both axes, and that of the colours where
-        these leave it open; a front for each panel of the figure, least x first.
+        these leave it open; a front for each panel of the figure, least x first. Where it is of a time, a point
+        whose queue grows is never on it: the time is that of the length of its run.
         """
         plot = self.plot
         if plot is None or not plot.front or self.frame.empty:
             return pd.DataFrame()
         columns = self._layout().columns
         panels = [columns.facet] if columns.facet else []
-        rows = front_rows(self.frame, plot.x, plot.y, panels, low_y=self._low_y())
+        allowed = self.frame[self._on_front()]
+        rows = front_rows(allowed, plot.x, plot.y, panels, low_y=self._low_y())
         named = [*panels, *plot.front]
         if columns.color and self.frame.groupby(named)[columns.color].nunique().max() > 1:
             named = [columns.color, *named]  # who else would know which of them it is?
@@ -197,7 +204,13 @@ class Result:
             metrics=[metric.name for metric in self._metrics],
             default_metric=find_kind(self.scenario.kind).default_metric,
             low_y=self._low_y(),
+            on_front=self._on_front(),
         )
+
+    def _on_front(self) -> list[bool]:
+        # A short run of what is overloaded would have the best tail of all that is cheap.
+        every = not self._low_y()
+        return [every or self._lasting[point] for point in self._row_points]
 
     @property
     def title(self) -> str:

@@ -371,3 +371,25 @@ def test_a_run_says_in_how_many_points_requests_came_faster_than_they_were_serve
     assert f"Overload: {told}." in Path("out/system/report.html").read_text()
     assert main(["run", "load.toml", "--jobs", "1", "--set", "rate=100_000"]) == 0
     assert "keeps_up" not in capsys.readouterr().err
+
+
+def test_a_front_of_tails_has_no_point_whose_queue_grows() -> None:
+    few = {"service": "engine", "engine": "ssd-bm", "rows": 20_000, "row_size": 1000, "pmem_capacity": 0}
+    scenario = pmsim.Scenario(
+        kind="system",
+        platform=WITH_SSD,
+        parameters=few
+        | {"ssd_capacity": "64 MiB", "workers": 2, "rate": 20_000, "requests": 2_000, "update_percent": 0},
+        sweep={"dram_capacity": ["2 MiB", "64 MiB"]},
+        plot={"x": "cost_usd", "y": "latency_p99_ns", "front": ["dram_capacity"]},
+    )
+    scenario = scenario.model_copy(update={"parameters": scenario.parameters | {"warmup": 20_000}})
+    result = pmsim.run(scenario, jobs=1)
+    assert list(result.frame["keeps_up"]) == [0, 1]
+    assert list(result.front()["dram_capacity"]) == [64 * 2**20]
+    dotted = [trace for trace in result.figure().data if trace.name == "Pareto front"]
+    assert [len(trace.x) for trace in dotted] == [1]
+    # Its throughput is what it can do.
+    plot = scenario.plot.model_copy(update={"y": "throughput_per_s"})
+    both = pmsim.run(scenario.model_copy(update={"plot": plot}), jobs=1)
+    assert len(both.front()) == 2

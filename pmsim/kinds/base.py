@@ -170,6 +170,11 @@ class Kind(ABC, Generic[P]):
         """Return the rows of a finished point, by default one; a curve over time has many."""
         return [dict(metrics)]
 
+    def lasting(self, metrics: Mapping[str, int | float], parameters: P) -> bool:
+        """Return whether the times of a point would be the same, had it run for longer."""
+        del metrics, parameters
+        return True
+
     def curve(self, parameters: P) -> tuple[str, str] | None:
         """Return the metrics of the horizontal and of the vertical axis of the curve that rows of a point draw.
 

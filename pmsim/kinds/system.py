@@ -97,6 +97,10 @@ class System(Kind[SystemParameters]):
         _check_counted(found, parameters)
         return _metrics(found, parameters) | _series(series)
 
+    def lasting(self, metrics: Mapping[str, int | float], parameters: SystemParameters) -> bool:
+        """Where the queue grows they are longer the longer it does; a recording ends when it ends."""
+        return metrics.get("keeps_up") != 0 or parameters.study == "recorded"
+
     def curve(self, parameters: SystemParameters) -> tuple[str, str] | None:
         """Throughput over time, where the study has time windows."""
         return ("time_ms", "window_throughput_per_s") if parameters.study in _OVER_TIME else None

@@ -81,6 +81,7 @@ def plot_layout(
     metrics: Sequence[str],
     default_metric: str,
     low_y: bool = False,
+    on_front: Sequence[bool] | None = None,
 ) -> PlotLayout:
     """Decide what a figure shows.
 
@@ -98,6 +99,8 @@ def plot_layout(
         The vertical axis unless the scenario says otherwise.
     low_y : bool
         Whether less of the vertical axis is better, for the front.
+    on_front : sequence of bool, optional
+        Which rows may be on the front; by default all.
 
     Raises
     ------
@@ -117,7 +120,8 @@ def plot_layout(
         overlays = [overlay for overlay in plot.overlay if overlay.where.get(columns.facet, facet) == facet]
         curves = _curves(rows if bars else rows.sort_values(plot.along or columns.x, kind="stable"), columns)
         marks = [mark for mark in plot.mark if mark.facet is None or mark.facet == facet]
-        front = _front(rows, columns, plot.front, low_y) if plot.front else ()
+        allowed = rows if on_front is None else rows[pd.Series(on_front, frame.index)[rows.index]]
+        front = _front(allowed, columns, plot.front, low_y) if plot.front else ()
         panels.append(Panel(facet, tuple(curves), tuple(overlays), tuple(marks), front))
     return PlotLayout(columns, plot.log_x, plot.log_y, plot.share_y, bars, colors, lines, tuple(panels))
 
