@@ -100,7 +100,6 @@ def test_a_server_is_warmed_up_before_anything_else():
     server = server_of()
     load = des.NativeLoad(server, [des.Tenant("all", des.ClosedPool(2), [READS])])
     load.run("1 ms")
-    server.env.run(until="1 ms")
     with pytest.raises(ConfigError, match=r"^server: it has served others before; warm up a fresh one"):
         des.warm_up(server, [READS], 10)
     with pytest.raises(ConfigError, match=r"^warm_up: a server that can be crashed has none"):

@@ -458,8 +458,6 @@ def warm_up(server: Server, mix: Sequence[Ask], requests: int, *, seed: int = 1)
     seed : int
         Of the mix.
     """
-    if server.used or server.env.now:
-        raise ConfigError("server: it has served others before; warm up a fresh one")
     asks = _listed("mix", mix, Ask)
     number = arguments.whole("requests", requests, 0)
     native = _native.Mix([ask.native(server) for ask in asks], arguments.whole("seed", seed, 0))

@@ -115,7 +115,8 @@ void Session::power_on() {
 }
 
 void Session::warm_up(Mix mix, std::uint64_t requests, const Watch& watch) {
-  ensure(acted_ == 0 && next_order_ == 0 && busy_ == 0, "a warm-up of a server that has served");
+  if (acted_ != 0 || next_order_ != 0 || busy_ != 0)
+    throw ConfigError("server: it has served others before; warm up a fresh one");
   // What its crashes may leave is followed from the first timed store on.
   if (twin_)
     throw ConfigError("warm_up: a server that can be crashed has none; make it with crash=False");
