@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 import pmsim
-from pmsim.errors import ConfigError
+from pmsim.errors import ConfigError, HostMemoryError
+from pmsim.points import points_of
 
 PLATFORM = "ilmenau-5215"
 LAYOUTS = ("sorted", "unsorted", "indirection", "hashing", "bitmap")
@@ -147,3 +148,11 @@ def test_iterating_reads_keys_alone() -> None:
 def test_what_cannot_be_is_refused_by_name(parameters: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         run(**parameters)
+
+
+def test_a_point_is_checked_without_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PMSIM_HOST_MEMORY", "100 MiB")
+    given = {"operation": "insert", "region_size": "1 GiB"}
+    points_of(pmsim.Scenario(kind="node", platform="ilmenau-5215", parameters=given))
+    with pytest.raises(HostMemoryError):
+        pmsim.simulate_point("node", "ilmenau-5215", given)

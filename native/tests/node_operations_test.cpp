@@ -245,6 +245,7 @@ void run_all() {
                                 .persist = persist,
                                 .iterate_by = has_bitmap(layout) ? IterateBy::kBitmap : IterateBy::kCount,
                                 .region_bytes = 512 << 10});
+          driver.load(memory);
           for (int step = 0; step < 20; ++step) {
             driver.prepare(memory);
             driver.fetch(memory);
@@ -278,6 +279,7 @@ TEST(NodeDriver, ASplitMakesTheNewNodeDurableWhoeverHasAllocatedIt) {
       options.allocates = allocates;
       options.region_bytes = 512 << 10;
       NodeDriver<SimMemory> driver(memory, options);
+      driver.load(memory);
       driver.operation(memory);
       for (std::uint64_t word = 0; word < options.geometry.end(); word += kWordBytes)
         ASSERT_EQ(memory.word_state(driver.fresh() + word), memory::WordState::kDurable)

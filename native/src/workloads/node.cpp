@@ -4,6 +4,7 @@
 #include <string>
 
 #include "pmsim/blocks/node/driver.hpp"
+#include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/workloads/options/node.hpp"
 #include "pmsim/workloads/registry.hpp"
@@ -46,6 +47,8 @@ class NodeWorkload final : public Workload {
     warmup_ = std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1) / 2), 1'000, kLongestWarmup);
     length_ = {warmup_ + kSettling, options_.operation == Operation::kBalance ? kMeasuredBalances : kMeasured};
   }
+
+  void prepare(const Watch& watch) override { driver_.load(memory_, Poll(watch, Phase::kLoad)); }
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
   [[nodiscard]] machine::RunLength length() const override { return length_; }

@@ -23,6 +23,7 @@
 #include "pmsim/blocks/undo/heap.hpp"
 #include "pmsim/blocks/undo/undo_log.hpp"
 #include "pmsim/core/error.hpp"
+#include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/memory/memory.hpp"
 #include "pmsim/memory/region.hpp"
@@ -65,6 +66,7 @@ struct NodeOptions {
 /// The experiments E1, E3 to E5 and E8 to E10: an array of equal nodes far larger than the caches; every
 /// operation meets a random one. One thread. Runs on any Memory.
 ///
+///   load()       makes the nodes, once
 ///   prepare()    chooses the node and the key; not part of the work
 ///   fetch()      what the published loop does before it looks at the clock: draws a number, and reads the
 ///   node's
@@ -89,22 +91,31 @@ class NodeDriver {
       throw ConfigError("region_size: room for " + std::to_string(objects) +
                         " nodes, of which an operation needs " + std::to_string(group()) +
                         " and others to choose from; make the region larger");
+  }
+
+  /// Makes the nodes, once, before anything else; takes long where they are many.
+  void load(M& memory, Poll poll = {}) {
+    const std::uint64_t objects = heap_.slots();
     // Some stay free, for splits.
     const std::uint64_t nodes = (objects - std::max<std::uint64_t>(objects / 8, 1)) / group() * group();
     nodes_.reserve(nodes);
+    poll.expect(2 * nodes);
     for (std::uint64_t node = 0; node < nodes; ++node) {
       log_.begin(memory);
       nodes_.push_back(heap_.allocate(memory, log_));
       heap_.commit(memory, log_);
+      poll.worked();
     }
     pointers_ =
-        memory.allocate(options.medium, nodes * kPointerBytes, {.name = "pointers", .alignment = 1 << 21});
+        memory.allocate(options_.medium, nodes * kPointerBytes, {.name = "pointers", .alignment = 1 << 21});
     for (std::uint64_t node = 0; node < nodes; ++node)
       memory.template store<std::uint64_t>(pointer_to(node), nodes_[node]);
     make_images();
-    for (std::uint64_t node = 0; node < nodes; ++node)
+    for (std::uint64_t node = 0; node < nodes; ++node) {
       write(memory, nodes_[node], image_of(node), {});
-    if (options.operation == Operation::kIterate)
+      poll.worked();
+    }
+    if (options_.operation == Operation::kIterate)
       link_chains(memory);
   }
 
