@@ -150,9 +150,10 @@ def test_what_cannot_be_is_refused_by_name(parameters: dict[str, Any], named: st
         run(**parameters)
 
 
-def test_a_point_is_checked_without_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("operation", ["insert", "traverse"])
+def test_a_point_is_checked_without_its_nodes(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PMSIM_HOST_MEMORY", "100 MiB")
-    given = {"operation": "insert", "region_size": "1 GiB"}
+    given = {"operation": operation, "region_size": "1 GiB"}
     points_of(pmsim.Scenario(kind="node", platform="ilmenau-5215", parameters=given))
     with pytest.raises(HostMemoryError):
         pmsim.simulate_point("node", "ilmenau-5215", given)

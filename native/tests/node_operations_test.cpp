@@ -300,6 +300,7 @@ TEST(TraverseDriver, ArrivesAtALeafWhateverTheDepth) {
     SimMemory memory;
     TraverseDriver<SimMemory> driver(
         memory, {.depth = depth, .node_bytes = 256, .level_bytes = 64 << 10, .inner = memory::Medium::kDram});
+    driver.load(memory);
     for (int step = 0; step < 100; ++step) {
       driver.prepare(memory);
       driver.operation(memory);

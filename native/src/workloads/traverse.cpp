@@ -48,6 +48,8 @@ class TraverseWorkload final : public Workload {
         kMeasured};
   }
 
+  void prepare(const Watch& watch) override { driver_.load(memory_, Poll(watch, Phase::kLoad)); }
+
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
   [[nodiscard]] machine::RunLength length() const override { return length_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {

@@ -9,6 +9,7 @@
 
 #include "pmsim/blocks/node/layout.hpp"
 #include "pmsim/core/error.hpp"
+#include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/memory/memory.hpp"
 #include "pmsim/memory/region.hpp"
@@ -45,15 +46,21 @@ class TraverseDriver {
       levels_.push_back(memory.allocate(level < options.depth ? options.inner : options.leaves,
                                         nodes_ * options.node_bytes, {.name = "level", .alignment = 1 << 21}));
     }
-    for (std::uint32_t level = 0; level < options.depth; ++level) {
+  }
+
+  /// Makes the nodes, once, before anything else; takes long where they are many.
+  void load(M& memory, Poll poll = {}) {
+    poll.expect(options_.depth * nodes_);
+    for (std::uint32_t level = 0; level < options_.depth; ++level) {
       for (std::uint64_t node = 0; node < nodes_; ++node) {
         for (std::uint32_t child = 0; child < children_; ++child)
           memory.template store<std::uint64_t>(child_at(address(level, node), child),
                                                address(level + 1, random_.below(nodes_)));
+        poll.worked();
       }
     }
     for (std::uint64_t leaf = 0; leaf < nodes_; ++leaf)
-      memory.template store<std::uint64_t>(address(options.depth, leaf), leaf);
+      memory.template store<std::uint64_t>(address(options_.depth, leaf), leaf);
   }
 
   void prepare(M&) {
