@@ -11,6 +11,7 @@ namespace pmsim::machine {
 
 namespace {
 
+constexpr const char* kNoPmem = "a PMem access on a machine without PMem";
 constexpr std::uint64_t kFirstDramLine = memory::medium_base(memory::Medium::kDram) / memory::kLineBytes;
 constexpr std::uint64_t kFirstPmemLine = memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
 
@@ -50,6 +51,7 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
   for (std::int64_t channel = 0; channel < params.controller.channels; ++channel) {
     channels_.emplace_back(params.dram, params.controller, counters);
   }
+  special_ = dram_cache_ || params.pmem.dimms == 0;
   modules_.reserve(static_cast<std::size_t>(params.pmem.dimms));
   for (std::int64_t module = 0; module < params.pmem.dimms; ++module) {
     modules_.emplace_back(params, channels_[static_cast<std::size_t>(module)], counters,
@@ -89,17 +91,26 @@ DramChannel& MemorySystem::channel_of(std::uint64_t line, Picoseconds acts_at) {
   return channels_[channel];
 }
 
-Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
+[[gnu::noinline]] void MemorySystem::tell(LineRequest::Operation operation, std::uint64_t line, Picoseconds now,
+                                          std::uint32_t thread) {
+  if (listener_ != nullptr) {
+    listener_->requested(LineRequest{now, line, thread, operation}, clock_);
+  }
+}
+
+Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds acts_at, std::uint32_t thread) {
   acts_at = clock_ = std::max(clock_, acts_at);
-  if (is_on_dram(line) && (!dram_cache_ || is_page_table(line))) {
-    return channel_of(line, acts_at).read(line, now) +
-           (dram_cache_ ? params_.controller.memory_mode_tag_latency : 0);
+  const bool dram = is_on_dram(line);
+  if (special_) [[unlikely]] {
+    tell(LineRequest::Operation::kRead, line, now, thread);
+    ensure(dram || !modules_.empty(), kNoPmem);
+    if (dram_cache_) {
+      return is_page_table(line)
+                 ? channel_of(line, acts_at).read(line, now) + params_.controller.memory_mode_tag_latency
+                 : read_memory_mode(line, now, acts_at);
+    }
   }
-  ensure(!modules_.empty(), "a PMem access on a machine without PMem");
-  if (dram_cache_) {
-    return read_memory_mode(line, now, acts_at);
-  }
-  return read_pmem(line, now, acts_at);
+  return dram ? channel_of(line, acts_at).read(line, now) : read_pmem(line, now, acts_at);
 }
 
 Picoseconds MemorySystem::read_pmem(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
@@ -109,14 +120,18 @@ Picoseconds MemorySystem::read_pmem(std::uint64_t line, Picoseconds now, Picosec
 }
 
 Picoseconds MemorySystem::load(std::uint64_t line, Picoseconds now, Picoseconds acts_at, ReadToken token) {
-  if (memory::medium_of(line * memory::kLineBytes) != memory::Medium::kPmem || dram_cache_ ||
-      modules_.empty()) {
-    return read(line, now, acts_at);
+  if (memory::medium_of(line * memory::kLineBytes) != memory::Medium::kPmem ||
+      (special_ && (dram_cache_ || modules_.empty()))) {
+    return read(line, now, acts_at, token.thread);
   }
   acts_at = clock_ = std::max(clock_, acts_at);
   const Place place = place_in_pmem(line);
   PmemModule& module = modules_[place.module];
-  if (module.reads().admits(now)) {
+  const bool admitted = module.reads().admits(now);
+  if (special_ && (admitted || token.load != ReadToken::kNobody)) [[unlikely]] {
+    tell(LineRequest::Operation::kRead, line, now, token.thread);  // who has no room to wait asks again
+  }
+  if (admitted) {
     catch_up(place.module, acts_at);
     return module.read_in_place(place.local_line, now);
   }
@@ -138,12 +153,16 @@ Admission MemorySystem::admit(std::size_t module) {
 Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
                                 const WriteToken& token) {
   acts_at = clock_ = std::max(clock_, acts_at);
-  if (is_on_dram(line) && (!dram_cache_ || is_page_table(line))) {
-    return channel_of(line, acts_at).write(line, now);
+  const bool dram = is_on_dram(line);
+  if (special_) [[unlikely]] {
+    tell(LineRequest::Operation::kWrite, line, now, token.writeback ? LineRequest::kNobody : token.thread);
+    ensure(dram || !modules_.empty(), kNoPmem);
+    if (dram_cache_ && !is_page_table(line)) {
+      return write_memory_mode(line, now, acts_at);  // DRAM accepts at once
+    }
   }
-  ensure(!modules_.empty(), "a PMem access on a machine without PMem");
-  if (dram_cache_) {
-    return write_memory_mode(line, now, acts_at);  // DRAM accepts at once
+  if (dram) {
+    return channel_of(line, acts_at).write(line, now);
   }
   const Place place = place_in_pmem(line);
   return write_pmem(place, line, now, acts_at, token);

@@ -44,6 +44,7 @@ constexpr std::int64_t kTimedOpsPerSlice = 1 << 18;
 /// One lane between the start of its measurement and its end.
 struct Measurement {
   std::unique_ptr<Lane> lane;
+  RequestListener* listener = nullptr;
   bool measuring = false;
   bool done = false;
   Picoseconds started = 0;
@@ -68,6 +69,8 @@ struct Measurement {
   void start(const SharedFeed& feed, const Hierarchy& hierarchy) {
     measuring = true;
     started = lane->now();
+    if (listener != nullptr)
+      listener->measurement_begins(started);
     counters_before = lane->counters();
     hierarchy_before = hierarchy.counters();
     micro_ops_before = feed.micro_ops();
@@ -133,6 +136,7 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
                                  std::span<const PlatformParams> platforms, const SimulateOptions& options) {
   ensure(!platforms.empty() && threads > 0, "simulate() without a platform or a thread");
   ensure(options.batches > 0, "simulate() with no batch");
+  ensure(options.listener == nullptr || platforms.size() == 1, "simulate() listens to one platform");
   for (const PlatformParams& platform : platforms) {
     validate(platform);
     const std::int64_t hardware_threads = platform.core.cores * platform.core.threads_per_core;
@@ -153,6 +157,10 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
   for (std::size_t index = 0; index < platforms.size(); ++index) {
     lanes[index].lane = std::make_unique<Lane>(platforms[index], threads, feed.lane(index), options.seed,
                                                options.pmem_footprint);
+    if (options.listener != nullptr) {
+      lanes[index].listener = options.listener;
+      lanes[index].lane->listen(*options.listener);
+    }
     if (options.length.warmup_operations == 0) {
       lanes[index].start(feed, hierarchy);
     }

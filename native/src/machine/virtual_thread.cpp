@@ -138,7 +138,7 @@ Picoseconds VirtualThread::page_table_entry(std::uint64_t line, Level level, Pic
     case kFromCore:
       return traffic_->transfers.move(line, begins);
     default:
-      return memory_->read(line, begins + times_->half_read, at) + times_->half_read;
+      return memory_->read(line, begins + times_->half_read, at, id_) + times_->half_read;
   }
 }
 
@@ -153,7 +153,7 @@ Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picosec
     case kFromCore:
       return traffic_->transfers.move(line, at);
     default: {
-      const Picoseconds arrives = memory_->read(line, at + times_->half_read, at) + times_->half_read;
+      const Picoseconds arrives = memory_->read(line, at + times_->half_read, at, id_) + times_->half_read;
       core_->note_fill(line, arrives);
       return arrives;
     }

@@ -43,6 +43,8 @@ class Lane {
     into.clear();
     into.swap(progress_->retired);
   }
+  /// See MemorySystem.
+  void listen(RequestListener& listener) noexcept { memory_.listen(listener); }
   /// Faults of devices: see MemorySystem.
   void stall(memory::Medium medium, Picoseconds now, Picoseconds duration) {
     memory_.stall(medium, now, duration);

@@ -14,6 +14,7 @@
 #include "pmsim/machine/memory_mode.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/pmem_module.hpp"
+#include "pmsim/machine/requests.hpp"
 #include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::machine {
@@ -33,7 +34,9 @@ class MemorySystem {
   MemorySystem(const PlatformParams& params, Counters& counters, std::uint64_t seed,
                std::uint64_t pmem_footprint);
 
-  Picoseconds read(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
+  /// `thread` has asked for it.
+  Picoseconds read(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
+                   std::uint32_t thread = LineRequest::kNobody);
 
   /// Read for a load that can wait. Returns when its data leave the controller, or kNever: it finds the read
   /// pending queue of its module full, and an Admission for `token` will follow from some admit().
@@ -83,12 +86,20 @@ class MemorySystem {
 
   [[nodiscard]] BlockDevice& block_device() noexcept { return block_device_; }
 
+  /// From now on `listener`, which must stay, hears of every line that is asked of this memory: in memory mode
+  /// of those that the program asks for, not of what the DRAM cache makes of them.
+  void listen(RequestListener& listener) noexcept {
+    listener_ = &listener;
+    special_ = true;
+  }
+
  private:
   struct Place {
     std::size_t module;
     std::uint64_t local_line;
   };
   [[nodiscard]] Place place_in_pmem(std::uint64_t line) const noexcept;
+  void tell(LineRequest::Operation operation, std::uint64_t line, Picoseconds now, std::uint32_t thread);
   Picoseconds read_pmem(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
   Picoseconds write_pmem(const Place& place, std::uint64_t line, Picoseconds now, Picoseconds acts_at,
                          const WriteToken& token);
@@ -129,6 +140,9 @@ class MemorySystem {
   Modulus slice_count_;
   std::size_t credits_;
   std::optional<MemoryModeCache> dram_cache_;  ///< in memory mode
+  RequestListener* listener_ = nullptr;
+  /// In memory mode, without PMem, or somebody listens: one test where there is nothing of this.
+  bool special_ = false;
 };
 
 }  // namespace pmsim::machine

@@ -9,6 +9,7 @@
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/histogram.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/machine/requests.hpp"
 #include "pmsim/memory/stream.hpp"
 
 namespace pmsim::machine {
@@ -47,6 +48,7 @@ struct SimulateOptions {
   /// over time.
   std::uint32_t batches = 1;
   Watch watch;
+  RequestListener* listener = nullptr;  ///< hears what is asked of main memory; for one platform only
 };
 
 /// Executes `source` once and times it on every platform. One LaneResult per platform, in their order.
