@@ -1,9 +1,7 @@
 """Traces of other programs become traces of pmsim, and traces of pmsim tables."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +16,7 @@ from pmsim.trace.addresses import AddressSpace, ranges
 from pmsim.trace.compose import Composer
 from pmsim.trace.micro_ops import MICRO_OP, Array, is_one_of
 from pmsim.trace.rows import Rows
+from pmsim.trace.written import written
 from pmsim.trace_file import PLAN_FIELDS, TraceInfo, info
 from pmsim.versions import package_version
 
@@ -52,7 +51,7 @@ def export(trace: str | Path, out: str | Path) -> Path:
     kept = {**described.plan, "provenance": described.provenance}
     kept["ended"] = described.operations_by_kind["operation_end"]
     reader = _native.TraceReader(source)
-    with _written(out) as partial:
+    with written(out) as partial:
         writer = table.TableWriter(partial, out, kept)
         try:
             for index in range(reader.chunks):
@@ -204,19 +203,6 @@ def _plan(
         "pmem_footprint": 0,
         "group_of_thread": [],
     }
-
-
-@contextmanager
-def _written(out: Path) -> Iterator[Path]:
-    """Name a file to write, which takes the name `out` if all goes well."""
-    partial = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        yield partial
-        partial.replace(out)
-    except OSError as error:
-        raise ConfigError(f"{out}: {error.strerror or error}; name a writable place with enough room") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _tell(doing: str, share: float) -> None:

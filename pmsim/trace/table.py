@@ -58,6 +58,45 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() == ".parquet"
 
 
+class RowWriter:
+    """Writes rows to a CSV or Parquet file.
+
+    Parameters
+    ----------
+    file : Path
+        To write.
+    name : Path
+        What the file will be called; ends in one of `SUFFIXES`.
+    schema : pyarrow.Schema
+        Of its columns; a Parquet file keeps its metadata.
+    """
+
+    def __init__(self, file: Path, name: Path, schema: Any) -> None:
+        self._schema = schema
+        self._writer: Any
+        if _is_parquet(name):
+            self._sink = pa.output_stream(str(file), compression=None)
+            self._writer = pyarrow.parquet.ParquetWriter(self._sink, schema, compression="zstd")
+        else:
+            packed = {".gz": "gzip", ".zst": "zstd"}.get(name.suffix.lower())
+            self._sink = pa.output_stream(str(file), compression=packed)
+            self._writer = pyarrow.csv.CSVWriter(
+                self._sink,
+                schema.remove_metadata(),
+                write_options=pyarrow.csv.WriteOptions(quoting_style="none", quoting_header="none"),
+            )
+
+    def add(self, columns: Mapping[str, Any]) -> None:
+        """Add rows, by column."""
+        arrays = [pa.array(columns[field.name], type=field.type) for field in self._schema]
+        self._writer.write_table(pa.table(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        """End the file."""
+        self._writer.close()
+        self._sink.close()
+
+
 class TableWriter:
     """Writes micro-operations to a CSV or Parquet file.
 
@@ -74,20 +113,8 @@ class TableWriter:
     def __init__(self, file: Path, name: Path, plan: Mapping[str, Any]) -> None:
         self._next_batch: dict[int, int] = {}
         self._labels = _labels()
-        schema = pa.schema(list(COLUMNS.items()))
-        self._writer: Any
-        if _is_parquet(name):
-            self._sink = pa.output_stream(str(file), compression=None)
-            kept = schema.with_metadata({_PLAN: json.dumps(plan, sort_keys=True)})
-            self._writer = pyarrow.parquet.ParquetWriter(self._sink, kept, compression="zstd")
-        else:
-            packed = {".gz": "gzip", ".zst": "zstd"}.get(name.suffix.lower())
-            self._sink = pa.output_stream(str(file), compression=packed)
-            self._writer = pyarrow.csv.CSVWriter(
-                self._sink,
-                schema,
-                write_options=pyarrow.csv.WriteOptions(quoting_style="none", quoting_header="none"),
-            )
+        kept = {_PLAN: json.dumps(plan, sort_keys=True)}
+        self._rows = RowWriter(file, name, pa.schema(list(COLUMNS.items()), metadata=kept))
 
     def add(self, thread: int, operations: Array, batches: Sequence[int]) -> None:
         """Add batches of a thread."""
@@ -98,25 +125,24 @@ class TableWriter:
             raise ConfigError("has operations outside of dram, pmem and block; record it with pmsim")
         number = self._next_batch.get(thread, 0)
         self._next_batch[thread] = number + len(batches)
-        columns = {
-            "kind": np.array(KINDS, dtype=object)[kind],
-            "address": np.where(
-                placed, operations["address"] & np.uint64(WINDOW_BYTES - 1), operations["address"]
-            ),
-            "bytes": operations["bytes"],
-            "medium": np.array([None, *MEDIA], dtype=object)[np.where(placed, window, 0)],
-            "thread": np.full(len(operations), thread),
-            "flags": self._labels[kind, operations["flags"]],
-            "batch": np.repeat(np.arange(number, number + len(batches)), batches),
-            "site": operations["site"],
-        }
-        arrays = [pa.array(columns[name], type=kind) for name, kind in COLUMNS.items()]
-        self._writer.write_table(pa.table(arrays, names=list(COLUMNS)))
+        self._rows.add(
+            {
+                "kind": np.array(KINDS, dtype=object)[kind],
+                "address": np.where(
+                    placed, operations["address"] & np.uint64(WINDOW_BYTES - 1), operations["address"]
+                ),
+                "bytes": operations["bytes"],
+                "medium": np.array([None, *MEDIA], dtype=object)[np.where(placed, window, 0)],
+                "thread": np.full(len(operations), thread),
+                "flags": self._labels[kind, operations["flags"]],
+                "batch": np.repeat(np.arange(number, number + len(batches)), batches),
+                "site": operations["site"],
+            }
+        )
 
     def close(self) -> None:
         """End the file."""
-        self._writer.close()
-        self._sink.close()
+        self._rows.close()
 
 
 def _labels() -> Array:
