@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'validate_platform', 'warm_up', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'trace_requests', 'validate_platform', 'warm_up', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -429,6 +429,10 @@ def trace_record(path: os.PathLike[str] | str | bytes, workload: str, platforms:
 def trace_replay(path: os.PathLike[str] | str | bytes, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], watch: typing.Any = None) -> list[dict[str, typing.Any]]:
     """
     Times a recorded trace on every platform; the dictionaries of simulate(). Raises ConfigError.
+    """
+def trace_requests(path: os.PathLike[str] | str | bytes, platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]], medium: str, measured_only: bool, take: typing.Any, watch: typing.Any = None) -> dict[str, typing.Any]:
+    """
+    As trace_replay() on one platform, and calls `take` with the lines that are asked of a medium, in the order of their arrival, piece by piece: 24 bytes each, see requests.hpp.
     """
 def validate_platform(values: collections.abc.Mapping[str, collections.abc.Mapping[str, int]]) -> None:
     """

@@ -1,12 +1,15 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
+#include "pmsim/machine/requests.hpp"
 #include "pmsim/memory/region.hpp"
 #include "pmsim/trace/sources.hpp"
 #include "pmsim/workloads/registry.hpp"
@@ -119,6 +122,35 @@ void check_fits(const std::string& trace, const trace::TraceInfo& info,
   }
 }
 
+/// Without the GIL. `listener` may be null.
+std::vector<machine::LaneResult> replay(const std::filesystem::path& path,
+                                        const std::vector<machine::PlatformParams>& platforms,
+                                        const Watch& watch, machine::RequestListener* listener) {
+  trace::ReplaySource source(path);
+  const trace::TraceInfo& info = source.info();
+  for (const machine::PlatformParams& platform : platforms) {
+    check_fits("trace " + path.string(), info, platform);
+  }
+  // Of another program's trace nobody has said how much it uses.
+  const std::uint64_t footprint = info.plan.pmem_footprint != 0
+                                      ? info.plan.pmem_footprint
+                                      : info.extent_bytes[memory::index_of(memory::Medium::kPmem)];
+  std::vector<machine::LaneResult> results = machine::simulate(
+      source, info.threads(), platforms,
+      machine::SimulateOptions{
+          .length = {.warmup_operations = static_cast<std::int64_t>(info.plan.warmup_operations),
+                     .measured_operations = static_cast<std::int64_t>(info.plan.measured_operations)},
+          .group_of_thread = info.plan.group_of_thread,
+          .seed = info.plan.seed,
+          .pmem_footprint = footprint,
+          // Not all traces have operations of a workload, which a run counts otherwise.
+          .watch = [&](Doing doing) { watch({doing.phase, source.share_served()}); },
+          .listener = listener});
+  source.drain();
+  source.check_served();
+  return results;
+}
+
 std::vector<py::dict> trace_replay(const std::filesystem::path& path, const std::vector<PlatformValues>& values,
                                    const py::object& watch) {
   const std::vector<machine::PlatformParams> platforms = to_platforms(values);
@@ -126,31 +158,33 @@ std::vector<py::dict> trace_replay(const std::filesystem::path& path, const std:
   PyWatch waiting(watch);
   {
     const py::gil_scoped_release released;
-    trace::ReplaySource source(path);
-    const trace::TraceInfo& info = source.info();
-    for (const machine::PlatformParams& platform : platforms) {
-      check_fits("trace " + path.string(), info, platform);
-    }
-    // Of another program's trace nobody has said how much it uses.
-    const std::uint64_t footprint = info.plan.pmem_footprint != 0
-                                        ? info.plan.pmem_footprint
-                                        : info.extent_bytes[memory::index_of(memory::Medium::kPmem)];
-    results = machine::simulate(
-        source, info.threads(), platforms,
-        machine::SimulateOptions{
-            .length = {.warmup_operations = static_cast<std::int64_t>(info.plan.warmup_operations),
-                       .measured_operations = static_cast<std::int64_t>(info.plan.measured_operations)},
-            .group_of_thread = info.plan.group_of_thread,
-            .seed = info.plan.seed,
-            .pmem_footprint = footprint,
-            // Not all traces have operations of a workload, which a run counts otherwise.
-            .watch = [told = waiting.watch(), &source](Doing doing) {
-              told({doing.phase, source.share_served()});
-            }});
-    source.drain();
-    source.check_served();
+    results = replay(path, platforms, waiting.watch(), nullptr);
   }
   return to_rows(results);
+}
+
+py::dict trace_requests(const std::filesystem::path& path, const PlatformValues& values,
+                        const std::string& medium, bool measured_only, const py::object& take,
+                        const py::object& watch) {
+  const auto named = std::find_if(kAllMedia.begin(), kAllMedia.end(), [&](memory::Medium candidate) {
+    return memory::name_of(candidate) == medium;
+  });
+  if (named == kAllMedia.end() || *named == memory::Medium::kBlock)
+    throw py::value_error("lines are of dram or pmem");
+  const std::vector<machine::PlatformParams> platforms{to_platform(values)};
+  std::vector<machine::LaneResult> results;
+  PyWatch waiting(watch);
+  {
+    const py::gil_scoped_release released;
+    machine::RequestsInOrder requests(
+        *named, measured_only, [&take](std::span<const machine::LineRequest> piece) {
+          const py::gil_scoped_acquire gil;
+          take(py::bytes(reinterpret_cast<const char*>(piece.data()), piece.size_bytes()));
+        });
+    results = replay(path, platforms, waiting.watch(), &requests);
+    requests.finish();
+  }
+  return to_dict(results.front());
 }
 
 }  // namespace
@@ -164,6 +198,11 @@ void bind_trace(py::module_& module) {
   module.def("trace_replay", &trace_replay, py::arg("path"), py::arg("platforms"),
              py::arg("watch") = py::none(),
              "Times a recorded trace on every platform; the dictionaries of simulate(). Raises ConfigError.");
+  module.def(
+      "trace_requests", &trace_requests, py::arg("path"), py::arg("platform"), py::arg("medium"),
+      py::arg("measured_only"), py::arg("take"), py::arg("watch") = py::none(),
+      "As trace_replay() on one platform, and calls `take` with the lines that are asked of a medium, in "
+      "the order of their arrival, piece by piece: 24 bytes each, see requests.hpp.");
 }
 
 }  // namespace pmsim::bindings

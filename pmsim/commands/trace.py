@@ -16,13 +16,15 @@ from pmsim.terminal import Column, output, print_table
 from pmsim.trace.exchange import Loads, export, import_from
 from pmsim.trace.record import record
 from pmsim.trace.replay import check_threads, replay
+from pmsim.trace.requests import FORMS, MediumName, requests
 from pmsim.trace_file import TraceInfo, info, recorded_platform
 
 #: Parameters of a derived platform that `pmsim trace info` names.
 _CHANGES_SHOWN = 4
 
 trace_app = typer.Typer(
-    no_args_is_help=True, help="Record, inspect, replay, import and export micro-operation traces."
+    no_args_is_help=True,
+    help="Record, inspect, replay, import and export micro-operation traces; write what they ask of memory.",
 )
 
 
@@ -152,6 +154,35 @@ def _export_command(
     with progress_bar(out.name, 1, None) as show, watched(lambda doing, share: show(share, doing)):
         written = export(file, out)
     output().print(f"{written}: {info(file).operations:,} micro-operations", soft_wrap=True)
+
+
+@trace_app.command("requests")
+def _requests_command(
+    file: Annotated[Path, typer.Argument(help="The trace.")],
+    out: Annotated[Path, path_option("The file to write; a table is .parquet, .csv, .csv.gz or .csv.zst.")],
+    form: Annotated[str, typer.Option(metavar="|".join(FORMS), help="For which simulator, or as a table.")],
+    medium: Annotated[str, typer.Option(metavar="dram|pmem", help="Whose lines.")],
+    platform: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where to time it. [default: (where it was recorded)]")
+    ] = None,
+    clock: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Period or frequency of the clock that the simulator counts: '1.25 ns', '800 MHz'.",
+        ),
+    ] = None,
+    measured_only: Annotated[
+        bool, typer.Option("--measured-only", help="Leave the warm-up out, and count time from its end.")
+    ] = False,
+) -> None:
+    """Write every line that a trace reads from a memory or writes to it, for a memory simulator."""
+    whose = cast(MediumName, medium)
+    with progress_bar(out.name, 1, None) as show, watched(lambda doing, share: show(share, doing)):
+        counts = requests(
+            file, out, form=form, medium=whose, platform=platform, clock=clock, measured_only=measured_only
+        )
+    output().print(f"{counts.path}: {counts.reads:,} reads, {counts.writes:,} writes", soft_wrap=True)
 
 
 @trace_app.command("info")
