@@ -5,7 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from pmsim.arguments import whole
 from pmsim.errors import ConfigError
+from pmsim.messages import shown
 from pmsim.trace.micro_ops import WINDOW_SHIFT, Array
 
 #: Pages of 2 MiB, the page size of most profiles: what lies together in one stays together.
@@ -52,16 +54,23 @@ class AddressSpace:
         return (window << WINDOW_SHIFT) + (self._places[key] << _PAGE_SHIFT)
 
 
-def ranges(key: str, given: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Check ranges of virtual addresses.
+def ranges(key: str, given: object) -> tuple[tuple[int, int], ...]:
+    """Return ranges of virtual addresses, checked, in their order.
 
     Raises
     ------
-    ConfigError : a range is empty, too high, or overlaps another one.
+    ConfigError : no ranges; or one is empty, too high, or overlaps another one.
     """
-    ordered = sorted(given)
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise ConfigError(f"{key}: {shown(given)} is no list of ranges; write [(begin, end), ...]")
+    checked = []
+    for part in given:
+        if not isinstance(part, Sequence) or isinstance(part, str | bytes) or len(part) != 2:
+            raise ConfigError(f"{key}: {shown(part)} is no range; write (begin, end)")
+        checked.append((whole(key, part[0], 0), whole(key, part[1], 0)))
+    ordered = sorted(checked)
     for begin, end in ordered:
-        if not 0 <= begin < end <= 1 << 62:
+        if not begin < end <= 1 << 62:
             raise ConfigError(
                 f"{key}: {begin:#x}-{end:#x} holds no address; write the first one and the one after the last"
             )
