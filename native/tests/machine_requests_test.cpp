@@ -134,8 +134,11 @@ TEST(LineRequests, ALoadThatMissesEverythingIsAWalkAndALine) {
   Script script({{load(kPmemBase + 640)}});
   Listener listener;
   const std::vector<PlatformParams> platforms{params};
-  const auto result =
-      simulate(script, 1, platforms, {.length = {.measured_operations = 1}, .seed = 1, .listener = &listener});
+  SimulateOptions options;
+  options.length.measured_operations = 1;
+  options.seed = 1;
+  options.listener = &listener;
+  const auto result = simulate(script, 1, platforms, options);
   ASSERT_EQ(listener.heard.size(), 3U);
   const Picoseconds half = params.core.shared_read_latency / 2;
   const Picoseconds dram = params.dram.row_miss_penalty + params.dram.row_hit_latency;
