@@ -426,11 +426,11 @@ def trace_record(path: os.PathLike[str] | str | bytes, workload: str, platforms:
     """
     As simulate(), and writes the micro-operations to a trace with `provenance`, a JSON text.
     """
-def trace_replay(path: os.PathLike[str] | str | bytes, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], watch: typing.Any = None) -> list[dict[str, typing.Any]]:
+def trace_replay(path: os.PathLike[str] | str | bytes, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], in_use: int, watch: typing.Any = None) -> list[dict[str, typing.Any]]:
     """
-    Times a recorded trace on every platform; the dictionaries of simulate(). Raises ConfigError.
+    Times a recorded trace on every platform; the dictionaries of simulate(). `in_use`: bytes of main memory that have been, of memory mode. Raises ConfigError.
     """
-def trace_requests(path: os.PathLike[str] | str | bytes, platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]], medium: str, measured_only: bool, take: typing.Any, watch: typing.Any = None) -> dict[str, typing.Any]:
+def trace_requests(path: os.PathLike[str] | str | bytes, platform: collections.abc.Mapping[str, collections.abc.Mapping[str, int]], in_use: int, medium: str, measured_only: bool, take: typing.Any, watch: typing.Any = None) -> dict[str, typing.Any]:
     """
     As trace_replay() on one platform, and calls `take` with the lines that are asked of a medium, in the order of their arrival, piece by piece: 24 bytes each, see requests.hpp.
     """

@@ -18,6 +18,10 @@ from pmsim.profiles import load_platform, platform_names
 PLAN_FIELDS = ("seed", "warmup_operations", "measured_operations", "pmem_footprint", "group_of_thread")
 
 
+#: An operating system gives memory out in such pieces, as in `native/include/pmsim/machine/memory_mode.hpp` [B].
+_PIECE = 2**22
+
+
 @dataclass(frozen=True)
 class TraceInfo:
     """What a trace file says about itself.
@@ -114,6 +118,21 @@ def recorded_platform(trace: TraceInfo) -> Platform:
     if {section: set(names) for section, names in values.items()} != {s: set(n) for s, n in fields().items()}:
         raise ConfigError(f"trace {trace.path}: its platform '{name}' is of another version; say --platform")
     return replace(any_machine, name=name, title=name, notes="").with_values(values, source=source)
+
+
+def memory_in_use(trace: TraceInfo) -> int:
+    """Return the bytes of main memory that were in use before the trace, for the DRAM cache of memory mode.
+
+    A run in memory mode has told it. Any other trace has been in use where it goes.
+    """
+    platform = trace.provenance.get("platform")
+    try:
+        in_memory_mode = platform["values"]["controller"]["memory_mode"] == 1  # type: ignore[index]
+    except (KeyError, TypeError):
+        in_memory_mode = False
+    if in_memory_mode:
+        return int(trace.plan["pmem_footprint"])
+    return sum(-(-trace.extent_bytes[medium] // _PIECE) * _PIECE for medium in ("dram", "pmem"))
 
 
 def digest(path: Path) -> str:

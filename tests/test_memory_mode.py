@@ -127,3 +127,22 @@ def test_what_a_microbenchmark_calls_dram_is_main_memory_too(kind: str) -> None:
         given["groups"] = [{"task": "read", "memory": "dram", "threads": 2}]
     row = pmsim.simulate_point(kind, platform, given)
     assert row["counter.memory_mode_misses"] > row["counter.memory_mode_hits"]
+
+
+def test_a_trace_of_another_mode_finds_all_that_it_touches_in_a_dram_that_is_large_enough(
+    tmp_path: Path,
+) -> None:
+    # A line of each of 64 KiB of DRAM and of PMem, at the same places of their windows.
+    rows = [f"load,{line * 64},8,{medium}" for medium in ("dram", "pmem") for line in range(1024)]
+    (tmp_path / "t.csv").write_text("kind,address,bytes,medium\n" + "\n".join(rows) + "\n")
+    trace.import_from(tmp_path / "t.csv", tmp_path / "t.trace")
+    # Two pieces of 4 MiB, in the gibibyte of a DRAM as large as PMem: they share no set.
+    machine = {
+        "base": "tum-6212u",
+        "controller": {"memory_mode": True},
+        "dram": {"capacity": "1 GiB"},
+        "pmem": {"capacity": "1 GiB"},
+        "prefetcher": {"enabled": False},
+    }
+    count = trace.replay(tmp_path / "t.trace", machine).counters
+    assert (count["memory_mode_hits"], count["memory_mode_misses"]) == (2048, 0)

@@ -88,7 +88,7 @@ def test_recording_does_not_change_the_run(tmp_path: Path) -> None:
     assert _native.trace_record(tmp_path / "a", "latency", [platform], parameters, 7, "{}") == alone
     # A stream knows nothing about the data structures behind it.
     without_facts = [{name: value for name, value in row.items() if name != "facts"} for row in alone]
-    assert _native.trace_replay(tmp_path / "a", [platform]) == without_facts
+    assert _native.trace_replay(tmp_path / "a", [platform], 0) == without_facts
 
 
 def test_a_recording_notes_when_its_batches_end(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ I  0400000a,2
 ==7== Counted 1 call to main()
 I  0400000c,2
  S 7ff0000000,4
+I  0400000e,2
+I  04000010,1
 """
 
 
@@ -218,6 +220,7 @@ def test_what_lackey_says_is_loaded_stored_and_computed(tmp_path: Path) -> None:
         ("store", dram + offset + 0x40, 4, 0, 0),
         ("compute", 0, 1, 0, 0),
         ("store", pmem, 4, 0, 0),
+        ("compute", 0, 2, 0, 0),
     ]
     pmem_range = (0x7FF0000000, 0x7FF0001000)
     imported = trace.import_from(log, tmp_path / "a.trace", pmem=[pmem_range])
@@ -225,7 +228,7 @@ def test_what_lackey_says_is_loaded_stored_and_computed(tmp_path: Path) -> None:
     assert imported.extent_bytes == {"dram": offset + 0x44, "pmem": 4, "block": 0}
     trace.import_from(log, tmp_path / "b.trace", pmem=[pmem_range], loads="dependent")
     flags = [row[3] for row in operations_of(tmp_path / "b.trace")[0]]
-    assert flags == [1, 0, 1, 0, 0, 0, 0, 0]
+    assert flags == [1, 0, 1, 0, 0, 0, 0, 0, 0]
 
 
 def test_a_store_to_the_mark_ends_an_operation_of_a_program_and_begins_the_next(tmp_path: Path) -> None:
@@ -352,6 +355,9 @@ def test_a_table_that_cannot_be_executed_is_refused_and_an_older_trace_stays(
         (["import", "t.csv", "--out", "t", "--pmem", "16 MiB"], "--pmem: '16 MiB' is no range"),
         (["import", "t.csv", "--out", "t", "--pmem", "a-z"], "--pmem: 'z' is no address"),
         (["import", "text.log", "--out", "t", "--mark", "main"], "--mark: 'main' is no address"),
+        (["import", "text.log", "--out", "t", "--mark", "404040"], "nothing is stored to mark 0x404040"),
+        (["import", "empty.log", "--out", "t"], "empty.log: holds no micro-operation; record some"),
+        (["import", "odd.parquet", "--out", "t"], "metadata pmsim.plan is damaged; export the trace again"),
         (["import", "t.csv", "--out", "t", "--mark", "404040"], "mark: a table says it itself"),
         (["import", "t.csv", "--out", "t", "--pmem", "20-10"], "pmem: 0x20-0x10 holds no address"),
         (
@@ -380,6 +386,10 @@ def test_what_cannot_be_exchanged_is_said(
     Path("t.csv").write_text("kind,address,bytes\nload,64,8\n")
     Path("text.log").write_text("I  04000000,3\nhello\n")
     Path("t.parquet").write_text("no parquet")
+    Path("empty.log").write_text("==7== Lackey, an example Valgrind tool\n")
+    column = pa.schema([("kind", pa.string()), ("address", pa.uint64()), ("bytes", pa.uint32())])
+    odd = pa.table([["load"], [64], [8]], schema=column.with_metadata({"pmsim.plan": '{"ended": "many"}'}))
+    pq.write_table(odd, "odd.parquet")
     trace.import_from("t.csv", "t.trace")
     result = CliRunner().invoke(trace_app, given)
     assert isinstance(result.exception, ConfigError)
@@ -398,7 +408,7 @@ def test_the_commands_import_describe_and_export(tmp_path: Path) -> None:
     assert "all of it; it does not say where operations of a workload end" in result.output
     assert "pmem touched        4 B" in result.output
     result = runner.invoke(trace_app, ["export", str(out), "--out", str(again)])
-    assert result.output == f"{again}: 8 micro-operations\n"
+    assert result.output == f"{again}: 9 micro-operations\n"
     head, first = again.read_text().splitlines()[:2]
     assert head == "kind,address,bytes,medium,thread,flags,batch,site"
     assert first == f"load,{0x1FFE008 % PAGE},8,dram,0,,0,0"

@@ -172,7 +172,7 @@ def fed(monkeypatch: pytest.MonkeyPatch, requests: Sequence[tuple[int, int, int,
     """Let the core say these: time, line, thread, whether it is a write."""
 
     def trace_requests(*given: Any) -> None:
-        take: Callable[[bytes], None] = given[4]
+        take: Callable[[bytes], None] = given[5]
         rows = np.array(requests, dtype=REQUEST)
         for first in range(0, len(rows), piece):
             take(rows[first : first + piece].tobytes())

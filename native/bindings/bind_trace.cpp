@@ -122,19 +122,16 @@ void check_fits(const std::string& trace, const trace::TraceInfo& info,
   }
 }
 
-/// Without the GIL. `listener` may be null.
+/// Without the GIL. `in_use`: bytes of main memory, for memory mode. `listener` may be null.
 std::vector<machine::LaneResult> replay(const std::filesystem::path& path,
                                         const std::vector<machine::PlatformParams>& platforms,
-                                        const Watch& watch, machine::RequestListener* listener) {
+                                        std::uint64_t in_use, const Watch& watch,
+                                        machine::RequestListener* listener) {
   trace::ReplaySource source(path);
   const trace::TraceInfo& info = source.info();
   for (const machine::PlatformParams& platform : platforms) {
     check_fits("trace " + path.string(), info, platform);
   }
-  // Of another program's trace nobody has said how much it uses.
-  const std::uint64_t footprint = info.plan.pmem_footprint != 0
-                                      ? info.plan.pmem_footprint
-                                      : info.extent_bytes[memory::index_of(memory::Medium::kPmem)];
   std::vector<machine::LaneResult> results = machine::simulate(
       source, info.threads(), platforms,
       machine::SimulateOptions{
@@ -142,7 +139,7 @@ std::vector<machine::LaneResult> replay(const std::filesystem::path& path,
                      .measured_operations = static_cast<std::int64_t>(info.plan.measured_operations)},
           .group_of_thread = info.plan.group_of_thread,
           .seed = info.plan.seed,
-          .pmem_footprint = footprint,
+          .pmem_footprint = in_use,
           // Not all traces have operations of a workload, which a run counts otherwise.
           .watch = [&](Doing doing) { watch({doing.phase, source.share_served()}); },
           .listener = listener});
@@ -152,20 +149,20 @@ std::vector<machine::LaneResult> replay(const std::filesystem::path& path,
 }
 
 std::vector<py::dict> trace_replay(const std::filesystem::path& path, const std::vector<PlatformValues>& values,
-                                   const py::object& watch) {
+                                   std::uint64_t in_use, const py::object& watch) {
   const std::vector<machine::PlatformParams> platforms = to_platforms(values);
   std::vector<machine::LaneResult> results;
   PyWatch waiting(watch);
   {
     const py::gil_scoped_release released;
-    results = replay(path, platforms, waiting.watch(), nullptr);
+    results = replay(path, platforms, in_use, waiting.watch(), nullptr);
   }
   return to_rows(results);
 }
 
 py::dict trace_requests(const std::filesystem::path& path, const PlatformValues& values,
-                        const std::string& medium, bool measured_only, const py::object& take,
-                        const py::object& watch) {
+                        std::uint64_t in_use, const std::string& medium, bool measured_only,
+                        const py::object& take, const py::object& watch) {
   const auto named = std::find_if(kAllMedia.begin(), kAllMedia.end(), [&](memory::Medium candidate) {
     return memory::name_of(candidate) == medium;
   });
@@ -181,7 +178,7 @@ py::dict trace_requests(const std::filesystem::path& path, const PlatformValues&
           const py::gil_scoped_acquire gil;
           take(py::bytes(reinterpret_cast<const char*>(piece.data()), piece.size_bytes()));
         });
-    results = replay(path, platforms, waiting.watch(), &requests);
+    results = replay(path, platforms, in_use, waiting.watch(), &requests);
     requests.finish();
   }
   return to_dict(results.front());
@@ -195,12 +192,13 @@ void bind_trace(py::module_& module) {
   module.def("trace_record", &trace_record, py::arg("path"), py::arg("workload"), py::arg("platforms"),
              py::arg("parameters"), py::arg("seed"), py::arg("provenance"), py::arg("watch") = py::none(),
              "As simulate(), and writes the micro-operations to a trace with `provenance`, a JSON text.");
-  module.def("trace_replay", &trace_replay, py::arg("path"), py::arg("platforms"),
+  module.def("trace_replay", &trace_replay, py::arg("path"), py::arg("platforms"), py::arg("in_use"),
              py::arg("watch") = py::none(),
-             "Times a recorded trace on every platform; the dictionaries of simulate(). Raises ConfigError.");
+             "Times a recorded trace on every platform; the dictionaries of simulate(). `in_use`: bytes of main "
+             "memory that have been, of memory mode. Raises ConfigError.");
   module.def(
-      "trace_requests", &trace_requests, py::arg("path"), py::arg("platform"), py::arg("medium"),
-      py::arg("measured_only"), py::arg("take"), py::arg("watch") = py::none(),
+      "trace_requests", &trace_requests, py::arg("path"), py::arg("platform"), py::arg("in_use"),
+      py::arg("medium"), py::arg("measured_only"), py::arg("take"), py::arg("watch") = py::none(),
       "As trace_replay() on one platform, and calls `take` with the lines that are asked of a medium, in "
       "the order of their arrival, piece by piece: 24 bytes each, see requests.hpp.");
 }

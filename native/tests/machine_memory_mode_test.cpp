@@ -53,6 +53,16 @@ TEST(MemoryMode, WhatIsCalledDramIsMainMemoryButForPageTables) {
       0);
 }
 
+TEST(MemoryMode, LinesAtTheSamePlaceOfTwoWindowsAreTwoLines) {
+  // As in a trace of a machine that is not in memory mode.
+  const PlatformParams params = memory_mode_machine(kMiB, 64 * kMiB);
+  const Ops ops = {load(kDramBase), dependent_load(kPmemBase), dependent_load(kPmemBase + 64)};
+  const LaneResult result = run(params, ops, 0);
+  EXPECT_EQ(result.counters.memory_mode_hits, 0);
+  EXPECT_EQ(result.counters.memory_mode_misses, 3);
+  EXPECT_EQ(result.counters.pmem_media_read_blocks, 2);  // and so are their blocks
+}
+
 TEST(MemoryMode, RegionsOfMainMemoryHaveEachAPlaceOfTheirOwn) {
   memory::Capacities capacities = memory::Capacities::of(4 * kMiB, 4 * kMiB, 0);
   capacities.one_main_memory = true;
@@ -78,11 +88,12 @@ TEST(MemoryMode, ADirtyLineGoesToItsModuleWhenAnotherTakesItsSet) {
 
 TEST(MemoryModeCache, PiecesAreUsedInTheOrderOfTheirFirstTouch) {
   MemoryModeCache cache(memory_mode_machine(12 * kMiB, 64 * kMiB), 2 * kPiece, 3);
-  EXPECT_EQ(cache.line_at(9 * kPiece + 5), 5);
-  EXPECT_EQ(cache.line_at(3 * kPiece), kPiece);
-  EXPECT_EQ(cache.line_at(9 * kPiece + 6), 6);
-  for (const std::uint64_t offset : {3 * kPiece + 7, 9 * kPiece, 0 * kPiece + 1})
-    EXPECT_EQ(cache.offset_of(cache.line_at(offset)), offset);
+  const std::uint64_t dram = kDramBase / memory::kLineBytes;
+  const std::uint64_t pmem = kPmemBase / memory::kLineBytes;
+  EXPECT_EQ(cache.in_use(pmem + 9 * kPiece + 5), 5);
+  EXPECT_EQ(cache.in_use(dram + 9 * kPiece), kPiece);
+  EXPECT_EQ(cache.in_use(pmem + 9 * kPiece + 6), 6);
+  EXPECT_EQ(cache.in_use(pmem + 7), 2 * kPiece + 7);
 }
 
 TEST(MemoryModeCache, ASetHoldsNothingButALineInUseThatMapsToIt) {

@@ -11,8 +11,8 @@ from pmsim.platforms import Platform
 #: Engines that have no pages on PMem.
 ENGINES = ("main-memory", "ssd-bm")
 
-#: Of the log, of tables of pages; hardly anything of main memory at full size.
-_BESIDE_PAGES = 64 << 20
+#: For tables of pages, latches, and buffers of logs, which take 2 to 7 MiB with one thread, whatever the scale.
+_BESIDE_PAGES = 32 << 20
 
 P = TypeVar("P", bound=EngineParameters)
 
@@ -33,12 +33,11 @@ def with_dram_cache(platform: Platform, parameters: EngineParameters) -> Platfor
         key = f"{tier}_capacity"
         check_tier(app_direct, tier, getattr(parameters, key), key)
     cache = max(parameters.scaled(parameters.dram_capacity), LINE_BYTES)
-    pages = parameters.scaled(parameters.pmem_capacity)
     changes = {
         "controller": {"memory_mode": 1},
         "dram": {"capacity": cache},
         # Where physical memory may lie decides which lines share a set, so it is at scale, too.
-        "pmem": {"capacity": pages + pages // 8 + _BESIDE_PAGES},
+        "pmem": {"capacity": parameters.scaled(parameters.pmem_capacity) + _BESIDE_PAGES},
     }
     return platform.with_values(changes, source=f"parameters of the scenario at scale {parameters.scale}")
 

@@ -12,6 +12,7 @@ from pmsim.kinds.base import COUNTER_PREFIX, Metric
 from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform
 from pmsim.standing import phases, stretch
+from pmsim.trace_file import info, memory_in_use
 
 _PS_PER_NS = 1_000
 
@@ -165,7 +166,8 @@ def measure_lanes(
 
 def replayed(trace: Path, machines: Sequence[Platform]) -> list[Measurement]:
     """Time a trace on several machines, which differ in times only."""
-    results = _native.trace_replay(trace, [machine.native() for machine in machines], phases())
+    natives = [machine.native() for machine in machines]
+    results = _native.trace_replay(trace, natives, memory_in_use(info(trace)), phases())
     return [measurement_of(result, machine) for result, machine in zip(results, machines, strict=True)]
 
 

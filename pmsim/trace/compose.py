@@ -16,7 +16,7 @@ from pmsim.trace.rows import Rows
 _LONGEST_ACCESS = 2**24
 _MOST_LINES_AT_ONCE = 2**22
 #: Threads share caches, which a thread enters batch by batch. Where a file has neither batches nor operations
-#: of a workload, so many micro-operations are one: about what a core's window holds.
+#: of a workload, so many micro-operations are one: a part of what a core's window holds.
 _UNMARKED_BATCH = 64
 _LONGEST_BATCH = 2**16
 _BLOCK_WINDOW = 1 + micro_ops.MEDIA.index("block")
@@ -53,6 +53,7 @@ class Composer:
         self._writer = writer
         self._space = space
         self._marked = marked
+        self.operations = 0  #: added so far
         self._names = np.array(sorted(threads), dtype=np.int64)
         nothing = (np.empty(0, dtype=MICRO_OP), np.empty(0, dtype=np.int64))
         self._waiting = [nothing for _ in threads]
@@ -71,6 +72,7 @@ class Composer:
                 self.add(rows.take(piece))
             return
         pieces, number = _pieces(rows, lines)
+        self.operations += len(pieces)
         operations = np.empty(len(pieces), dtype=MICRO_OP)
         operations["kind"] = pieces.kind
         operations["bytes"] = pieces.size

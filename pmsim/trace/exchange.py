@@ -1,7 +1,7 @@
 """Traces of other programs become traces of pmsim, and traces of pmsim tables."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,11 +11,12 @@ from pmsim import _native, arguments
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
 from pmsim.standing import watcher
-from pmsim.trace import lackey, table
+from pmsim.trace import table
 from pmsim.trace.addresses import AddressSpace, ranges
 from pmsim.trace.compose import Composer
-from pmsim.trace.micro_ops import MICRO_OP, Array, is_one_of
-from pmsim.trace.rows import Rows
+from pmsim.trace.lackey import Lackey
+from pmsim.trace.micro_ops import MICRO_OP
+from pmsim.trace.source import Source
 from pmsim.trace.written import written
 from pmsim.trace_file import PLAN_FIELDS, TraceInfo, info
 from pmsim.versions import package_version
@@ -66,7 +67,7 @@ def export(trace: str | Path, out: str | Path) -> Path:
 
 
 def import_from(
-    source: str | Path,
+    file: str | Path,
     out: str | Path,
     *,
     pmem: Sequence[tuple[int, int]] = (),
@@ -83,7 +84,7 @@ def import_from(
 
     Parameters
     ----------
-    source : str or Path
+    file : str or Path
         A table (.parquet, .csv, .csv.gz, .csv.zst; docs/traces.md), or what valgrind's lackey has written.
     out : str or Path
         The trace to write; an existing one is replaced when this one is complete.
@@ -106,7 +107,7 @@ def import_from(
     ------
     ConfigError : ``file: column: row: problem; remedy``.
     """
-    file, out = arguments.path("source", source), arguments.path("out", out)
+    file, out = arguments.path("file", file), arguments.path("out", out)
     if loads not in ("independent", "dependent"):
         raise ConfigError(f"loads: {shown(loads)} is unknown; choose 'independent' or 'dependent'")
     mark = None if mark is None else arguments.whole("mark", mark, 0)
@@ -116,67 +117,37 @@ def import_from(
     if seed is not None:
         seed = arguments.whole("seed", seed, 0)
     space = AddressSpace(ranges("pmem", pmem))
-    if not file.is_file():
-        raise ConfigError(f"{file}: no such file; name a table, or what valgrind's lackey has written")
-    is_table = table.is_table(file)
-    if is_table and loads != "independent":
-        raise ConfigError("loads: a table says it itself, in the column 'flags'; leave this out")
-    if is_table and mark is not None:
-        raise ConfigError("mark: a table says it itself, by rows of kind 'operation_end'; leave this out")
-
-    def pieces() -> Iterator[Rows]:
-        if is_table:
-            return table.read_rows(file)
-        return lackey.read_rows(file, dependent=loads == "dependent", mark=mark)
-
+    source = _source(file, loads, mark)
     _tell("checking", 0)
-    threads, ended = _outline(pieces())
-    if not threads:
-        raise ConfigError(f"{file}: holds no micro-operation; record some")
-    if mark is not None and not ended:
-        raise ConfigError(f"{file}: nothing is stored to mark {mark:#x}; `nm PROGRAM` tells addresses")
-    kept = (table.plan_of(file) if is_table else None) or {}
+    threads, ended = source.outline()
+    kept = source.kept()
     plan = _plan(kept, len(threads), ended, warmup=warmup, operations=operations, seed=seed)
-    provenance = {
-        **kept.get("provenance", {}),
-        "pmsim": package_version(),
-        "imported": {
-            "form": "table" if is_table else "lackey",
-            "pmem": [list(part) for part in pmem],
-            "loads": loads,
-        },
-    }
-    writer = _native.TraceWriter(out, len(threads), json.dumps(provenance, sort_keys=True), **plan)
+    imported = {"form": source.form, "pmem": list(map(list, pmem)), "loads": loads, "mark": mark}
+    provenance = {**kept.get("provenance", {}), "pmsim": package_version(), "imported": imported}
+    writer = _native.TraceWriter(out, max(1, len(threads)), json.dumps(provenance, sort_keys=True), **plan)
     try:
         composer = Composer(str(file), writer, threads, space, marked=ended > 0)
-        for rows in pieces() if mark is None else _until(pieces(), ended):
+        for rows in source.pieces():
             composer.add(rows)
+        if not composer.operations:
+            raise ConfigError(f"{file}: holds no micro-operation; record some")
         composer.finish()
     finally:
         writer.discard()
     return info(out)
 
 
-def _outline(pieces: Iterator[Rows]) -> tuple[list[int], int]:
-    """Return the threads of a trace, in order, and how many operations of the workload end in it."""
-    threads: Array = np.empty(0, dtype=np.int64)
-    ended = 0
-    for rows in pieces:
-        threads = np.union1d(threads, rows.thread)
-        ended += int(np.count_nonzero(is_one_of(rows.kind, "operation_end")))
-    return threads.tolist(), ended
-
-
-def _until(pieces: Iterator[Rows], last: int) -> Iterator[Rows]:
-    """Return what there is up to the end of operation number `last`."""
-    left = last
-    for rows in pieces:
-        ends = np.flatnonzero(is_one_of(rows.kind, "operation_end"))
-        if len(ends) >= left:
-            yield rows.take(np.arange(ends[left - 1] + 1 if left else 0))
-            return
-        left -= len(ends)
-        yield rows
+def _source(file: Path, loads: Loads, mark: int | None) -> Source:
+    """Choose what reads a file, by its name, and refuse what that has no use for."""
+    if not file.is_file():
+        raise ConfigError(f"{file}: no such file; name a table, or what valgrind's lackey has written")
+    if not table.is_table(file):
+        return Lackey(file, dependent=loads == "dependent", mark=mark)
+    if loads != "independent":
+        raise ConfigError("loads: a table says it itself, in the column 'flags'; leave this out")
+    if mark is not None:
+        raise ConfigError("mark: a table says it itself, by rows of kind 'operation_end'; leave this out")
+    return table.Table(file)
 
 
 def _plan(

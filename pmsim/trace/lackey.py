@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import ArrayLike
 
 from pmsim.errors import ConfigError
 from pmsim.trace.micro_ops import Array, kinds
 from pmsim.trace.rows import Rows
+from pmsim.trace.source import Source
 
 _LINES_AT_ONCE = 2**20
 _CODES = ("I ", " L", " S", " M")
@@ -22,8 +24,8 @@ _LINE = r"^(?P<code>I | L| S| M) (?P<address>[0-9a-f]{1,16}),(?P<size>[0-9]{1,4}
 _OTHERS = r"^(==|--|\*\*)\d+"
 
 
-def read_rows(file: Path, *, dependent: bool, mark: int | None) -> Iterator[Rows]:
-    """Read a trace of `valgrind --tool=lackey --trace-mem=yes` piece by piece.
+class Lackey(Source):
+    """A log of `valgrind --tool=lackey --trace-mem=yes`.
 
     An instruction that accesses memory is its access; those between two accesses are computation, as many
     instructions as they are. lackey knows one thread at a time, and does not say which.
@@ -33,29 +35,73 @@ def read_rows(file: Path, *, dependent: bool, mark: int | None) -> Iterator[Rows
     file : Path
         What valgrind has written (`--log-file`); its own lines begin with `==`.
     dependent : bool
-        Whether the address of every load depends on the load before. The trace does not say of any.
+        Whether the address of every load depends on the load before. The log does not say of any.
     mark : int, optional
-        An address: where the program stores to it an operation of the workload ends, and the next begins.
-
-    Raises
-    ------
-    ConfigError : unreadable, or a line that is none of lackey's.
+        An address: where the program stores to it an operation of the workload ends, and the next begins. What
+        follows the last such store is left out.
     """
-    first, row, instructions = 1, 1, 0
-    try:
-        with file.open(encoding="ascii", errors="replace") as text:
-            while lines := list(islice(text, _LINES_AT_ONCE)):
-                code, address, size = _parsed(file, lines, first)
-                first += len(lines)
-                rows, instructions = _rows(code, address, size, instructions, mark)
-                if dependent:
-                    rows.flags[rows.kind == _LOAD] = 1
-                rows.first = row
-                row += len(rows)
-                if len(rows):
-                    yield rows
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}; name a file that valgrind has written") from None
+
+    form = "lackey"
+
+    def __init__(self, file: Path, *, dependent: bool, mark: int | None) -> None:
+        self._file = file
+        self._dependent = dependent
+        self._mark = mark
+
+    def outline(self) -> tuple[list[int], int]:
+        """Return one thread, and how often the program stores to the mark.
+
+        Raises
+        ------
+        ConfigError : unreadable, or never.
+        """
+        if self._mark is None:
+            return [0], 0
+        stores = tuple(f" {letter} {self._mark:08x}," for letter in "SM")
+        ended = sum(line.startswith(stores) for line in self._lines())
+        if not ended:
+            raise ConfigError(
+                f"{self._file}: nothing is stored to mark {self._mark:#x}; `nm PROGRAM` tells addresses"
+            )
+        return [0], ended
+
+    def pieces(self) -> Iterator[Rows]:
+        """Read the log.
+
+        Raises
+        ------
+        ConfigError : unreadable, or a line that is none of lackey's.
+        """
+        left = self.outline()[1]
+        first, row, instructions = 1, 1, 0
+        text = self._lines()
+        while lines := list(islice(text, _LINES_AT_ONCE)):
+            code, address, size = _parsed(self._file, lines, first)
+            rows, instructions = _rows(code, address, size, instructions, self._mark)
+            if self._dependent:
+                rows.flags[rows.kind == _LOAD] = 1
+            rows.first = row
+            first += len(lines)
+            row += len(rows)
+            ends = np.flatnonzero(rows.kind == _END)
+            if left and len(ends) >= left:
+                yield rows.take(np.arange(ends[left - 1] + 1))
+                return
+            left -= len(ends)
+            yield rows
+        if instructions:
+            rest = _of(np.array([_COMPUTE], dtype=np.uint8), [0], [instructions])
+            rest.first = row
+            yield rest
+
+    def _lines(self) -> Iterator[str]:
+        try:
+            with self._file.open(encoding="ascii", errors="replace") as text:
+                yield from text
+        except OSError as error:
+            raise ConfigError(
+                f"{self._file}: {error.strerror}; name a file that valgrind has written"
+            ) from None
 
 
 def _parsed(file: Path, lines: list[str], first: int) -> tuple[Array, Array, Array]:
@@ -85,10 +131,9 @@ def _rows(code: Array, address: Array, size: Array, instructions: int, mark: int
     left = int(executed[-1] - (at_access[-1] if len(at_access) else 0)) if len(code) else instructions
     code, address, size = code[is_access], address[is_access], size[is_access]
     computed = np.maximum(between - 1, 0)  # the last one before an access is the access
-    is_mark = (
-        (address == mark) & (code != _CODES.index(" L")) if mark is not None else np.zeros(len(code), bool)
-    )
-    loads, stores = (code != _CODES.index(" S")) & ~is_mark, (code != _CODES.index(" L")) & ~is_mark
+    loads, stores = code != _CODES.index(" S"), code != _CODES.index(" L")
+    is_mark = stores & (address == mark) if mark is not None else np.zeros(len(code), dtype=bool)
+    loads, stores = loads & ~is_mark, stores & ~is_mark
     # Of each access, what there is of a computation before it, a load, a store, an end and a beginning.
     kept = np.stack([computed > 0, loads, stores, is_mark, is_mark], axis=1)
     nothing = np.zeros_like(address)
@@ -96,16 +141,20 @@ def _rows(code: Array, address: Array, size: Array, instructions: int, mark: int
     kind = np.broadcast_to(kinds_of, kept.shape)[kept]
     where = np.stack([nothing, address, address, nothing, nothing], axis=1)[kept]
     how_many = np.stack([computed.astype(np.uint64), size, size, nothing, nothing], axis=1)[kept]
+    return _of(kind, where, how_many), left
+
+
+def _of(kind: Array, address: ArrayLike, size: ArrayLike) -> Rows:
+    """Return rows of the one thread, whose addresses are virtual."""
     length = len(kind)
-    rows = Rows(
+    return Rows(
         first=0,
         thread=np.zeros(length, dtype=np.int64),
         batch=None,
         kind=kind,
         window=np.zeros(length, dtype=np.uint8),
-        address=where,
-        size=how_many,
+        address=np.asarray(address, dtype=np.uint64),
+        size=np.asarray(size, dtype=np.uint64),
         flags=np.zeros(length, dtype=np.uint8),
         site=np.zeros(length, dtype=np.uint16),
     )
-    return rows, left

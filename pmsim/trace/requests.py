@@ -20,7 +20,7 @@ from pmsim.trace import table
 from pmsim.trace.micro_ops import LINE_BYTES, WINDOW_BYTES, Array
 from pmsim.trace.replay import check_threads
 from pmsim.trace.written import written
-from pmsim.trace_file import info, recorded_platform
+from pmsim.trace_file import info, memory_in_use, recorded_platform
 from pmsim.units import Quantity, parse
 
 #: As in `native/include/pmsim/machine/requests.hpp`.
@@ -320,7 +320,8 @@ def requests(
             writes += int(np.count_nonzero(piece.writes))
 
         try:
-            _native.trace_requests(source, machine.native(), medium, measured_only, take, phases())
+            in_use = memory_in_use(described)
+            _native.trace_requests(source, machine.native(), in_use, medium, measured_only, take, phases())
         finally:
             writer.close()
         if not written_requests:

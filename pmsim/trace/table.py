@@ -27,6 +27,8 @@ from pmsim.trace.micro_ops import (
     is_one_of,
 )
 from pmsim.trace.rows import Rows
+from pmsim.trace.source import Source
+from pmsim.trace_file import PLAN_FIELDS
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".csv.zst")
 #: Columns of a table, in the order of an export, and their types. An imported table needs the first three.
@@ -156,26 +158,75 @@ def _labels() -> Array:
     return labels
 
 
-def plan_of(file: Path) -> dict[str, Any] | None:
-    """Return how the run was driven that a Parquet file was exported from, if it says so.
+class Table(Source):
+    """A CSV or Parquet file with a row for each operation.
 
-    Raises
-    ------
-    ConfigError : it says so, but not in words that this version knows.
+    Parameters
+    ----------
+    file : Path
+        Its name ends in one of `SUFFIXES`.
     """
-    if not _is_parquet(file):
-        return None
-    with _readable(file):
-        metadata = pyarrow.parquet.read_schema(file).metadata or {}
-    if _PLAN not in metadata:
-        return None
-    try:
-        plan = json.loads(metadata[_PLAN])
-    except ValueError:
-        plan = None
-    if not isinstance(plan, dict):
-        raise ConfigError(f"{file}: metadata {_PLAN.decode()}: is no JSON object; export the trace again")
-    return plan
+
+    form = "table"
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def outline(self) -> tuple[list[int], int]:
+        """Return the threads in the column of that name, and how many operations of the workload end.
+
+        Raises
+        ------
+        ConfigError : as `pieces`.
+        """
+        threads: Array = np.empty(0, dtype=np.int64)
+        ended = 0
+        for rows in self.pieces():
+            threads = np.union1d(threads, rows.thread)
+            ended += int(np.count_nonzero(is_one_of(rows.kind, "operation_end")))
+        return threads.tolist(), ended
+
+    def pieces(self) -> Iterator[Rows]:
+        """Read the table.
+
+        Raises
+        ------
+        ConfigError : ``file: column: row: problem; remedy``.
+        """
+        values = micro_ops.flag_values()
+        first = 1
+        with _readable(self._file):
+            for batch in _batches(self._file):
+                if batch.num_rows:
+                    yield _rows(self._file, batch, first, values)
+                    first += batch.num_rows
+
+    def kept(self) -> Mapping[str, Any]:
+        """Return what a Parquet file says of the run that it was exported from.
+
+        Raises
+        ------
+        ConfigError : it does, but not in words that this version knows.
+        """
+        if not _is_parquet(self._file):
+            return {}
+        with _readable(self._file):
+            metadata = pyarrow.parquet.read_schema(self._file).metadata or {}
+        if _PLAN not in metadata:
+            return {}
+        try:
+            kept = json.loads(metadata[_PLAN])
+            provenance, groups = kept["provenance"], kept["group_of_thread"]
+            numbers = [
+                kept["ended"],
+                *groups,
+                *(kept[name] for name in PLAN_FIELDS if name != "group_of_thread"),
+            ]
+        except (ValueError, KeyError, TypeError):
+            numbers, provenance = [-1], {}
+        if not isinstance(provenance, dict) or not all(isinstance(n, int) and n >= 0 for n in numbers):
+            raise ConfigError(f"{self._file}: metadata {_PLAN.decode()} is damaged; export the trace again")
+        return dict(kept)
 
 
 class _readable:  # noqa: N801 (reads as a phrase)
@@ -195,22 +246,6 @@ class _readable:  # noqa: N801 (reads as a phrase)
         if isinstance(error, OSError | ValueError | pa.ArrowException):
             reason = str(error).splitlines()[0].rstrip(".")
             raise ConfigError(f"{self._file}: {reason}; docs/traces.md tells columns and values") from None
-
-
-def read_rows(file: Path) -> Iterator[Rows]:
-    """Read a table piece by piece.
-
-    Raises
-    ------
-    ConfigError : ``file: column: row: problem; remedy``.
-    """
-    values = micro_ops.flag_values()
-    first = 1
-    with _readable(file):
-        for batch in _batches(file):
-            if batch.num_rows:
-                yield _rows(file, batch, first, values)
-                first += batch.num_rows
 
 
 def _batches(file: Path) -> Iterator[Any]:

@@ -12,7 +12,6 @@ namespace pmsim::machine {
 namespace {
 
 constexpr const char* kNoPmem = "a PMem access on a machine without PMem";
-constexpr std::uint64_t kFirstDramLine = memory::medium_base(memory::Medium::kDram) / memory::kLineBytes;
 constexpr std::uint64_t kFirstPmemLine = memory::medium_base(memory::Medium::kPmem) / memory::kLineBytes;
 
 [[nodiscard]] bool is_on_dram(std::uint64_t line) noexcept {
@@ -22,11 +21,6 @@ constexpr std::uint64_t kFirstPmemLine = memory::medium_base(memory::Medium::kPm
 /// Page tables are asked for far more often than data: in memory mode the DRAM cache always has them.
 [[nodiscard]] constexpr bool is_page_table(std::uint64_t line) noexcept {
   return line >= kPageTables / memory::kLineBytes && line < kFirstPmemLine;
-}
-
-/// In memory mode: where in main memory. No two regions have the same place in their windows then.
-[[nodiscard]] constexpr std::uint64_t place_in_main_memory(std::uint64_t line) noexcept {
-  return line - (line < kFirstPmemLine ? kFirstDramLine : kFirstPmemLine);
 }
 
 }  // namespace
@@ -261,13 +255,12 @@ void MemorySystem::write_back_victim(const MemoryModeCache::Held& victim, Picose
                                      Picoseconds acts_at) {
   // The controller writes it on its own account: no core waits for it.
   ++counters_->out_of_range_count;  // only reads have been measured in memory mode
-  const std::uint64_t line = kFirstPmemLine + dram_cache_->offset_of(victim.line);
+  const std::uint64_t line = kFirstPmemLine + victim.line;
   write_pmem(place_in_pmem(line), line, now, acts_at, WriteToken{.writeback = true, .controller = true});
 }
 
 Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
-  const std::uint64_t offset = place_in_main_memory(line);
-  const std::uint64_t used = dram_cache_->line_at(offset);
+  const std::uint64_t used = dram_cache_->in_use(line);
   const std::uint64_t set = dram_cache_->set_of(used);
   DramChannel& channel = channel_of(set, acts_at);
   const Picoseconds checked = channel.read(set, now) + params_.controller.memory_mode_tag_latency;
@@ -282,11 +275,11 @@ Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, 
   }
   dram_cache_->hold(set, used, false);
   channel.write(set, checked);
-  return read_pmem(kFirstPmemLine + offset, checked, acts_at);
+  return read_pmem(kFirstPmemLine + used, checked, acts_at);
 }
 
 Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
-  const std::uint64_t used = dram_cache_->line_at(place_in_main_memory(line));
+  const std::uint64_t used = dram_cache_->in_use(line);
   const std::uint64_t set = dram_cache_->set_of(used);
   const MemoryModeCache::Held held = dram_cache_->held_in(set);
   if (held.line != used && held.dirty) {

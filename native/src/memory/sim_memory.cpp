@@ -373,8 +373,7 @@ void SimMemory::peek(Address address, std::span<std::byte> into) const {
 }
 
 std::uint64_t SimMemory::main_memory_in_use(std::uint64_t piece) const {
-  std::set<std::uint64_t>
-      pieces;  // by their places in the windows, of which in memory mode no two regions share one
+  std::set<std::uint64_t> pieces;  // by their places: no two regions have the same one in memory mode
   const auto add = [&](std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t number = begin / piece; number <= (end - 1) / piece; ++number)
       pieces.insert(number);

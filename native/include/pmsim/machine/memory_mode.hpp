@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -40,20 +42,17 @@ class MemoryModeCache {
         pieces_(pieces(params, footprint)),
         placement_(pieces_, mix64(seed)) {}
 
-  /// The line of the memory in use that is at `offset`, in lines, of main memory. It may be touched first now.
-  [[nodiscard]] std::uint64_t line_at(std::uint64_t offset) {
-    const std::uint64_t piece = offset / kPieceLines;
-    if (piece >= used_.size())
-      used_.resize(piece + 1, kUnused);
-    if (used_[piece] == kUnused) {
-      used_[piece] = static_cast<std::uint32_t>(piece_of_.size());
-      piece_of_.push_back(static_cast<std::uint32_t>(piece));
-    }
-    return physical(used_[piece], offset);
-  }
-  /// The other way round, for a line that has been touched.
-  [[nodiscard]] std::uint64_t offset_of(std::uint64_t line) const {
-    return physical(piece_of_[line / kPieceLines], line);
+  /// Which line in use an address of either memory is, `line` being that address in lines. It may be touched
+  /// first now.
+  [[nodiscard]] std::uint64_t in_use(std::uint64_t line) {
+    const std::uint64_t address = line * memory::kLineBytes;
+    std::vector<std::uint32_t>& pieces = used_[static_cast<std::size_t>(memory::medium_of(address))];
+    const std::uint64_t piece = (address & (memory::kMediumBytes - 1)) / kPieceBytes;
+    if (piece >= pieces.size())
+      pieces.resize(piece + 1, kUnused);
+    if (pieces[piece] == kUnused)
+      pieces[piece] = pieces_in_use_++;
+    return physical(pieces[piece], line);
   }
 
   [[nodiscard]] std::uint64_t set_of(std::uint64_t line) const noexcept {
@@ -99,8 +98,8 @@ class MemoryModeCache {
   std::uint64_t footprint_;
   std::uint64_t pieces_;
   Scatter placement_;                                ///< pieces of the region to pieces of physical memory
-  std::vector<std::uint32_t> used_;                  ///< by piece of main memory: which of those in use it is
-  std::vector<std::uint32_t> piece_of_;              ///< the other way round
+  std::array<std::vector<std::uint32_t>, 2> used_;   ///< by window and piece: which of those in use it is
+  std::uint32_t pieces_in_use_ = 0;
   std::unordered_map<std::uint64_t, Held> changed_;  ///< sets whose content differs from the initial one
 };
 

@@ -29,7 +29,7 @@ enum class Backing : std::uint8_t {
 /// Bytes of each medium that regions may occupy together.
 struct Capacities {
   std::array<std::uint64_t, kMedia> bytes{kMediumBytes, kMediumBytes, kMediumBytes};
-  /// Memory mode: DRAM and PMem are names of one main memory, `bytes` of PMem large, in which no two regions
+  /// Memory mode: DRAM and PMem are names of one main memory, as large as `bytes` says of PMem. No two regions
   /// have the same place in their windows.
   bool one_main_memory = false;
 

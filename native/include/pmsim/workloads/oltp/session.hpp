@@ -28,9 +28,9 @@ class Session {
   /// Reads the parameters of engine and benchmark, and creates both.
   Session(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
 
-  /// Throws ConfigError where a recorded sequence has fewer transactions than a run takes.
   /// Whether there are no more transactions than somebody has recorded.
   [[nodiscard]] bool is_recorded() const { return transactions_->length() != Transactions<Memory>::kEndless; }
+  /// Throws ConfigError where these are fewer than a run takes.
   void require(std::uint64_t warmup, std::uint64_t timed_warmup, std::uint64_t operations) const;
   /// Throws ConfigError where the engine keeps nothing that a restart could find.
   void require_restart() const { engines::wal::Wal::require_durable(engine_options_); }
