@@ -4,10 +4,12 @@ import os
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
+
+T = TypeVar("T")
 
 #: The core counts with 63 bits.
 LARGEST = 2**63 - 1
@@ -37,6 +39,17 @@ def texts(key: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise ConfigError(f"{key}: {shown(value)} is not a list of texts; put it in brackets")
     return tuple(text(key, item) for item in value)
+
+
+def listed(key: str, value: object, kind: type[T]) -> tuple[T, ...]:
+    """Return several values of a type, or raise a ConfigError that names their key."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ConfigError(f"{key}: {shown(value)} is not a list; give a list of {kind.__name__}")
+    values = tuple(value)
+    for item in values:
+        if not isinstance(item, kind):
+            raise ConfigError(f"{key}: {shown(item)} is not of type {kind.__name__}; give a list of those")
+    return values
 
 
 def flag(key: str, value: object) -> bool:

@@ -3,22 +3,12 @@
 See docs/des.md.
 """
 
+from pmsim.des.arrivals import Bursty, ClosedPool, Paced, Poisson, TraceDriven
+from pmsim.des.asks import Ask, warm_up
 from pmsim.des.background import Checkpoints, DirtyPages, GroupCommit, PagePropagation
 from pmsim.des.environment import Core, Environment
 from pmsim.des.faults import power_failures, slow_periods, stalls
-from pmsim.des.load import (
-    Ask,
-    Bursty,
-    ClosedPool,
-    Load,
-    NativeLoad,
-    Paced,
-    Poisson,
-    Served,
-    Tenant,
-    TraceDriven,
-    warm_up,
-)
+from pmsim.des.load import Load, NativeLoad, Served, Tenant
 from pmsim.des.long_run import LongRun
 from pmsim.des.parts import (
     PARTS,

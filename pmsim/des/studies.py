@@ -18,10 +18,12 @@ import numpy.typing as npt
 from simpy.events import Event
 
 from pmsim import _native
+from pmsim.des.arrivals import ClosedPool, Poisson, TraceDriven
+from pmsim.des.asks import Ask, warm_up
 from pmsim.des.background import DirtyPages, GroupCommit, PagePropagation
 from pmsim.des.environment import Environment
 from pmsim.des.faults import power_failures
-from pmsim.des.load import Ask, ClosedPool, NativeLoad, Poisson, Tenant, TraceDriven, warm_up
+from pmsim.des.load import NativeLoad, Tenant
 from pmsim.des.long_run import LongRun
 from pmsim.des.parts import LogPart, PagesPart, Part
 from pmsim.des.request import PowerFailureError, Recovery

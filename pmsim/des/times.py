@@ -59,6 +59,17 @@ def picoseconds(value: Time) -> int:
     return exact
 
 
+def duration(key: str, value: Time, least: int = 0) -> int:
+    """Return a duration [ps] of at least so much, or raise a ConfigError that names its key."""
+    try:
+        time = picoseconds(value)
+    except ConfigError as error:
+        raise error.prefixed(key) from None
+    if time < least:
+        raise ConfigError(f"{key}: {time} ps is too short; choose at least {least} ps")
+    return time
+
+
 def round_hint(value: float) -> str:
     """Return how to write a float that is no whole number."""
     return f"round({value!r})" if value == value and abs(value) != float("inf") else "a finite number"

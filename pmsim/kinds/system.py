@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pmsim.des import studies
-from pmsim.des.load import Ask
+from pmsim.des.asks import Ask
 from pmsim.des.times import MS, US
 from pmsim.errors import ConfigError
 from pmsim.kinds import log_place
