@@ -18,7 +18,7 @@ from pmsim.profiles import load_platform, platform_names
 PLAN_FIELDS = ("seed", "warmup_operations", "measured_operations", "pmem_footprint", "group_of_thread")
 
 
-#: An operating system gives memory out in such pieces, as in `native/include/pmsim/machine/memory_mode.hpp` [B].
+#: Memory is given out in such pieces, as in `native/include/pmsim/machine/memory_mode.hpp` [B].
 _PIECE = 2**22
 
 

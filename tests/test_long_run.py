@@ -5,8 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import weakref
+from contextlib import suppress
 
 import pytest
 
@@ -84,7 +84,8 @@ def test_ctrl_c_in_a_long_run_loses_a_segment_and_the_same_command_ends_with_the
     )
     points = tmp_path / "stopped" / "points"
     while process.poll() is None and not list(points.glob("*.state")):
-        time.sleep(0.01)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.01)
     os.killpg(process.pid, signal.SIGINT)  # the terminal sends it to every process
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -33,7 +33,11 @@ def run(**changes: Any) -> dict[str, int | float]:
 
 
 def test_dram_finds_fewer_lines_of_more_data() -> None:
-    measured = [run(data_size=size, workload="ycsb-c") for size in ("64 MiB", "256 MiB", "800 MiB")]
+    # Eight pieces of 4 MiB at scale: with few of them chance decides which share their sets. Whole rows, as the
+    # warm-up goes by lines.
+    larger = {"dram_capacity": "512 MiB", "pmem_capacity": "4 GiB", "ssd_capacity": "8 GiB", "access": "row"}
+    sizes = ("256 MiB", "1 GiB", "3 GiB")
+    measured = [run(data_size=size, workload="ycsb-c", **larger) for size in sizes]
     ratios = [row["dram_hit_ratio"] for row in measured]
     assert ratios[0] > ratios[1] + 0.05 > ratios[2] + 0.1
     latencies = [row["latency_ns"] for row in measured]

@@ -160,9 +160,9 @@ std::vector<py::dict> trace_replay(const std::filesystem::path& path, const std:
   return to_rows(results);
 }
 
-py::dict trace_requests(const std::filesystem::path& path, const PlatformValues& values,
-                        std::uint64_t in_use, const std::string& medium, bool measured_only,
-                        const py::object& take, const py::object& watch) {
+py::dict trace_requests(const std::filesystem::path& path, const PlatformValues& values, std::uint64_t in_use,
+                        const std::string& medium, bool measured_only, const py::object& take,
+                        const py::object& watch) {
   const auto named = std::find_if(kAllMedia.begin(), kAllMedia.end(), [&](memory::Medium candidate) {
     return memory::name_of(candidate) == medium;
   });
@@ -192,10 +192,11 @@ void bind_trace(py::module_& module) {
   module.def("trace_record", &trace_record, py::arg("path"), py::arg("workload"), py::arg("platforms"),
              py::arg("parameters"), py::arg("seed"), py::arg("provenance"), py::arg("watch") = py::none(),
              "As simulate(), and writes the micro-operations to a trace with `provenance`, a JSON text.");
-  module.def("trace_replay", &trace_replay, py::arg("path"), py::arg("platforms"), py::arg("in_use"),
-             py::arg("watch") = py::none(),
-             "Times a recorded trace on every platform; the dictionaries of simulate(). `in_use`: bytes of main "
-             "memory that have been, of memory mode. Raises ConfigError.");
+  module.def(
+      "trace_replay", &trace_replay, py::arg("path"), py::arg("platforms"), py::arg("in_use"),
+      py::arg("watch") = py::none(),
+      "Times a recorded trace on every platform; the dictionaries of simulate(). `in_use`: bytes of main "
+      "memory that have been, of memory mode. Raises ConfigError.");
   module.def(
       "trace_requests", &trace_requests, py::arg("path"), py::arg("platform"), py::arg("in_use"),
       py::arg("medium"), py::arg("measured_only"), py::arg("take"), py::arg("watch") = py::none(),

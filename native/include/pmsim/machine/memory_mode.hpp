@@ -97,8 +97,8 @@ class MemoryModeCache {
   std::uint64_t sets_;
   std::uint64_t footprint_;
   std::uint64_t pieces_;
-  Scatter placement_;                                ///< pieces of the region to pieces of physical memory
-  std::array<std::vector<std::uint32_t>, 2> used_;   ///< by window and piece: which of those in use it is
+  Scatter placement_;                               ///< pieces of the region to pieces of physical memory
+  std::array<std::vector<std::uint32_t>, 2> used_;  ///< by window and piece: which of those in use it is
   std::uint32_t pieces_in_use_ = 0;
   std::unordered_map<std::uint64_t, Held> changed_;  ///< sets whose content differs from the initial one
 };
