@@ -31,6 +31,7 @@ BASE: dict[str, int | str] = {
     "fence_every": 0,
     "flush_every": 64,
     "address_list": 0,
+    "instructions": 0,
 }
 POINTS: dict[str, dict[str, int | str]] = {
     "1 thread, loads that hit L1": {"memory": "dram", "region_size": 16 << 10, "access_size": 64},

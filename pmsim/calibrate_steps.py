@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pmsim.calibrate_draft import Draft, picoseconds
 from pmsim.fitting import Candidate, search
 from pmsim.host_machine import HostMachine
+from pmsim.host_subjects import FAR_APART
 from pmsim.host_timing import Subject, Timing
 from pmsim.platforms import Platform, find_field
 
@@ -35,7 +36,16 @@ def dram_steps(
     flush = f"store+{machine.flush()}"
     steps = [
         Step("idle read", ("core.shared_read_latency",), ("idle read",), {}),
-        Step("parallel reads", ("core.line_fill_buffers",), ("read, load random, 1 thread",), {}),
+        # As many as the window has room for are under way, as far as there are fill buffers.
+        Step(
+            "parallel reads",
+            ("core.window", "core.line_fill_buffers"),
+            (
+                f"read {FAR_APART} instructions apart, load random, 1 thread",
+                "read, load random, 1 thread",
+            ),
+            {},
+        ),
         Step(
             "sequential reads and plain stores",
             ("prefetcher.queue", "prefetcher.distance"),

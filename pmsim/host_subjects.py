@@ -1,6 +1,6 @@
 """The microbenchmarks that this machine and the simulator have in common."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pmsim.host_machine import HostMachine
 from pmsim.host_timing import Effort, Subject, chase
@@ -11,6 +11,11 @@ _PERSIST_REGION = 256 * 2**10
 _GAP_NS = 500
 #: Beyond the pairs of lines that processors fetch together.
 _SPACING = 256
+#: Instructions between random reads, such that few fit into a window, and such that more do.
+FAR_APART, APART = 96, 32
+#: Instructions of a random read on this machine (17 as GCC 12 compiles the loop for x86-64), beyond the 13 of a
+#: simulated one.
+_FURTHER = 4
 
 
 @dataclass(frozen=True)
@@ -32,9 +37,10 @@ class DeviceSubjects:
             self._persist("persist flush, random", flush, "random"),
             *([self._same_line()] if self.machine.has("clflushopt") else []),
         ]
+        one += [self._random_read(apart) for apart in (APART, FAR_APART)]
         for threads in dict.fromkeys((1, cores)):
             one += [
-                self._bandwidth("read", "load", "random", threads),
+                self._random_read(0, threads),
                 self._bandwidth("read", "load", "sequential", threads),
                 self._bandwidth("write", "ntstore", "sequential", threads),
                 self._bandwidth("write", "ntstore", "random", threads),
@@ -83,6 +89,15 @@ class DeviceSubjects:
     def _same_line(self) -> Subject:
         return self._persist("persist same line, clflushopt", "store+clflushopt", "same-line")
 
+    def _random_read(self, apart: int, threads: int = 1) -> Subject:
+        what = f"read {apart} instructions apart" if apart else "read"
+        read = self._bandwidth(what, "load", "random", threads)
+        return replace(
+            read,
+            host={**read.host, "instructions": apart},
+            simulated={**read.simulated, "instructions": apart + _FURTHER},
+        )
+
     def _bandwidth(self, what: str, operation: str, pattern: str, threads: int, fence: int = 0) -> Subject:
         host = {
             "memory": self.memory,
@@ -92,6 +107,7 @@ class DeviceSubjects:
             "access_size": 64,
             "fence_every": fence,
             "region_size": self.effort.region,
+            "instructions": 0,
         }
         # Here as there each thread has a part of the region. The simulated machine knows no other flush for
         # bandwidth; whether clwb keeps the line is a parameter.

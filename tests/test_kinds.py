@@ -76,7 +76,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
             "prefetcher",
             "page_size",
         }
-        | {"shared_region", "region_size", "fence_every", "flush_every", "address_list"},
+        | {"shared_region", "region_size", "fence_every", "flush_every", "address_list", "instructions"},
         {"bandwidth_gb_s"} | AMPLIFICATION,
     ),
     "contention": (

@@ -90,6 +90,7 @@ def test_same_seed_same_dictionary_and_another_seed_another() -> None:
         "fence_every": 0,
         "flush_every": 64,
         "address_list": 0,
+        "instructions": 0,
     }
     first, again, other = (_native.simulate("bandwidth", [platform], parameters, seed) for seed in (3, 3, 4))
     assert first == again

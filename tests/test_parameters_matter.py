@@ -86,6 +86,7 @@ def bandwidth(
         "fence_every": 0,
         "flush_every": 64,
         "address_list": 0,
+        "instructions": 0,
     }
 
 

@@ -109,7 +109,8 @@ std::pair<std::string, Values> random_load(Random& random, std::int64_t threads)
            {"region_size", region},
            {"fence_every", pick({0, 0, 64, 512})},
            {"flush_every", pick({64, 64, 256})},
-           {"address_list", pick({0, 0, 1 << 20})}}};
+           {"address_list", pick({0, 0, 1 << 20})},
+           {"instructions", pick({0, 0, 200})}}};
 }
 
 class RandomMachine : public ::testing::TestWithParam<std::uint64_t> {};

@@ -24,7 +24,8 @@ Values bandwidth(const std::string& operation, const std::string& pattern, std::
           {"region_size", region_size},
           {"fence_every", std::int64_t{0}},
           {"flush_every", std::int64_t{64}},
-          {"address_list", std::int64_t{0}}};
+          {"address_list", std::int64_t{0}},
+          {"instructions", std::int64_t{0}}};
 }
 
 LaneResult run_bandwidth(const PlatformParams& params, const Values& values) {
@@ -220,6 +221,19 @@ TEST(BandwidthWorkload, AListOfAddressesIsReadFromDram) {
   EXPECT_NEAR(lines_of_list("sequential", 64, 1), 1.0 / 8, 0.003);
   EXPECT_NEAR(lines_of_list("sequential", 256, 2), 1.0 / 32, 0.003);
   EXPECT_NEAR(lines_of_list("random", 64, 2), 1.0 / 8, 0.003);
+}
+
+/// A load waits for its data in the window, and what lies between it and the next takes places there.
+TEST(BandwidthWorkload, InstructionsBetweenLoadsLeaveFewerUnderWay) {
+  const PlatformParams params = plain_machine();
+  const auto rate = [&](std::int64_t apart) {
+    Values values = bandwidth("load", "random", 64, 1, std::int64_t{1} << 30);
+    values["instructions"] = apart - 13;  // the load, and what finds its address
+    return bytes_per_ps(run_bandwidth(params, values));
+  };
+  const std::int64_t window = params.core.window;
+  EXPECT_NEAR(rate(window / 2) / rate(window), 2.0, 0.15);
+  EXPECT_NEAR(rate(window / 4) / rate(window), 4.0, 0.4);
 }
 
 /// Times differ between these lanes, what one thread asks for does not.

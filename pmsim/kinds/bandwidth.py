@@ -10,6 +10,7 @@ from pmsim.kinds.checks import check_access, check_region, check_threads, medium
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import AMPLIFICATION_METRICS, BANDWIDTH_METRIC, COMMON_METRICS, measure
 from pmsim.kinds.types import (
+    CountOrZero,
     Dimms,
     FlagOrPlatform,
     KindParameters,
@@ -67,6 +68,11 @@ class BandwidthParameters(KindParameters):
     address_list: bool = Field(
         False,
         description="each thread reads where its next chunk begins from a list in DRAM, 8 bytes for each chunk",
+    )
+    instructions: CountOrZero = Field(
+        0,
+        description="instructions between a chunk and the next, beside those that find where it begins",
+        le=2**20,
     )
 
     @model_validator(mode="after")
@@ -155,6 +161,7 @@ class Bandwidth(Kind[BandwidthParameters]):
                 "fence_every": parameters.fence_every,
                 "flush_every": parameters.flush_every,
                 "address_list": LIST_SIZE if parameters.address_list else 0,
+                "instructions": parameters.instructions,
             },
             seed,
         )

@@ -22,6 +22,7 @@ _PARAMETER_TITLES = {
     "fence_every": "data between fences [B]",
     "flush_every": "data between flushes [B]",
     "address_list": "addresses read from a list",
+    "instructions": "instructions between accesses",
     "stride": "stride [B]",
     "alignment": "alignment [B]",
     "dimms": "PMem modules",

@@ -12,11 +12,25 @@ namespace {
 using memory::kLineBytes;
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
+constexpr std::int64_t kMostInstructions = 1 << 20;
+constexpr std::uint64_t kInstructionBlock = 16;
 
-/// Chunks of `access_size` bytes, line by line, back to back, with a fence every `fence_every` bytes (0: none).
-/// The same accesses with the same parameters as the simulated workload "bandwidth"; an operation is a chunk.
-/// Before each repetition the region is flushed out of the caches, and in it a sequential thread visits each
-/// line at most once: a large last-level cache does not pass for memory.
+/// Instructions that wait for nothing in memory. Every third writes no register but the flags, as in programs:
+/// cores rename fewer registers than they have instructions in flight.
+inline void execute_instructions(std::uint64_t instructions) noexcept {
+  std::uint64_t a = 0, b = 0;
+  // The sixteenth ends the loop: its subtraction and its jump are one to the core.
+  for (std::uint64_t left = instructions / kInstructionBlock; left > 0; --left) {
+#if defined(__x86_64__)
+    asm volatile(".rept 5\n\tadd $1, %0\n\tadd $1, %1\n\ttest %0, %1\n\t.endr" : "+r"(a), "+r"(b) : : "cc");
+#endif
+  }
+}
+
+/// Chunks of `access_size` bytes, line by line, `instructions` apart, with a fence every `fence_every` bytes
+/// (0: none). The same accesses with the same parameters as the simulated workload "bandwidth"; an operation is
+/// a chunk. Before each repetition the region is flushed out of the caches, and in it a sequential thread
+/// visits each line at most once: a large last-level cache does not pass for memory.
 class Bandwidth final : public Benchmark {
  public:
   Bandwidth(Parameters& parameters, const Place& place)
@@ -26,9 +40,12 @@ class Bandwidth final : public Benchmark {
         random_(parameters.choice("pattern", {"random", "sequential"}) == "random"),
         chunk_(static_cast<std::uint64_t>(parameters.number("access_size", kLineBytes, kMaxBytes))),
         fence_every_(static_cast<std::uint64_t>(parameters.number("fence_every", 0, kMaxBytes))),
+        instructions_(static_cast<std::uint64_t>(parameters.number("instructions", 0, kMostInstructions))),
         region_(static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes))),
         memory_(host_memory(place, region_)) {
     const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
+    if (instructions_ % kInstructionBlock != 0)
+      parameters.refuse("instructions", "must be a multiple of 16");
     if (chunk_ % kLineBytes != 0)
       parameters.refuse("access_size", "must be a multiple of 64 bytes");
     slots_ = region_ / chunk_ / threads;
@@ -39,7 +56,7 @@ class Bandwidth final : public Benchmark {
     for (std::uint64_t offset = 0; offset < region_; offset += memory::kPageBytes)
       memory_.store<std::uint8_t>(base_ + offset, std::uint8_t{0});
     for (std::uint32_t thread = 0; thread < threads; ++thread)
-      threads_.push_back(Thread{Random(thread), base_ + thread * slots_ * chunk_, 0, 0});
+      threads_.push_back(Thread{mix64(thread), base_ + thread * slots_ * chunk_, 0, 0});
     if (access_ != workloads::Access::kLoad && access_ != workloads::Access::kStore)
       workloads::touch_line(memory_, base_,
                             access_);  // refuses a CPU without the instruction, here and not in a thread
@@ -57,35 +74,72 @@ class Bandwidth final : public Benchmark {
   }
 
   void run(std::uint32_t thread, std::uint64_t operations) override {
-    Thread& state = threads_[thread];
-    for (std::uint64_t done = 0; done < operations; ++done) {
-      const std::uint64_t slot = random_ ? state.random.below(slots_) : state.slot;
-      state.slot = state.slot + 1 == slots_ ? 0 : state.slot + 1;
-      const memory::Address address = state.base + slot * chunk_;
-      for (std::uint64_t offset = 0; offset < chunk_; offset += kLineBytes) {
-        workloads::touch_line(memory_, address + offset, access_);
-        state.unfenced += kLineBytes;
-        if (fence_every_ > 0 && state.unfenced >= fence_every_) {
-          memory_.sfence();
-          state.unfenced = 0;
-        }
-      }
-    }
+    if (access_ != workloads::Access::kLoad)
+      random_ ? write<true>(threads_[thread], operations) : write<false>(threads_[thread], operations);
+    else
+      random_ ? read<true>(threads_[thread], operations) : read<false>(threads_[thread], operations);
   }
 
  private:
   struct alignas(2 * kLineBytes) Thread {
-    Random random;
+    std::uint64_t random;
     memory::Address base;
     std::uint64_t slot;
     std::uint64_t unfenced;
   };
+
+  /// A word of each line. How many loads are under way depends on how many instructions lie between them, so
+  /// there are about as few as in the simulated workload, 13: HostMemory's check of an address alone is as
+  /// many.
+  template <bool kRandom>
+  void read(Thread& thread, std::uint64_t operations) {
+    Thread state = thread;
+    const std::byte* const part = memory_.view(state.base, slots_ * chunk_).data();
+    const std::uint64_t chunk_bytes = chunk_;
+    for (std::uint64_t done = 0; done < operations; ++done) {
+      const std::byte* const chunk = part + next<kRandom>(state) * chunk_bytes;
+      for (std::uint64_t offset = 0; offset < chunk_bytes; offset += kLineBytes)
+        static_cast<void>(*reinterpret_cast<const volatile std::uint64_t*>(chunk + offset));
+      execute_instructions(instructions_);
+    }
+    thread = state;
+  }
+
+  template <bool kRandom>
+  void write(Thread& thread, std::uint64_t operations) {
+    for (std::uint64_t done = 0; done < operations; ++done) {
+      const memory::Address address = thread.base + next<kRandom>(thread) * chunk_;
+      for (std::uint64_t offset = 0; offset < chunk_; offset += kLineBytes) {
+        workloads::touch_line(memory_, address + offset, access_);
+        thread.unfenced += kLineBytes;
+        if (fence_every_ > 0 && thread.unfenced >= fence_every_) {
+          memory_.sfence();
+          thread.unfenced = 0;
+        }
+      }
+      execute_instructions(instructions_);
+    }
+  }
+
+  template <bool kRandom>
+  std::uint64_t next(Thread& thread) const {
+    if constexpr (kRandom) {
+      // Of all generators with a good upper half the one of the fewest instructions: Knuth's for MMIX.
+      thread.random = thread.random * 6364136223846793005ULL + 1442695040888963407ULL;
+      __extension__ using Wide = unsigned __int128;
+      return static_cast<std::uint64_t>((static_cast<Wide>(thread.random) * slots_) >> 64);
+    }
+    const std::uint64_t slot = thread.slot;
+    thread.slot = slot + 1 == slots_ ? 0 : slot + 1;
+    return slot;
+  }
 
   bool pmem_;
   workloads::Access access_;
   bool random_;
   std::uint64_t chunk_;
   std::uint64_t fence_every_;
+  std::uint64_t instructions_;  ///< between a chunk and the next, beside those of the loop
   std::uint64_t region_;
   memory::HostMemory memory_;
   memory::Address base_ = 0;

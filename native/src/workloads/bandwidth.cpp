@@ -20,6 +20,7 @@ constexpr std::uint32_t kChunkInstructions =
 /// Instructions of a loop over a list of addresses, beside the load of the next one: PerMA-Bench,
 /// read_write_ops.hpp.
 constexpr std::uint32_t kListInstructions = 3;
+constexpr std::int64_t kMostInstructions = 1 << 20;
 constexpr std::int64_t kLongestWarmupLines = 1'400'000;
 constexpr std::uint64_t kLinesPerPiece =
     16;  ///< a long chunk is executed in pieces, so that streams stay short
@@ -49,6 +50,11 @@ class Bandwidth final : public Workload {
     const auto flush_every =
         static_cast<std::uint64_t>(parameters.number("flush_every", kLineBytes, kMaxWindow));
     list_bytes_ = static_cast<std::uint64_t>(parameters.number("address_list", 0, kMaxBytes));
+    const std::uint32_t finding = list_bytes_ > 0                ? kListInstructions
+                                  : pattern_ == Pattern::kRandom ? kChunkInstructions
+                                                                 : 0;
+    instructions_ =
+        finding + static_cast<std::uint32_t>(parameters.number("instructions", 0, kMostInstructions));
     if (access_ == Access::kStoreClwb || access_ == Access::kUpdateClwb) {
       window_bytes_ = flush_every;
     }
@@ -194,17 +200,16 @@ class Bandwidth final : public Workload {
   }
 
   void start_chunk(Thread& state) {
+    if (instructions_ > 0) {
+      memory_.compute(0, instructions_);
+    }
     if (list_bytes_ > 0) {
       // The access does not wait for its address: assumed, as the prefetcher of L1, which follows strides of
       // one instruction, is not in the model.
-      memory_.compute(0, kListInstructions);
       consume(memory_.load<std::uint64_t>(state.list + state.listed));
       state.listed = (state.listed + sizeof(std::uint64_t)) % list_bytes_;
     }
     if (pattern_ == Pattern::kRandom) {
-      if (list_bytes_ == 0) {
-        memory_.compute(0, kChunkInstructions);
-      }
       state.address = state.base + state.random.below(slots_) * slot_bytes_;
     } else {
       state.address = state.base + state.slot * slot_bytes_;
@@ -221,6 +226,7 @@ class Bandwidth final : public Workload {
   std::uint64_t fence_every_ = 0;
   std::uint64_t window_bytes_ = 0;  ///< stored before they are flushed; 0: nothing is flushed
   std::uint64_t list_bytes_ = 0;    ///< of each thread: its addresses are read from a list in DRAM; 0: computed
+  std::uint32_t instructions_ = 0;  ///< between a chunk and the next, with those that find where it begins
   std::uint64_t slots_ = 0;         ///< places for a chunk in a thread's part of the region
   std::uint64_t footprint_ = 0;
   machine::RunLength length_;

@@ -147,6 +147,10 @@ class HostMemory {
   void operation_end() noexcept {}
   Section enter(Section section) noexcept { return section; }
 
+  /// What lies at a range, for a benchmark that cannot have each of its loads checked.
+  [[nodiscard]] std::span<const std::byte> view(Address address, std::size_t bytes) const {
+    return {at(address, bytes), bytes};
+  }
   /// Whether the pmem window is a DAX mapping made with MAP_SYNC: only then do flush and fence alone make data
   /// durable. Otherwise the file is an ordinary one, mapped through the page cache, and timings are those of
   /// DRAM.
