@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pmsim.calibrate_draft import Draft, base_of
 from pmsim.calibrate_profile import profile_text
-from pmsim.calibrate_read import read_core, read_flush, read_last_level, read_topology
+from pmsim.calibrate_read import read_core, read_flush, read_last_level, read_topology, read_window
 from pmsim.calibrate_steps import Step, dram_steps, fit_step, tier_steps
 from pmsim.calibrate_tier import dram_as_second_tier, modules_as_second_tier
 from pmsim.errors import ConfigError
@@ -124,6 +124,7 @@ def calibrate(
     read_core(draft, machine, effort)
     dram = DeviceSubjects(machine, effort).all()
     timings = _time(dram, effort, None, progress)
+    read_window(draft, effort, timings["idle read"].ns)
     read_last_level(draft, machine, effort, timings["idle read"].ns)
     read_flush(draft, machine, effort)
     rows = _fit(draft, dram_steps(dram, timings, machine), dram, timings, progress, rounds)

@@ -6,6 +6,7 @@ from typing import Any
 from pmsim.calibrate_caches import fit_last_level
 from pmsim.calibrate_draft import Draft, base_of, picoseconds
 from pmsim.host_machine import HostMachine
+from pmsim.host_subjects import INSTRUCTIONS, random_reads
 from pmsim.host_timing import Effort, chase, time_benchmark
 
 _SMALL_PAGE = 4 * 2**10
@@ -18,6 +19,10 @@ _FEW_PAGES = 256
 #: Beyond the second-level TLB, while the lines fit into L2.
 _MANY_PAGES = 8192
 _INSTRUCTIONS = 1000  # of an operation of benchmark "compute"
+#: Instructions between loads: beyond any window, and the step of the benchmark.
+_MOST_APART, _STEP_APART = 1024, 16
+#: Share of a load's latency from which on loads do not overlap: between the half of two and the whole of one.
+_ALONE = 0.8
 
 
 def read_topology(draft: Draft, machine: HostMachine) -> None:
@@ -86,6 +91,27 @@ def read_core(draft: Draft, machine: HostMachine, effort: Effort) -> None:
             picoseconds(max(0.0, many - 2 * l2_ns)),
             f"measured {at}: a line in each of {_MANY_PAGES} pages, less two hits of L2: line and entry",
         )
+
+
+def read_window(draft: Draft, effort: Effort, memory_ns: float) -> None:
+    """Instructions in flight: as far apart two loads may be for the second to go out beside the first.
+
+    The time of loads without order jumps from half of what a load takes to all of it where they are farther
+    apart (H. Wong, *Measuring Reorder Buffer Capacity*, 2013).
+    """
+    within, beyond = 0, _MOST_APART
+    while beyond - within > _STEP_APART:
+        apart = (within + beyond) // 2 // _STEP_APART * _STEP_APART
+        if time_benchmark("bandwidth", random_reads(effort.region, apart), effort).ns < _ALONE * memory_ns:
+            within = apart
+        else:
+            beyond = apart
+    draft.set(
+        "core.window",
+        within + INSTRUCTIONS["load"],
+        f"measured on {draft.date}: loads without order overlap with {within} instructions between them and "
+        f"those of the loop, and do not with {beyond}",
+    )
 
 
 def read_last_level(draft: Draft, machine: HostMachine, effort: Effort, memory_ns: float) -> None:

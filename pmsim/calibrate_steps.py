@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from pmsim.calibrate_draft import Draft, picoseconds
 from pmsim.fitting import Candidate, search
 from pmsim.host_machine import HostMachine
-from pmsim.host_subjects import FAR_APART
 from pmsim.host_timing import Subject, Timing
 from pmsim.platforms import Platform, find_field
 
-_ROUND_TRIP = (
-    "assumed: a posted write leaves its buffer early; core.fence_latency holds the rest of a persist, "
-    "until it is acknowledged"
-)
 #: What a machine need not show at all.
-_OPTIONAL = ("core.stream_delay", "core.store_miss_interval", "core.flush_interval", "dram.reread_delay")
+_OPTIONAL = (
+    "core.stream_delay",
+    "core.flush_delay",
+    "core.store_miss_interval",
+    "core.flush_interval",
+    "dram.reread_delay",
+)
 
 
 @dataclass(frozen=True)
@@ -28,29 +29,24 @@ class Step:
     subjects: tuple[str, ...]
     #: Values that the search starts from [base units]; the others start from the base platform.
     start: Mapping[str, int]
+    #: Why those of them that are not searched are what they are.
+    assumed: str = ""
 
 
 def dram_steps(
     subjects: Mapping[str, Subject], timings: Mapping[str, Timing], machine: HostMachine
 ) -> list[Step]:
     flush = f"store+{machine.flush()}"
+    flushed, streamed = (picoseconds(timings[f"persist {how}"].ns) for how in ("flush", "ntstore"))
     steps = [
         Step("idle read", ("core.shared_read_latency",), ("idle read",), {}),
-        # As many as the window has room for are under way, as far as there are fill buffers.
+        Step("parallel reads", ("core.line_fill_buffers",), ("read, load random, 1 thread",), {}),
         Step(
-            "parallel reads",
-            ("core.window", "core.line_fill_buffers"),
-            (
-                f"read {FAR_APART} instructions apart, load random, 1 thread",
-                "read, load random, 1 thread",
-            ),
-            {},
-        ),
-        Step(
-            "sequential reads and plain stores",
-            ("prefetcher.queue", "prefetcher.distance"),
-            ("read, load sequential, 1 thread", "write, store sequential, 1 thread"),
-            {"prefetcher.queue": 12},
+            "sequential reads",
+            ("prefetcher.crosses_pages", "prefetcher.queue"),
+            ("read, load sequential, 1 thread",),
+            {"prefetcher.queue": 48, "prefetcher.distance": 256},
+            "assumed: far enough for the queue to bound what is under way",
         ),
         # Streaming writes hold a buffer for the longer of hold and round trip: the trip is set short.
         Step(
@@ -62,6 +58,8 @@ def dram_steps(
                 "core.stream_delay": 0,
                 "core.stream_hold": 40_000,
             },
+            "assumed: a posted write leaves its buffer early; core.fence_latency holds the rest of a persist, "
+            "until it is acknowledged",
         ),
         Step(
             "plain stores that miss",
@@ -77,11 +75,12 @@ def dram_steps(
         ),
         Step(
             "single persists",
-            ("core.fence_latency", "core.stream_delay"),
+            ("core.fence_latency", "core.stream_delay", "core.flush_delay"),
             ("persist flush", "persist ntstore"),
             {
-                "core.fence_latency": max(1000, picoseconds(timings["persist flush"].ns) // 2),
-                "core.stream_delay": 5_000,
+                "core.fence_latency": max(1000, min(flushed, streamed) // 2),
+                "core.stream_delay": max(5_000, streamed - flushed),
+                "core.flush_delay": max(5_000, flushed - streamed),
             },
         ),
     ]
@@ -146,7 +145,7 @@ def fit_step(
     for key in step.start:
         if key not in step.parameters:
             section, _, name = key.partition(".")
-            draft.set(key, best.value(section, name), _ROUND_TRIP, "assumed")
+            draft.set(key, best.value(section, name), step.assumed, "assumed")
     draft.take(best, step.parameters, f"fitted on {draft.date} to this machine: {names}")
 
 

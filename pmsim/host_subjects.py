@@ -1,6 +1,7 @@
 """The microbenchmarks that this machine and the simulator have in common."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from pmsim.host_machine import HostMachine
 from pmsim.host_timing import Effort, Subject, chase
@@ -11,11 +12,12 @@ _PERSIST_REGION = 256 * 2**10
 _GAP_NS = 500
 #: Beyond the pairs of lines that processors fetch together.
 _SPACING = 256
-#: Instructions between random reads, such that few fit into a window, and such that more do.
-FAR_APART, APART = 96, 32
-#: Instructions of a random read on this machine (17 as GCC 12 compiles the loop for x86-64), beyond the 13 of a
-#: simulated one.
-_FURTHER = 4
+#: Instructions between random reads, beside those of the loop.
+_APART = (32, 96)
+#: Instructions of an access on this machine, as counted by single-stepping the loop (x86-64, GCC 12, -O3).
+INSTRUCTIONS = {"load": 21, "store": 102, "ntstore": 119, "store+clwb": 144}
+#: Instructions of a simulated access.
+_SIMULATED = {"random": 13, "sequential": 1}
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,13 @@ class DeviceSubjects:
             self._persist("persist flush, random", flush, "random"),
             *([self._same_line()] if self.machine.has("clflushopt") else []),
         ]
-        one += [self._random_read(apart) for apart in (APART, FAR_APART)]
+        one += [
+            self._bandwidth(f"read {apart} instructions apart", "load", "random", 1, apart=apart)
+            for apart in _APART
+        ]
         for threads in dict.fromkeys((1, cores)):
             one += [
-                self._random_read(0, threads),
+                self._bandwidth("read", "load", "random", threads),
                 self._bandwidth("read", "load", "sequential", threads),
                 self._bandwidth("write", "ntstore", "sequential", threads),
                 self._bandwidth("write", "ntstore", "random", threads),
@@ -89,30 +94,26 @@ class DeviceSubjects:
     def _same_line(self) -> Subject:
         return self._persist("persist same line, clflushopt", "store+clflushopt", "same-line")
 
-    def _random_read(self, apart: int, threads: int = 1) -> Subject:
-        what = f"read {apart} instructions apart" if apart else "read"
-        read = self._bandwidth(what, "load", "random", threads)
-        return replace(
-            read,
-            host={**read.host, "instructions": apart},
-            simulated={**read.simulated, "instructions": apart + _FURTHER},
-        )
-
-    def _bandwidth(self, what: str, operation: str, pattern: str, threads: int, fence: int = 0) -> Subject:
+    def _bandwidth(
+        self, what: str, operation: str, pattern: str, threads: int, *, fence: int = 0, apart: int = 0
+    ) -> Subject:
         host = {
-            "memory": self.memory,
+            **random_reads(self.effort.region, apart, self.memory),
             "operation": operation,
             "pattern": pattern,
             "threads": threads,
-            "access_size": 64,
             "fence_every": fence,
-            "region_size": self.effort.region,
-            "instructions": 0,
         }
         # Here as there each thread has a part of the region. The simulated machine knows no other flush for
         # bandwidth; whether clwb keeps the line is a parameter.
         named = "store+clwb" if operation.startswith("store+") else operation
-        simulated = {**host, "operation": named, "shared_region": False}
+        further = INSTRUCTIONS[named] - _SIMULATED[pattern]
+        simulated = {
+            **host,
+            "operation": named,
+            "shared_region": False,
+            "instructions": apart + further,
+        }
         return Subject(
             name=f"{what}, {operation} {pattern}, {threads} thread{'s' if threads > 1 else ''}",
             block="bandwidth",
@@ -122,6 +123,20 @@ class DeviceSubjects:
             simulated=simulated,
             metric="bandwidth_gb_s",
         )
+
+
+def random_reads(region: int, apart: int, memory: str = "dram") -> dict[str, Any]:
+    """Return the parameters of lines that one thread reads without order, so many instructions apart."""
+    return {
+        "memory": memory,
+        "operation": "load",
+        "pattern": "random",
+        "threads": 1,
+        "access_size": 64,
+        "fence_every": 0,
+        "region_size": region,
+        "instructions": apart,
+    }
 
 
 def contention(

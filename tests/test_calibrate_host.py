@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 
 import pmsim
+from pmsim import calibrate_read
 from pmsim.calibrate_caches import chase_latency, fit_last_level
 from pmsim.calibrate_draft import Draft, base_of
 from pmsim.calibrate_profile import profile_text
@@ -18,6 +20,7 @@ from pmsim.cli import main
 from pmsim.errors import ConfigError
 from pmsim.fitting import Candidate, cost_of_ratio, search
 from pmsim.host_machine import HostMachine, this_machine
+from pmsim.host_timing import QUICK
 from pmsim.units import Quantity
 
 MIB = 2**20
@@ -192,6 +195,23 @@ def test_a_draft_names_what_it_has_not_measured():
     assert rows["core.cores"].origin == "measured"
     assert rows["core.window"].origin == "assumed"
     assert rows["core.window"].source.startswith("as spr-cxl, not measured: ")
+
+
+@pytest.mark.parametrize("window", [64, 224, 500])
+def test_the_window_is_found_where_loads_cease_to_overlap(monkeypatch, window):
+    platform = {"base": "spr-cxl", "core": {"window": window}, "tlb": {"dram_page_size": "1 GiB"}}
+    loop_here, loop_simulated = 21, 13
+
+    def simulated(benchmark, parameters, effort):
+        apart = parameters["instructions"] + loop_here - loop_simulated
+        point = pmsim.simulate_point(benchmark, platform, {**parameters, "instructions": apart})
+        return SimpleNamespace(ns=64 / point["bandwidth_gb_s"])
+
+    monkeypatch.setattr(calibrate_read, "time_benchmark", simulated)
+    draft = Draft(pmsim.load_platform("spr-cxl"), machine("clflush"), "x", "today")
+    loads = {"memory": "dram", "pattern": "random", "region_size": 64 * MIB}
+    calibrate_read.read_window(draft, QUICK, pmsim.simulate_point("latency", platform, loads)["latency_ns"])
+    assert window - 16 <= draft.platform.value("core", "window") <= window + 1
 
 
 def test_an_interrupted_calibration_writes_nothing(tmp_path):

@@ -19,7 +19,7 @@ NS, US, KIB, MIB = 1_000, 1_000_000, 1 << 10, 1 << 20
 #: tum-6212u, shrunk: caches and capacities that a short run fills, fewer modules than channels, a block device
 #: with a head to move, and nothing at zero. Reported figures only have to differ; none is realistic.
 BASE_CHANGES: dict[str, dict[str, int]] = {
-    "core": {"cores": 4, "threads_per_core": 2, "flush_interval": 30 * NS},
+    "core": {"cores": 4, "threads_per_core": 2, "flush_interval": 30 * NS, "flush_delay": 5 * NS},
     "tlb": {"first_level_entries": 8, "second_level_entries": 48, "paging_structure_entries": 4},
     "l1": {"size": 8 * KIB, "ways": 4},
     "l2": {"size": 32 * KIB, "ways": 4},

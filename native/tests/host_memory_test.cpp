@@ -335,6 +335,10 @@ TEST(HostMemory, BadFilesAndAccessesAreClearErrors) {
             std::string::npos);
   EXPECT_NE(config_error([&] { memory.allocate(Medium::kDram, 1); }).find("do not fit"), std::string::npos);
   EXPECT_THROW(static_cast<void>(memory.load<std::uint64_t>(base + 4)), SimulationError);
+  // In no window, in one without memory, and in none that there are.
+  for (const Address address : {Address{0}, medium_base(Medium::kBlock), base + 4 * kMediumBytes, ~Address{7}})
+    EXPECT_NE(config_error([&] { static_cast<void>(memory.load<std::uint64_t>(address)); }), "");
+  EXPECT_NE(config_error([&] { static_cast<void>(memory.view(base, ~std::size_t{0})); }), "");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <numeric>
 
 #include <algorithm>
 
@@ -310,6 +311,22 @@ TEST(Prefetcher, StartsAStreamWithTheAccessThatTheTriggerSays) {
       prefetcher.observe(first + static_cast<std::uint64_t>(accesses), [&](std::uint64_t) { fetched = true; });
     EXPECT_EQ(accesses, trigger);
   }
+}
+
+TEST(Prefetcher, FollowsAStreamIntoTheNextPageWhereStreamsCrossPages) {
+  const auto lines_of = [](std::int64_t crosses, std::uint64_t accesses) {
+    Prefetcher prefetcher({.enabled = 1, .trigger = 3, .distance = 16, .crosses_pages = crosses, .degree = 2});
+    std::vector<std::uint64_t> fetched;
+    for (std::uint64_t line = 0; line < accesses; ++line)
+      prefetcher.observe(line, [&](std::uint64_t wanted) { fetched.push_back(wanted); });
+    return fetched;
+  };
+  EXPECT_EQ(lines_of(0, 64).back(), 63U);
+  EXPECT_EQ(lines_of(0, 66).back(), 63U);  // the next page begins anew
+  // Every line from the trigger on, once, and as far ahead as the distance says.
+  std::vector<std::uint64_t> all(66 - 1 + 16 - 2);
+  std::iota(all.begin(), all.end(), 3U);
+  EXPECT_EQ(lines_of(1, 66), all);
 }
 
 TEST(Prefetcher, CountsTheLinesThatItFetchesAndNotThoseThatFindItsQueueFull) {

@@ -43,6 +43,7 @@ PlatformParams random_machine(Random& random) {
   params.core.flush_keeps_line = pick({0, 1});
   params.core.stream_hold = pick({0, 180 * kNs});
   params.core.stream_delay = pick({0, 30 * kNs});
+  params.core.flush_delay = pick({0, 0, 70 * kNs});
   params.tlb.page_size = pick({4 << 10, 2 << 20});
   params.tlb.dram_page_size = pick({4 << 10, 2 << 20});
   params.tlb.first_level_entries = pick({4, 64});
@@ -54,6 +55,7 @@ PlatformParams random_machine(Random& random) {
   params.prefetcher.enabled = pick({0, 1});
   params.prefetcher.trigger = pick({1, 2, 5});
   params.prefetcher.distance = pick({2, 16});
+  params.prefetcher.crosses_pages = pick({0, 1});
   params.prefetcher.degree = pick({1, 4});
   params.prefetcher.queue = pick({1, 16});
   params.controller.channels = pick({1, 2, 6});

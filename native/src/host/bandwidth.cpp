@@ -10,6 +10,7 @@ namespace pmsim::host {
 namespace {
 
 using memory::kLineBytes;
+using workloads::Access;
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 constexpr std::int64_t kMostInstructions = 1 << 20;
@@ -57,7 +58,7 @@ class Bandwidth final : public Benchmark {
       memory_.store<std::uint8_t>(base_ + offset, std::uint8_t{0});
     for (std::uint32_t thread = 0; thread < threads; ++thread)
       threads_.push_back(Thread{mix64(thread), base_ + thread * slots_ * chunk_, 0, 0});
-    if (access_ != workloads::Access::kLoad && access_ != workloads::Access::kStore)
+    if (access_ != Access::kLoad && access_ != Access::kStore)
       workloads::touch_line(memory_, base_,
                             access_);  // refuses a CPU without the instruction, here and not in a thread
   }
@@ -74,10 +75,7 @@ class Bandwidth final : public Benchmark {
   }
 
   void run(std::uint32_t thread, std::uint64_t operations) override {
-    if (access_ != workloads::Access::kLoad)
-      random_ ? write<true>(threads_[thread], operations) : write<false>(threads_[thread], operations);
-    else
-      random_ ? read<true>(threads_[thread], operations) : read<false>(threads_[thread], operations);
+    random_ ? run<true>(threads_[thread], operations) : run<false>(threads_[thread], operations);
   }
 
  private:
@@ -87,6 +85,25 @@ class Bandwidth final : public Benchmark {
     std::uint64_t slot;
     std::uint64_t unfenced;
   };
+
+  /// A loop for each access: a choice in every turn is as many instructions as a turn has.
+  template <bool kRandom>
+  void run(Thread& thread, std::uint64_t operations) {
+    switch (access_) {
+      case Access::kStore:
+        return write<kRandom, Access::kStore>(thread, operations);
+      case Access::kStoreClwb:
+        return write<kRandom, Access::kStoreClwb>(thread, operations);
+      case Access::kStoreClflushOpt:
+        return write<kRandom, Access::kStoreClflushOpt>(thread, operations);
+      case Access::kStoreClflush:
+        return write<kRandom, Access::kStoreClflush>(thread, operations);
+      case Access::kStream:
+        return write<kRandom, Access::kStream>(thread, operations);
+      default:
+        return read<kRandom>(thread, operations);
+    }
+  }
 
   /// A word of each line. How many loads are under way depends on how many instructions lie between them, so
   /// there are about as few as in the simulated workload, 13: HostMemory's check of an address alone is as
@@ -105,12 +122,12 @@ class Bandwidth final : public Benchmark {
     thread = state;
   }
 
-  template <bool kRandom>
+  template <bool kRandom, Access kAccess>
   void write(Thread& thread, std::uint64_t operations) {
     for (std::uint64_t done = 0; done < operations; ++done) {
       const memory::Address address = thread.base + next<kRandom>(thread) * chunk_;
       for (std::uint64_t offset = 0; offset < chunk_; offset += kLineBytes) {
-        workloads::touch_line(memory_, address + offset, access_);
+        workloads::touch_line(memory_, address + offset, kAccess);
         thread.unfenced += kLineBytes;
         if (fence_every_ > 0 && thread.unfenced >= fence_every_) {
           memory_.sfence();
@@ -135,7 +152,7 @@ class Bandwidth final : public Benchmark {
   }
 
   bool pmem_;
-  workloads::Access access_;
+  Access access_;
   bool random_;
   std::uint64_t chunk_;
   std::uint64_t fence_every_;

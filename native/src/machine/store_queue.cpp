@@ -129,7 +129,8 @@ void VirtualThread::send(std::uint64_t line, Picoseconds at, bool streaming, boo
   }
   const Picoseconds hold = streaming ? times_->stream_hold : 0;
   const Picoseconds delay = streaming ? times_->stream_delay : 0;
-  const WriteToken token{.thread = id_, .issued = at, .hold = hold};
+  const Picoseconds known = streaming ? 0 : times_->flush_delay;
+  const WriteToken token{.thread = id_, .issued = at, .hold = hold, .known = known};
   const Picoseconds accepted = memory_->write(line, at + delay + times_->half_write, at, token);
   if (accepted == kNever) {
     if (!combined) {
@@ -145,7 +146,7 @@ void VirtualThread::send(std::uint64_t line, Picoseconds at, bool streaming, boo
       core_->fill_buffers.take(free);
     }
     combining_free_ = streaming ? std::max(combining_free_, free) : combining_free_;
-    writes_done_ = std::max(writes_done_, done);
+    writes_done_ = std::max(writes_done_, done + known);
   }
   interrupted_ = interrupted_ || memory_->has_changed();
 }

@@ -189,7 +189,7 @@ void VirtualThread::granted(const Grant& grant) {
     core_->fill_buffers.release(free);
     combining_free_ = grant.token.hold > 0 ? std::max(combining_free_, free) : combining_free_;
     --outstanding_writes_;
-    writes_done_ = std::max(writes_done_, done);
+    writes_done_ = std::max(writes_done_, done + grant.token.known);
   }
 }
 

@@ -13,6 +13,12 @@ HostMemory::HostMemory(const HostOptions& options)
   windows_[index_of(Medium::kPmem)] = options.pmem_path.empty()
                                           ? HostMapping::anonymous(pmem, options.large_pages)
                                           : HostMapping::file(options.pmem_path, pmem);
+  for (const Medium medium : {Medium::kDram, Medium::kPmem}) {
+    const HostMapping& mapping = windows_[index_of(medium)];
+    const Address first = medium_base(medium);
+    mapped_[first >> kMediumShift] = {.end = first + mapping.size(),
+                                      .base = reinterpret_cast<std::uintptr_t>(mapping.data()) - first};
+  }
   const std::uint64_t block = bytes[index_of(Medium::kBlock)];
   if (block == 0)
     return;
@@ -24,28 +30,34 @@ HostMemory::HostMemory(const HostOptions& options)
 }
 
 void HostMemory::copy_in(std::byte* to, std::span<const std::byte> from) noexcept {
-  std::size_t done = 0;
-  while (done < from.size()) {
-    const auto address = reinterpret_cast<std::uintptr_t>(to + done);
-    const std::size_t left = from.size() - done;
-    const std::size_t aligned = address == 0 ? kAtomicBytes : std::size_t{1} << std::countr_zero(address);
-    const std::size_t word = std::min({kAtomicBytes, aligned, std::bit_floor(left)});
-    switch (word) {
-      case 8:
-        store_word<8>(to + done, from.data() + done);
-        break;
-      case 4:
-        store_word<4>(to + done, from.data() + done);
-        break;
-      case 2:
-        store_word<2>(to + done, from.data() + done);
-        break;
-      default:
-        store_word<1>(to + done, from.data() + done);
-        break;
-    }
-    done += word;
-  }
+  const std::byte* source = from.data();
+  std::size_t left = from.size();
+  const auto words = [&]<std::size_t kBytes, std::size_t kWords = 1>() {
+    for (std::size_t word = 0; word < kWords; ++word)
+      store_word<kBytes>(to + word * kBytes, source + word * kBytes);
+    to += kWords * kBytes;
+    source += kWords * kBytes;
+    left -= kWords * kBytes;
+  };
+  const auto lies_at = [&](std::size_t bytes) { return (reinterpret_cast<std::uintptr_t>(to) & bytes) != 0; };
+  // Up to a boundary of eight bytes in the widest words that are aligned, then such of eight, then what is
+  // left.
+  if (lies_at(1) && left >= 1)
+    words.operator()<1>();
+  if (lies_at(2) && left >= 2)
+    words.operator()<2>();
+  if (lies_at(4) && left >= 4)
+    words.operator()<4>();
+  while (left >= kLineBytes)  // counting takes as long as storing
+    words.operator()<8, kLineBytes / 8>();
+  while (left >= 8)
+    words.operator()<8>();
+  if (left >= 4)
+    words.operator()<4>();
+  if (left >= 2)
+    words.operator()<2>();
+  if (left >= 1)
+    words.operator()<1>();
 }
 
 void HostMemory::stream(Address address, std::span<const std::byte> from) {

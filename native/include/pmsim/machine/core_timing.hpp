@@ -25,6 +25,7 @@ struct CoreTimes {
         walk(params.tlb.walk_latency),
         stream_hold(params.core.stream_hold),
         stream_delay(params.core.stream_delay),
+        flush_delay(params.core.flush_delay),
         mispredict(params.core.mispredict_latency),
         store_miss_interval(params.core.store_miss_interval),
         store_next_interval(params.core.store_next_interval),
@@ -44,6 +45,7 @@ struct CoreTimes {
   Picoseconds walk;
   Picoseconds stream_hold;
   Picoseconds stream_delay;
+  Picoseconds flush_delay;
   Picoseconds mispredict;
   Picoseconds store_miss_interval;
   Picoseconds store_next_interval;

@@ -41,6 +41,7 @@ struct CoreParams {
   int64_t shared_write_latency = 0;
   int64_t stream_hold = 0;
   int64_t stream_delay = 0;
+  int64_t flush_delay = 0;
 };
 
 struct TlbParams {
@@ -71,6 +72,7 @@ struct PrefetcherParams {
   int64_t enabled = 0;
   int64_t trigger = 3;
   int64_t distance = 16;
+  int64_t crosses_pages = 0;
   int64_t degree = 2;
   int64_t queue = 16;
 };

@@ -24,7 +24,8 @@ struct WriteToken {
   bool writeback = false;   ///< a writeback slot waits, not a fill buffer
   bool controller = false;  ///< the memory controller writes for itself (memory mode): nobody waits
   Picoseconds issued = 0;
-  Picoseconds hold = 0;  ///< least time that the buffer stays taken after `issued`
+  Picoseconds hold = 0;   ///< least time that the buffer stays taken after `issued`
+  Picoseconds known = 0;  ///< from the end of the write until its thread's fences know of it
 };
 
 /// A line that could not enter its module's write pending queue at once.

@@ -8,7 +8,8 @@
 namespace pmsim::machine {
 
 /// The L2 stream prefetcher of one core: follows ascending accesses to consecutive lines inside a 4 KiB page
-/// and runs ahead of them, never beyond the page (Intel 64 optimisation manual, "L2 hardware prefetchers").
+/// and runs ahead of them, never beyond the page (Intel 64 optimisation manual, "L2 hardware prefetchers")
+/// unless streams cross pages.
 class Prefetcher {
  public:
   explicit Prefetcher(const PrefetcherParams& params) : params_(params) {}
@@ -28,11 +29,14 @@ class Prefetcher {
   [[gnu::noinline]] void follow(std::uint64_t line, Fetch&& fetch) {
     const std::uint64_t page = line / kPageLines;
     Stream* stream = find(page);
+    if (stream == nullptr && params_.crosses_pages != 0) {
+      stream = come_from(line);
+    }
     if (stream == nullptr) {
       stream = &replace(Stream{page, line, line + 1, 1});
     } else if (line == stream->last) {
       return;
-    } else if (line < stream->last || line > stream->last + 2) {
+    } else if (line < stream->last || line > stream->last + kStep) {
       *stream = Stream{page, line, line + 1, 1};
     } else {
       stream->last = line;
@@ -42,10 +46,10 @@ class Prefetcher {
     if (stream->run < params_.trigger) {
       return;
     }
-    const std::uint64_t page_end = (page + 1) * kPageLines;
+    const std::uint64_t end = params_.crosses_pages != 0 ? ~std::uint64_t{0} : (page + 1) * kPageLines;
     const std::uint64_t horizon = line + static_cast<std::uint64_t>(params_.distance);
     std::uint64_t next = stream->next > line ? stream->next : line + 1;
-    for (std::int64_t fetched = 0; fetched < params_.degree && next <= horizon && next < page_end;
+    for (std::int64_t fetched = 0; fetched < params_.degree && next <= horizon && next < end;
          ++fetched, ++next) {
       fetch(next);
     }
@@ -53,6 +57,7 @@ class Prefetcher {
   }
 
   static constexpr std::uint64_t kPageLines = 64;
+  static constexpr std::uint64_t kStep = 2;  ///< lines from an access of a stream to its next
 
   struct Stream {
     std::uint64_t page = ~std::uint64_t{0};
@@ -80,6 +85,18 @@ class Prefetcher {
       }
     }
     return nullptr;
+  }
+
+  /// The stream that comes to this line, the first of its page to be seen, out of the page before; it goes on
+  /// here.
+  [[nodiscard]] Stream* come_from(std::uint64_t line) noexcept {
+    const std::uint64_t page = line / kPageLines;
+    Stream* const stream = page == 0 ? nullptr : find(page - 1);
+    if (stream == nullptr || line > stream->last + kStep) {
+      return nullptr;
+    }
+    stream->page = page;
+    return stream;
   }
 
   PrefetcherParams params_;
