@@ -127,9 +127,9 @@ def oltp_rates(given: dict[str, object], runs: int) -> tuple[float, float]:
         # The timed warm-up is a tenth of the measured part, too.
         seconds = simulated(2 * OLTP_OPERATIONS) - simulated(OLTP_OPERATIONS)
         samples.append(1.1 * OLTP_OPERATIONS / seconds)
-    host = {name: value for name, value in common.items() if name != "ssd_in_file"}
-    native = [OLTP_OPERATIONS / _native.host_oltp(host, 200_000, OLTP_OPERATIONS, SEED) for _ in range(runs)]
-    return statistics.median(samples), statistics.median(native)
+    host = common | {"warmup": 200_000, "seed": SEED}
+    native = _native.host_measure("oltp", host, large_pages=False, repetitions=runs, seconds=0.1)
+    return statistics.median(samples), statistics.median(native["operations_per_s"])
 
 
 def crash_rate(block: str, runs: int) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_oltp', 'host_processors', 'host_room', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'trace_requests', 'validate_platform', 'warm_up', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'host_room', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'trace_requests', 'validate_platform', 'warm_up', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -385,10 +385,6 @@ def host_features() -> dict[str, typing.Any]:
 def host_measure(benchmark: str, parameters: collections.abc.Mapping[str, int | str], *, path: str = '', large_pages: bool = True, repetitions: int = 15, seconds: float = 0.01) -> dict[str, typing.Any]:
     """
     Times a benchmark on this machine, with the file `path` behind its pmem window. A dictionary of lists, one value per repetition (ns_per_operation, operations_per_s, cpu_share), and threads, bytes_per_operation, pinned, is_dax. Raises ConfigError.
-    """
-def host_oltp(parameters: collections.abc.Mapping[str, int | str], warmup: int, operations: int, seed: int) -> float:
-    """
-    CPU seconds of an OLTP benchmark on a storage engine that runs natively, in this machine's DRAM.
     """
 def host_processors() -> list[int]:
     """

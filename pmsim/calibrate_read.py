@@ -1,5 +1,6 @@
 """What is read off the operating system or off one benchmark: no search."""
 
+import statistics
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ _PAGE_AND_LINE = _SMALL_PAGE + _LINE
 _FEW_PAGES = 256
 #: Beyond the second-level TLB, while the lines fit into L2.
 _MANY_PAGES = 8192
+_LAST_LEVEL_ROUNDS = 5
 _INSTRUCTIONS = 1000  # of an operation of benchmark "compute"
 #: Instructions between loads: beyond any window, and the step of the benchmark.
 _MOST_APART, _STEP_APART = 1024, 16
@@ -121,8 +123,13 @@ def read_last_level(draft: Draft, machine: HostMachine, effort: Effort, memory_n
         draft.set("llc.latency", draft.platform.value("l2", "latency"), "no cache behind L2", "assumed")
         return
     l2_size, l2_ns = draft.platform.value("l2", "size"), draft.platform.value("l2", "latency") / 1000
-    regions = [factor * l2_size for factor in (2, 3, 4, 6, 8, 16) if factor * l2_size <= effort.region]
-    chases = {region: _undisturbed(chase(region, _LINE, cold=False), effort) for region in regions}
+    regions = [factor * l2_size for factor in (2, 3, 4, 6, 8, 12, 16) if factor * l2_size <= effort.region]
+    # What the neighbours leave of the cache changes from second to second: what it is as a rule counts.
+    rounds = [
+        {region: time_benchmark("chase", chase(region, _LINE, cold=False), effort).ns for region in regions}
+        for _ in range(_LAST_LEVEL_ROUNDS)
+    ]
+    chases = {region: statistics.median(found[region] for found in rounds) for region in regions}
     fit = fit_last_level(chases, l2_size=l2_size, l2_ns=l2_ns, memory_ns=memory_ns, largest=stated.size)
     shown = ", ".join(f"{region >> 20} MiB {ns:.0f} ns" for region, ns in chases.items())
     source = f"fitted on {draft.date} to chases of {shown} (memory: {memory_ns:.0f} ns)"

@@ -43,10 +43,11 @@ def dram_steps(
         Step("parallel reads", ("core.line_fill_buffers",), ("read, load random, 1 thread",), {}),
         Step(
             "sequential reads",
-            ("prefetcher.crosses_pages", "prefetcher.queue"),
+            ("prefetcher.crosses_pages", "prefetcher.distance"),
             ("read, load sequential, 1 thread",),
-            {"prefetcher.queue": 48, "prefetcher.distance": 256},
-            "assumed: far enough for the queue to bound what is under way",
+            # A queue that is full drops lines, each a miss: what is under way depends on it by leaps.
+            {"prefetcher.distance": 48, "prefetcher.queue": 256},
+            "assumed: more than the distance, so that no line is dropped",
         ),
         # Streaming writes hold a buffer for the longer of hold and round trip: the trip is set short.
         Step(

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from pmsim import _native
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.host_engines import engines
 from pmsim.host_machine import HostMachine
 from pmsim.host_subjects import DeviceSubjects, contention
 from pmsim.host_timing import Effort, Subject
@@ -238,6 +239,7 @@ HOST_BLOCKS: tuple[HostBlock, ...] = (
         ("contention",),
         _contention,
     ),
+    HostBlock("engines", "transactions on storage engines", ("oltp",), ("oltp",), engines),
 )
 
 

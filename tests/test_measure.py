@@ -1,5 +1,6 @@
 """``pmsim measure``: what it writes and how it judges; no test asserts a time of this machine."""
 
+import dataclasses
 import json
 import math
 from typing import get_args
@@ -15,6 +16,7 @@ from pmsim.host_machine import this_machine
 from pmsim.host_timing import QUICK, Subject, Timing, chase, time_benchmark
 from pmsim.kinds import KINDS
 from pmsim.measure import MeasureResult, Row, order_of
+from pmsim.platforms import DURABLE
 
 
 @pytest.fixture(scope="module")
@@ -198,8 +200,9 @@ def test_every_block_has_subjects_with_names_of_their_own_on_both_memories():
 def test_every_block_can_be_measured_and_simulated(profile):
     for block in host_blocks().values():
         subject = block.subjects(this_machine(), QUICK, "dram")[0]
-        assert time_benchmark(subject.benchmark, subject.host, QUICK).rate > 0
-        assert subject.predict(pmsim.load_platform(str(profile))) > 0
+        likeness = pmsim.load_platform(str(profile))
+        assert subject.time(likeness, QUICK, None).rate > 0
+        assert subject.predict(likeness) > 0
 
 
 def subject_named(block, name):
@@ -238,3 +241,17 @@ def test_a_benchmark_refuses_what_cannot_be():
         time_benchmark("chase", chase(128, 128, cold=False), QUICK)
     with pytest.raises(pmsim.ConfigError, match="known: chase"):
         time_benchmark("chaze", {}, QUICK)
+
+
+def test_engines_run_here_and_simulated_on_the_same_rows(profile, tmp_path):
+    arguments = ["measure", "--quick", "--blocks", "engines", "--platform", str(profile)]
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 0
+    frame = pd.read_parquet(tmp_path / "out" / "measurements.parquet").set_index("subject")
+    assert (frame["measured"] > 0).all()
+    assert (frame["simulated"] > 0).all()
+    given = json.loads(frame["parameters"]["three-tier, ycsb-a"])
+    assert (given["engine"], given["workload"], given["dram_capacity"]) == ("three-tier", "ycsb-a", "4 MiB")
+    machine = pmsim.load_platform({"base": str(profile), "block_device": "nvme-p4510"})
+    durable = dataclasses.replace(machine, pmem_persistence=DURABLE)
+    again = pmsim.simulate_point("oltp", durable, given, seed=1)["transactions_per_s"]
+    assert frame["simulated"]["three-tier, ycsb-a"] == pytest.approx(again)

@@ -7,7 +7,6 @@
 #include "pmsim/blocks/log/all.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/core/host_room.hpp"
-#include "pmsim/workloads/oltp/host_run.hpp"
 #include "pmsim/workloads/registry.hpp"
 
 namespace py = pybind11;
@@ -144,13 +143,6 @@ py::dict log_algorithms() {
   return logs;
 }
 
-double host_oltp(const WorkloadValues& values, std::uint64_t warmup, std::uint64_t operations,
-                 std::uint64_t seed) {
-  const py::gil_scoped_release released;
-  workloads::Parameters parameters("oltp", values);
-  return workloads::oltp::host_cpu_seconds(parameters, warmup, operations, seed);
-}
-
 }  // namespace
 
 void bind_simulate(py::module_& module) {
@@ -170,9 +162,6 @@ void bind_simulate(py::module_& module) {
       "latency, counters, "
       "groups, facts. `watch` is called now and then with what is being done (\"loading\", \"warming up\", "
       "\"measuring\") and the share of that which is done. Raises ConfigError.");
-  module.def(
-      "host_oltp", &host_oltp, py::arg("parameters"), py::arg("warmup"), py::arg("operations"), py::arg("seed"),
-      "CPU seconds of an OLTP benchmark on a storage engine that runs natively, in this machine's DRAM.");
 }
 
 }  // namespace pmsim::bindings

@@ -4,12 +4,6 @@
 
 namespace pmsim::host {
 
-namespace {
-
-constexpr std::uint64_t kTouchStep = 4096;
-
-}  // namespace
-
 memory::HostMemory host_memory(const Place& place, std::uint64_t bytes) {
   memory::HostOptions options;
   options.capacities = memory::Capacities::of(bytes, bytes, 0);
@@ -27,9 +21,13 @@ memory::HostMapping raw_mapping(const Place& place, std::uint64_t bytes) {
   return memory::HostMapping::anonymous(bytes, place.large_pages);
 }
 
-void touch_pages(std::byte* data, std::uint64_t bytes) noexcept {
-  for (std::uint64_t offset = 0; offset < bytes; offset += kTouchStep)
-    *reinterpret_cast<volatile std::byte*>(data + offset) = std::byte{0};
+void touch_regions(memory::HostMemory& memory) {
+  for (const memory::Medium medium : {memory::Medium::kDram, memory::Medium::kPmem}) {
+    for (const memory::RegionPlace& region : memory.regions().places(medium)) {
+      for (memory::Address at = region.base; at < region.base + region.bytes; at += memory::kPageBytes)
+        memory.store<std::uint8_t>(at, memory.load<std::uint8_t>(at));
+    }
+  }
 }
 
 void evict(const std::byte* data, std::uint64_t bytes) noexcept {

@@ -20,6 +20,7 @@ constexpr std::array kKinds{
     BenchmarkKind{"in-place", make_in_place},
     BenchmarkKind{"interleave", make_interleave},
     BenchmarkKind{"contention", make_contention},
+    BenchmarkKind{"oltp", make_oltp},
 };
 
 }  // namespace

@@ -17,10 +17,7 @@ class BlockBenchmark final : public Benchmark {
   template <typename Options>
   BlockBenchmark(const Place& place, std::uint64_t bytes, std::uint32_t threads, const Options& options)
       : threads_(threads), memory_(host_memory(place, bytes)), driver_(memory_, options) {
-    for_each_region([this](const memory::RegionPlace& region) {
-      for (memory::Address at = region.base; at < region.base + region.bytes; at += memory::kPageBytes)
-        memory_.store<std::uint8_t>(at, memory_.load<std::uint8_t>(at));  // the driver has written some already
-    });
+    touch_regions(memory_);
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return threads_; }
@@ -35,8 +32,10 @@ class BlockBenchmark final : public Benchmark {
   void reset() override {
     const memory::FlushKind kind =
         memory_.features().clflushopt ? memory::FlushKind::kClflushOpt : memory::FlushKind::kClflush;
-    for_each_region(
-        [this, kind](const memory::RegionPlace& region) { memory_.flush(region.base, region.bytes, kind); });
+    for (const memory::Medium medium : {memory::Medium::kDram, memory::Medium::kPmem}) {
+      for (const memory::RegionPlace& region : memory_.regions().places(medium))
+        memory_.flush(region.base, region.bytes, kind);
+    }
     memory_.mfence();
   }
 
@@ -49,14 +48,6 @@ class BlockBenchmark final : public Benchmark {
   }
 
  private:
-  template <typename Visit>
-  void for_each_region(Visit&& visit) {
-    for (const memory::Medium medium : {memory::Medium::kDram, memory::Medium::kPmem}) {
-      for (const memory::RegionPlace& region : memory_.regions().places(medium))
-        visit(region);
-    }
-  }
-
   std::uint32_t threads_;
   memory::HostMemory memory_;
   Driver<memory::HostMemory> driver_;

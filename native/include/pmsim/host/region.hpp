@@ -16,8 +16,9 @@ namespace pmsim::host {
 /// Raw memory for what is too fast for HostMemory's check of every address: chases through the caches.
 [[nodiscard]] memory::HostMapping raw_mapping(const Place& place, std::uint64_t bytes);
 
-/// Writes every page once, so that no page fault falls into a measurement.
-void touch_pages(std::byte* data, std::uint64_t bytes) noexcept;
+/// Writes every page of every region once, keeping what is there, so that no page fault falls into a
+/// measurement.
+void touch_regions(memory::HostMemory& memory);
 
 /// Puts the lines out of all caches, with the best instruction there is.
 void evict(const std::byte* data, std::uint64_t bytes) noexcept;

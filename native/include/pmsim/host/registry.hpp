@@ -33,5 +33,6 @@ std::unique_ptr<Benchmark> make_page_flush(Parameters& parameters, const Place& 
 std::unique_ptr<Benchmark> make_in_place(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_contention(Parameters& parameters, const Place& place);
 std::unique_ptr<Benchmark> make_interleave(Parameters& parameters, const Place& place);
+std::unique_ptr<Benchmark> make_oltp(Parameters& parameters, const Place& place);
 
 }  // namespace pmsim::host
