@@ -79,6 +79,22 @@ TEST(HostBenchmarks, AColdChaseVisitsEachNodeAtMostOnce) {
   EXPECT_EQ(chase->limit(), 256U);
 }
 
+TEST(HostBenchmarks, LoopsOfEveryAccessStayInTheirRegion) {
+  for (const char* operation : {"load", "store", "ntstore", "store+clflush"}) {
+    for (const char* pattern : {"random", "sequential"}) {
+      const Values values{{"memory", "dram"},   {"operation", operation}, {"pattern", pattern},
+                          {"threads", 2},       {"access_size", 256},     {"fence_every", 0},
+                          {"instructions", 32}, {"region_size", 4096}};
+      const std::unique_ptr<Benchmark> lines = make_benchmark("bandwidth", {"bandwidth", values}, {});
+      EXPECT_EQ(lines->limit(), 8U);
+      for (const std::uint32_t thread : {0U, 1U}) {
+        lines->reset();
+        lines->run(thread, 100);
+      }
+    }
+  }
+}
+
 TEST(HostBenchmarks, RefusesWhatCannotBe) {
   const auto message = [](const char* name, const Values& values) -> std::string {
     try {
@@ -92,6 +108,16 @@ TEST(HostBenchmarks, RefusesWhatCannotBe) {
   EXPECT_NE(message("compute", {{"instruction", "div"}}).find("choose one of dependent-add, nop"),
             std::string::npos);
   EXPECT_NE(message("compute", {{"instruction", "nop"}, {"threads", 1}}).find("not a parameter"),
+            std::string::npos);
+  EXPECT_NE(message("bandwidth", {{"memory", "dram"},
+                                  {"operation", "load"},
+                                  {"pattern", "random"},
+                                  {"threads", 1},
+                                  {"access_size", 64},
+                                  {"fence_every", 0},
+                                  {"instructions", 5},
+                                  {"region_size", 4096}})
+                .find("must be a multiple of 16"),
             std::string::npos);
   EXPECT_NE(message("chase", {{"memory", "dram"}, {"region_size", 4096}, {"spacing", 4096}, {"cold", 0}})
                 .find("fewer than two nodes"),
