@@ -105,9 +105,9 @@ class Bandwidth final : public Benchmark {
     }
   }
 
-  /// A word of each line. How many loads are under way depends on how many instructions lie between them, so
-  /// there are about as few as in the simulated workload, 13: HostMemory's check of an address alone is as
-  /// many.
+  /// A word of each line. How many loads are under way depends on how many instructions lie between them: there
+  /// are 21, not many more than the 13 of the simulated workload. HostMemory checks addresses, which is as many
+  /// again.
   template <bool kRandom>
   void read(Thread& thread, std::uint64_t operations) {
     Thread state = thread;
