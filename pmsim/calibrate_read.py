@@ -124,7 +124,7 @@ def read_last_level(draft: Draft, machine: HostMachine, effort: Effort, memory_n
         return
     l2_size, l2_ns = draft.platform.value("l2", "size"), draft.platform.value("l2", "latency") / 1000
     regions = [factor * l2_size for factor in (2, 3, 4, 6, 8, 12, 16) if factor * l2_size <= effort.region]
-    # What the neighbours leave of the cache changes from second to second: what it is as a rule counts.
+    # What a virtual machine finds of the cache changes from second to second: what it is as a rule counts.
     rounds = [
         {region: time_benchmark("chase", chase(region, _LINE, cold=False), effort).ns for region in regions}
         for _ in range(_LAST_LEVEL_ROUNDS)
