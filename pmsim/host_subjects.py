@@ -15,7 +15,7 @@ _SPACING = 256
 #: Instructions between random reads, beside those of the loop.
 _APART = (32, 96)
 #: Instructions of an access on this machine, as counted by single-stepping the loop (x86-64, GCC 12, -O3).
-INSTRUCTIONS = {"load": 21, "store": 102, "ntstore": 119, "store+clwb": 144}
+INSTRUCTIONS = {"load": 21, "store": 60, "ntstore": 60, "store+clwb": 80}
 #: Instructions of a simulated access: it, and `kChunkInstructions` in `native/src/workloads/bandwidth.cpp`.
 _SIMULATED = {"random": 13, "sequential": 1}
 

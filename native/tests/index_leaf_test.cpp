@@ -335,6 +335,21 @@ TEST(InterleaveDriver, DoesWhatItIsAskedOnBothMemories) {
   }
 }
 
+/// All that is chosen ahead finds room, however much more is asked for.
+TEST(InterleaveDriver, ChoosesAhead) {
+  for (const bool inserts : {false, true}) {
+    SimMemory memory;
+    InterleaveDriver<SimMemory> driver(
+        memory, {.inserts = inserts, .group_size = 7, .region_bytes = 100 * FpTreeLeaf::kBytes});
+    for (std::uint32_t round = 0; round < 50; ++round) {
+      driver.prepare(memory, 0, 1000);
+      for (std::uint32_t call = 0; call < 5; ++call)
+        driver.operation(memory, 0);
+    }
+    EXPECT_EQ(driver.done(0), 50 * 5 * driver.group());
+  }
+}
+
 TEST(LeafContents, GivesEveryKeyOfALeafAFingerprintOfItsOwn) {
   std::set<std::uint64_t> keys;
   for (std::uint64_t leaf = 0; leaf < 1000; ++leaf) {

@@ -20,6 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 /// The clock is read once per batch: some 100 reads in a repetition, each 20 to 30 ns.
 constexpr double kBatchesPerRepetition = 100;
+/// Batches that are prepared for a repetition: the last one of the warm-up took up to twice its time.
+constexpr std::uint64_t kPrepared = 200;
 /// Long enough for the clock frequency and the caches to settle.
 constexpr double kWarmupSeconds = 0.02;
 
@@ -79,6 +81,7 @@ std::uint64_t warm_up(Benchmark& benchmark, std::uint32_t thread, double seconds
   while (seconds_since(begin) < kWarmupSeconds || last < seconds) {
     if (limit > 0 && done + batch > limit)
       break;
+    benchmark.prepare(thread, batch);
     const Clock::time_point batch_begin = Clock::now();
     benchmark.run(thread, batch);
     done += batch;
@@ -170,6 +173,8 @@ Measured measure(Benchmark& benchmark, const RunOptions& options) {
     guarded([&] {
       if (options.poll)
         options.poll();
+      for (std::uint32_t thread = 0; thread < threads; ++thread)
+        benchmark.prepare(thread, kPrepared * batches[thread]);
       benchmark.reset();
     });
     if (failed)

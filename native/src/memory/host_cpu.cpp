@@ -1,7 +1,5 @@
 #include "pmsim/memory/host_cpu.hpp"
 
-#include <cstring>
-
 #include "pmsim/core/error.hpp"
 
 #if defined(__x86_64__)
@@ -69,21 +67,9 @@ const CpuFeatures& cpu_features() noexcept {
 
 namespace instruction {
 
-// The "memory" clobbers keep the compiler from moving stores across flushes and fences.
-void clwb(const std::byte* line) noexcept { asm volatile(".byte 0x66; xsaveopt %0" ::"m"(*line) : "memory"); }
-void clflushopt(const std::byte* line) noexcept {
-  asm volatile(".byte 0x66; clflush %0" ::"m"(*line) : "memory");
-}
-void clflush(const std::byte* line) noexcept { asm volatile("clflush %0" ::"m"(*line) : "memory"); }
-void sfence() noexcept { asm volatile("sfence" ::: "memory"); }
-void mfence() noexcept { asm volatile("mfence" ::: "memory"); }
-void pause() noexcept { asm volatile("pause" ::: "memory"); }
-
 void stream_lines_sse2(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
-  for (std::size_t part = 0; part < lines * 4; ++part) {
-    const __m128i value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + part);
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to) + part, value);
-  }
+  for (std::size_t line = 0; line < lines; ++line)
+    stream_line(to + line * kLineBytes, from + line * kLineBytes);
 }
 
 __attribute__((target("avx"))) void stream_lines_avx(std::byte* to, const std::byte* from,
@@ -102,12 +88,6 @@ __attribute__((target("avx512f"))) void stream_lines_avx512(std::byte* to, const
   }
 }
 
-void stream_word(std::byte* to, const std::byte* from) noexcept {
-  long long word = 0;
-  std::memcpy(&word, from, sizeof word);
-  _mm_stream_si64(reinterpret_cast<long long*>(to), word);
-}
-
 }  // namespace instruction
 
 #else  // not x86-64: HostMemory refuses to start, so none of these is ever reached
@@ -118,16 +98,9 @@ const CpuFeatures& cpu_features() noexcept {
 }
 
 namespace instruction {
-void clwb(const std::byte*) noexcept {}
-void clflushopt(const std::byte*) noexcept {}
-void clflush(const std::byte*) noexcept {}
-void sfence() noexcept {}
-void mfence() noexcept {}
-void pause() noexcept {}
 void stream_lines_sse2(std::byte*, const std::byte*, std::size_t) noexcept {}
 void stream_lines_avx(std::byte*, const std::byte*, std::size_t) noexcept {}
 void stream_lines_avx512(std::byte*, const std::byte*, std::size_t) noexcept {}
-void stream_word(std::byte*, const std::byte*) noexcept {}
 }  // namespace instruction
 
 #endif

@@ -60,11 +60,7 @@ void HostMemory::copy_in(std::byte* to, std::span<const std::byte> from) noexcep
     words.operator()<1>();
 }
 
-void HostMemory::stream(Address address, std::span<const std::byte> from) {
-  ensure(((address | from.size()) & (kAtomicBytes - 1)) == 0, "stream() needs multiples of 8 bytes");
-  if (from.empty())
-    return;
-  std::byte* to = at(address, from.size());
+void HostMemory::stream_in(std::byte* to, std::span<const std::byte> from) const noexcept {
   const std::byte* source = from.data();
   std::size_t left = from.size();
   const auto words = [&](std::size_t bytes) {
@@ -74,7 +70,8 @@ void HostMemory::stream(Address address, std::span<const std::byte> from) {
     source += bytes;
     left -= bytes;
   };
-  words(std::min<std::size_t>(left, (kLineBytes - address % kLineBytes) % kLineBytes));
+  // Mappings begin on pages, so lines do where addresses do.
+  words(std::min<std::size_t>(left, -reinterpret_cast<std::uintptr_t>(to) % kLineBytes));
   const std::size_t lines = left / kLineBytes;
   switch (stream_width_) {
     case StreamWidth::kAvx512:
@@ -91,24 +88,6 @@ void HostMemory::stream(Address address, std::span<const std::byte> from) {
   source += lines * kLineBytes;
   left -= lines * kLineBytes;
   words(left);
-}
-
-void HostMemory::flush_lines(const std::byte* line, std::size_t count, FlushKind kind) noexcept {
-  const std::byte* end = line + count * kLineBytes;
-  switch (kind) {
-    case FlushKind::kClwb:
-      for (; line < end; line += kLineBytes)
-        instruction::clwb(line);
-      break;
-    case FlushKind::kClflushOpt:
-      for (; line < end; line += kLineBytes)
-        instruction::clflushopt(line);
-      break;
-    case FlushKind::kClflush:
-      for (; line < end; line += kLineBytes)
-        instruction::clflush(line);
-      break;
-  }
 }
 
 void HostMemory::refuse(FlushKind kind) {

@@ -33,11 +33,15 @@ class SimulationError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
+/// Out of line, so that a check is no more than its branch where it stands.
+[[noreturn, gnu::cold, gnu::noinline]] inline void broken_invariant(const char* message) {
+  throw SimulationError(std::string("pmsim bug: ") + message);
+}
+
 /// Checks an invariant in every build; the cost of one predictable branch.
 inline void ensure(bool condition, const char* message) {
-  if (!condition) [[unlikely]] {
-    throw SimulationError(std::string("pmsim bug: ") + message);
-  }
+  if (!condition) [[unlikely]]
+    broken_invariant(message);
 }
 
 }  // namespace pmsim

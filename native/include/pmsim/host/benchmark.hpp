@@ -28,7 +28,13 @@ class Benchmark {
   [[nodiscard]] virtual std::uint64_t bytes_per_operation() const { return 0; }
   /// Operations that a thread may do in one repetition; 0: as many as fit into its time.
   [[nodiscard]] virtual std::uint64_t limit() const { return 0; }
-  /// Before each repetition, not timed: back to the state in which it should start.
+  /// Not timed: chooses what the next `operations` of a thread do, where choosing is not part of them. A thread
+  /// that does more chooses itself.
+  virtual void prepare(std::uint32_t thread, std::uint64_t operations) {
+    static_cast<void>(thread);
+    static_cast<void>(operations);
+  }
+  /// Before each repetition and after prepare(), not timed: back to the state in which it should start.
   virtual void reset() {}
   /// Operations that run() counts as one: those that a block can only do as a group.
   [[nodiscard]] virtual std::uint32_t group() const { return 1; }

@@ -29,6 +29,11 @@ class BlockBenchmark final : public Benchmark {
   }
   [[nodiscard]] bool is_dax() const override { return memory_.pmem_is_dax(); }
 
+  void prepare(std::uint32_t thread, std::uint64_t operations) override {
+    if constexpr (kChoosesAhead)
+      driver_.prepare(memory_, thread, operations);
+  }
+
   void reset() override {
     const memory::FlushKind kind =
         memory_.features().clflushopt ? memory::FlushKind::kClflushOpt : memory::FlushKind::kClflush;
@@ -41,13 +46,19 @@ class BlockBenchmark final : public Benchmark {
 
   void run(std::uint32_t thread, std::uint64_t operations) override {
     for (std::uint64_t done = 0; done < operations; ++done) {
-      if constexpr (requires { driver_.prepare(memory_, thread); })
+      if constexpr (!kChoosesAhead && requires { driver_.prepare(memory_, thread); })
         driver_.prepare(memory_, thread);
       driver_.operation(memory_, thread);
     }
   }
 
  private:
+  /// Where choosing an operation reads the memory under test, it would warm the caches for it.
+  static constexpr bool kChoosesAhead =
+      requires(Driver<memory::HostMemory>& driver, memory::HostMemory& memory) {
+        driver.prepare(memory, std::uint32_t{0}, std::uint64_t{0});
+      };
+
   std::uint32_t threads_;
   memory::HostMemory memory_;
   Driver<memory::HostMemory> driver_;

@@ -76,10 +76,26 @@ class HostMemory {
       std::memcpy(into.data(), at(address, into.size()), into.size());
   }
   void write(Address address, std::span<const std::byte> from) {
-    if (!from.empty())
-      copy_in(at(address, from.size()), from);
+    if (from.empty())
+      return;
+    std::byte* to = at(address, from.size());
+    if (from.size() == kLineBytes && address % kAtomicBytes == 0) {
+      for (std::size_t word = 0; word < kLineBytes; word += kAtomicBytes)
+        store_word<kAtomicBytes>(to + word, from.data() + word);
+    } else {
+      copy_in(to, from);
+    }
   }
-  void stream(Address address, std::span<const std::byte> from);
+  void stream(Address address, std::span<const std::byte> from) {
+    ensure(((address | from.size()) & (kAtomicBytes - 1)) == 0, "stream() needs multiples of 8 bytes");
+    if (from.empty())
+      return;
+    std::byte* to = at(address, from.size());
+    if (from.size() == kLineBytes && address % kLineBytes == 0)
+      instruction::stream_line(to, from.data());
+    else
+      stream_in(to, from);
+  }
   void copy_lines(Address from, Address to, std::uint32_t lines) {
     ensure(((from | to) & (kLineBytes - 1)) == 0 && medium_of(to) == Medium::kDram,
            "copy_lines() needs lines of dram");
@@ -93,9 +109,21 @@ class HostMemory {
       return;
     if (!features_.has(kind)) [[unlikely]]
       refuse(kind);
-    const std::size_t before = address & (kLineBytes - 1);
-    const std::byte* line = at(address, bytes) - before;
-    flush_lines(line, (before + bytes + kLineBytes - 1) / kLineBytes, kind);
+    const std::byte* const begin = at(address, bytes);
+    const std::byte* const end = begin + bytes;
+    for (const std::byte* line = begin - address % kLineBytes; line < end; line += kLineBytes) {
+      switch (kind) {
+        case FlushKind::kClwb:
+          instruction::clwb(line);
+          break;
+        case FlushKind::kClflushOpt:
+          instruction::clflushopt(line);
+          break;
+        case FlushKind::kClflush:
+          instruction::clflush(line);
+          break;
+      }
+    }
   }
   void sfence(Site = kNoSite) noexcept { instruction::sfence(); }
   void mfence(Site = kNoSite) noexcept { instruction::mfence(); }
@@ -194,7 +222,8 @@ class HostMemory {
   /// Stores in ascending order, each word by one instruction: what failure atomicity and same-line order rest
   /// on.
   static void copy_in(std::byte* to, std::span<const std::byte> from) noexcept;
-  static void flush_lines(const std::byte* line, std::size_t count, FlushKind kind) noexcept;
+  /// Whole words, lines among them by the widest stores of the CPU.
+  void stream_in(std::byte* to, std::span<const std::byte> from) const noexcept;
   [[noreturn]] static void refuse(FlushKind kind);
 
   CpuFeatures features_;

@@ -71,6 +71,7 @@ class InterleaveDriver {
                          .backing = options.fill_at_once ? memory::Backing::kBytes : memory::Backing::kSparse});
     for (std::uint32_t thread = 0; thread < options.threads; ++thread) {
       threads_.push_back(std::make_unique<Thread>(options, thread));
+      threads_.back()->waiting.resize(options.inserts ? leaves_ : 0);
     }
     if (options.fill_at_once) {
       for (std::uint64_t leaf = 0; leaf < leaves_ * options.threads; ++leaf)
@@ -81,39 +82,46 @@ class InterleaveDriver {
   /// Operations that one call of operation() performs.
   [[nodiscard]] std::uint32_t group() const noexcept { return options_.interleaved ? options_.group_size : 1; }
 
-  /// Chooses the operations of the next call and makes room for them. Not part of the work: a simulation does
-  /// not time it. operation() calls it where nobody has.
-  void prepare(M& memory, std::uint32_t thread) {
+  /// Chooses the operations of calls to come until so many wait (of inserts, a group or one per two leaves),
+  /// and makes room for them. Not part of the work: a simulation does not time it, and real memory forgets what
+  /// it has brought into the caches. operation() calls it where nobody has.
+  void prepare(M& memory, std::uint32_t thread, std::uint64_t calls = 1) {
     Thread& state = *threads_[thread];
-    for (std::uint32_t index = 0; index < group(); ++index) {
-      const std::uint64_t leaf = options_.inserts ? with_room(memory, thread, index) : any_leaf(thread);
-      const Address at = address(leaf);
-      if (!options_.inserts) {
-        const auto slot = static_cast<std::uint32_t>(state.random.below(FpTreeLeaf::kSlots));
-        state.lookups[index] = {at, LeafContents::key(leaf, slot)};
-        if (!options_.fill_at_once && memory.template load<std::uint32_t>(at) == 0)
-          fill(memory, leaf);
-        continue;
-      }
+    forget_done(thread);
+    // So there is always a leaf that no insert waits for, which has a free slot or may be filled anew.
+    const std::uint64_t most = options_.inserts ? std::max<std::uint64_t>(leaves_ / 2 / group(), 1) : calls;
+    const std::uint64_t wanted = std::min(calls, most) * group();
+    while (options_.inserts && state.inserts.size() < wanted) {
+      const std::uint64_t leaf = with_room(memory, thread);
       const std::uint64_t key = LeafContents::key(leaf, FpTreeLeaf::kSlots + state.inserted++);
-      state.inserts[index] = {at, key, LeafContents::value(key)};
+      state.inserts.push_back({address(leaf), key, LeafContents::value(key)});
+      ++state.waiting[leaf - thread * leaves_];
     }
-    state.prepared = true;
+    while (!options_.inserts && state.lookups.size() < wanted) {
+      const std::uint64_t leaf = any_leaf(thread);
+      const Address at = address(leaf);
+      const auto slot = static_cast<std::uint32_t>(state.random.below(FpTreeLeaf::kSlots));
+      state.lookups.push_back({at, LeafContents::key(leaf, slot)});
+      if (!options_.fill_at_once && memory.template load<std::uint32_t>(at) == 0)
+        fill(memory, leaf);
+    }
   }
 
   /// One operation of plain code, or one group of interleaved ones.
   void operation(M& memory, std::uint32_t thread) {
     Thread& state = *threads_[thread];
-    if (!state.prepared)
+    if (state.called == std::max(state.inserts.size(), state.lookups.size())) [[unlikely]]
       prepare(memory, thread);
-    state.prepared = false;
     const std::uint32_t count = group();
+    const std::size_t first = state.called;
+    state.called += count;
     if (options_.inserts) {
+      const auto inserts = std::span<const InterleavedLeaf::Insert>(state.inserts).subspan(first, count);
       if (options_.interleaved) {
-        state.leaf.insert(memory, std::span(state.inserts).first(count), std::span(state.durable).first(count));
+        state.leaf.insert(memory, inserts, std::span(state.durable).first(count));
       } else {
         memory.compute(0, kLoopInstructions);
-        const auto& [leaf, key, value] = state.inserts[0];
+        const auto& [leaf, key, value] = inserts.front();
         state.durable[0] =
             FpTreeLeaf::insert(memory, leaf, key, value, options_.how.fence, options_.how.first_flush);
       }
@@ -121,14 +129,15 @@ class InterleaveDriver {
         state.done += state.durable[index] ? 1 : 0;
       return;
     }
+    const auto lookups = std::span<const InterleavedLeaf::Lookup>(state.lookups).subspan(first, count);
     if (options_.interleaved) {
-      state.leaf.lookup(memory, std::span(state.lookups).first(count), std::span(state.values).first(count));
+      state.leaf.lookup(memory, lookups, std::span(state.values).first(count));
     } else {
       memory.compute(0, kLoopInstructions);
-      state.values[0] = FpTreeLeaf::lookup(memory, state.lookups[0].leaf, state.lookups[0].key);
+      state.values[0] = FpTreeLeaf::lookup(memory, lookups.front().leaf, lookups.front().key);
     }
     for (std::uint32_t index = 0; index < count; ++index)
-      state.done += state.values[index] == LeafContents::value(state.lookups[index].key) ? 1 : 0;
+      state.done += state.values[index] == LeafContents::value(lookups[index].key) ? 1 : 0;
   }
 
   /// Operations that did what they should: found their value, or a free slot. All of them do.
@@ -152,33 +161,43 @@ class InterleaveDriver {
         : random(mix64(options.seed) + thread), leaf(options.how) {}
     Random random;
     InterleavedLeaf leaf;
-    std::array<InterleavedLeaf::Lookup, kMaxGroup> lookups{};
-    std::array<InterleavedLeaf::Insert, kMaxGroup> inserts{};
+    std::vector<InterleavedLeaf::Lookup> lookups;  ///< prepared; of the two, one is in use
+    std::vector<InterleavedLeaf::Insert> inserts;
+    std::size_t called = 0;             ///< how many of them operation() has carried out
+    std::vector<std::uint8_t> waiting;  ///< of each leaf, how many prepared inserts will take a slot there
     std::array<std::optional<std::uint64_t>, kMaxGroup> values{};
     std::array<bool, kMaxGroup> durable{};
     std::uint64_t inserted = 0;
     std::uint64_t done = 0;
-    bool prepared = false;
   };
 
   [[nodiscard]] std::uint64_t any_leaf(std::uint32_t thread) {
     return thread * leaves_ + threads_[thread]->random.below(leaves_);
   }
-  /// A leaf for the insert with this number in its group: any with a slot that no insert before it takes. Full
-  /// ones are filled anew, but not where inserts of the group count on what is there; there are as many leaves
-  /// as a group has inserts, so one is left.
-  [[nodiscard]] std::uint64_t with_room(M& memory, std::uint32_t thread, std::uint32_t index) {
-    const auto before = std::span(threads_[thread]->inserts).first(index);
+  void forget_done(std::uint32_t thread) {
+    Thread& state = *threads_[thread];
+    const auto done = static_cast<std::ptrdiff_t>(state.called);
+    state.called = 0;
+    if (!options_.inserts) {
+      state.lookups.erase(state.lookups.begin(), state.lookups.begin() + done);
+      return;
+    }
+    for (std::ptrdiff_t index = 0; index < done; ++index)
+      --state.waiting[(state.inserts[index].leaf - base_) / FpTreeLeaf::kBytes - thread * leaves_];
+    state.inserts.erase(state.inserts.begin(), state.inserts.begin() + done);
+  }
+  /// A leaf for the next insert: any with a slot that no insert before it takes. Full ones are filled anew, but
+  /// not where inserts that wait count on what is there.
+  [[nodiscard]] std::uint64_t with_room(M& memory, std::uint32_t thread) {
     for (;;) {
       const std::uint64_t leaf = any_leaf(thread);
       const auto used = memory.template load<std::uint32_t>(address(leaf));
-      const auto taken =
-          std::ranges::count(before, address(leaf), [](const auto& insert) { return insert.leaf; });
+      const std::uint32_t taken = threads_[thread]->waiting[leaf - thread * leaves_];
       if (taken == 0 && (used == FpTreeLeaf::kAllUsed || (!options_.fill_at_once && used == 0))) {
         fill(memory, leaf);
         return leaf;
       }
-      if (std::popcount(used) + taken < FpTreeLeaf::kSlots)
+      if (static_cast<std::uint32_t>(std::popcount(used)) + taken < FpTreeLeaf::kSlots)
         return leaf;
     }
   }

@@ -58,15 +58,26 @@ class RawlLog : public LogBase<RawlLog> {
     return ((word ^ validity(at)) >> kDataBits) == 0;
   }
 
+  /// The word there, filled with zeros behind the payload's end.
+  [[nodiscard]] static std::uint64_t word_of(std::span<const std::byte> payload, std::size_t at) noexcept {
+    std::uint64_t word = 0;
+    if (payload.size() - at >= kWord) [[likely]]
+      std::memcpy(&word, payload.data() + at, kWord);  // one load: its size is known
+    else
+      std::memcpy(&word, payload.data() + at, payload.size() - at);
+    return word;
+  }
+
   template <Memory M>
   void write_entry(M& memory, Lsn at, std::span<const std::byte> payload) const {
     const Lsn end = at + footprint(payload.size());
     const Lsn pass_end = at - at % space_.bytes() + space_.bytes();
     std::uint64_t bit = validity(at);
+    Space::Words words = writer_.words(at);
     const auto put = [&](std::uint64_t data) {
       if (at == pass_end) [[unlikely]]
         bit = validity(at);
-      writer_.put_word(memory, at, data | bit);
+      words.put(memory, data | bit);
       at += kWord;
     };
     put(at);
@@ -77,8 +88,7 @@ class RawlLog : public LogBase<RawlLog> {
       if (done % kLineBytes == 0)
         count_instructions(memory, std::min<std::uint64_t>(kLineBytes, payload.size() - done),
                            kInstructionsPerWord, 0);
-      std::uint64_t word = 0;
-      std::memcpy(&word, payload.data() + done, std::min<std::size_t>(kWord, payload.size() - done));
+      const std::uint64_t word = word_of(payload, done);
       put((carry | word << bits) & kData);
       carry = word >> (kDataBits - bits);
       if (++bits == kDataBits) {
@@ -97,8 +107,10 @@ class RawlLog : public LogBase<RawlLog> {
   void persist(M& memory, Lsn begin, Lsn end) const {
     if (writer_.buffered()) {
       // What travels along in the last line must stay invalid in this pass.
+      Space::Words words = writer_.words(end);
+      const std::uint64_t invalid = validity(end) ^ ~kData;  // a line is of one pass
       for (Lsn at = end; at % kLineBytes != 0; at += kWord)
-        writer_.put_word(memory, at, validity(at) ^ ~kData);
+        words.put(memory, invalid);
     }
     writer_.write_back(memory, begin, end, kEntryFlush);
     memory.sfence(kEntryFence);

@@ -27,33 +27,56 @@ class Space {
   void put_word(M& memory, Lsn position, std::uint64_t value) const {
     memory.template store<std::uint64_t>(at(position), value);
   }
+  /// Calls visit(address, offset, bytes) for each piece of [position, position + count) that lies in one run of
+  /// addresses, in order: one, or two where the end of the stretch cuts it.
+  template <typename Visit>
+  void pieces(Lsn position, std::uint64_t count, Visit&& visit) const {
+    const std::uint64_t offset = position % bytes_;
+    const std::uint64_t first = std::min(count, bytes_ - offset);
+    visit(base_ + offset, std::uint64_t{0}, first);
+    if (first < count)
+      visit(base_, first, count - first);
+  }
   template <Memory M>
   void read(M& memory, Lsn position, std::span<std::byte> into) const {
-    const std::size_t first = before_end(position, into.size());
-    memory.read(at(position), into.first(first));
-    if (first < into.size())
-      memory.read(base_, into.subspan(first));
+    pieces(position, into.size(), [&](Address address, std::uint64_t offset, std::uint64_t bytes) {
+      memory.read(address, into.subspan(offset, bytes));
+    });
   }
   template <Memory M>
   void put(M& memory, Lsn position, std::span<const std::byte> from) const {
-    const std::size_t first = before_end(position, from.size());
-    memory.write(at(position), from.first(first));
-    if (first < from.size())
-      memory.write(base_, from.subspan(first));
+    pieces(position, from.size(), [&](Address address, std::uint64_t offset, std::uint64_t bytes) {
+      memory.write(address, from.subspan(offset, bytes));
+    });
   }
   template <Memory M>
   void flush(M& memory, Lsn position, std::uint64_t count, Site site) const {
-    const std::size_t first = before_end(position, count);
-    memory.flush(at(position), first, memory::FlushKind::kClwb, site);
-    if (first < count)
-      memory.flush(base_, count - first, memory::FlushKind::kClwb, site);
+    pieces(position, count, [&](Address address, std::uint64_t, std::uint64_t bytes) {
+      memory.flush(address, bytes, memory::FlushKind::kClwb, site);
+    });
   }
+
+  /// Words of the stream one after the other. Each address follows from the last one: no division for each.
+  class Words {
+   public:
+    template <Memory M>
+    void put(M& memory, std::uint64_t value) {
+      memory.template store<std::uint64_t>(next_, value);
+      next_ += kWord;
+      if (next_ == end_) [[unlikely]]
+        next_ = base_;
+    }
+
+   private:
+    friend class Space;
+    Words(Address base, Address end, Address next) noexcept : base_(base), end_(end), next_(next) {}
+    Address base_;
+    Address end_;
+    Address next_;
+  };
+  [[nodiscard]] Words words(Lsn position) const noexcept { return Words(base_, base_ + bytes_, at(position)); }
 
  private:
-  [[nodiscard]] std::size_t before_end(Lsn position, std::uint64_t count) const noexcept {
-    return static_cast<std::size_t>(std::min(count, bytes_ - position % bytes_));
-  }
-
   Address base_ = 0;
   std::uint64_t bytes_ = 0;
 };
@@ -83,6 +106,7 @@ class Writer {
   void put_word(M& memory, Lsn position, std::uint64_t value) const {
     target_.put_word(memory, position, value);
   }
+  [[nodiscard]] Space::Words words(Lsn position) const noexcept { return target_.words(position); }
   template <Memory M>
   void put(M& memory, Lsn position, std::span<const std::byte> from) const {
     target_.put(memory, position, from);
@@ -110,11 +134,16 @@ class Writer {
   void write_back(M& memory, Lsn begin, Lsn end, Site flush) const {
     if (!buffered_)
       return space_.flush(memory, begin, end - begin, flush);
-    std::array<std::byte, kLineBytes> line;
-    for (Lsn at = round_down(begin, kLineBytes); at < end; at += kLineBytes) {
-      target_.read(memory, at, line);
-      memory.stream(space_.at(at), line);
-    }
+    const Lsn first = round_down(begin, kLineBytes);
+    space_.pieces(first, end - first, [&](Address to, std::uint64_t offset, std::uint64_t bytes) {
+      target_.pieces(first + offset, bytes, [&](Address from, std::uint64_t behind, std::uint64_t count) {
+        for (std::uint64_t done = 0; done < count; done += kLineBytes) {
+          std::array<std::byte, kLineBytes> line;
+          memory.read(from + done, line);
+          memory.stream(to + behind + done, line);
+        }
+      });
+    });
   }
   /// Fetches the line of the tail into the buffer, after a restart.
   template <Memory M>
