@@ -6,13 +6,20 @@ sees the engines, the blocks or the benchmarks of several threads: they are pred
 """
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pmsim.calibrate_draft import Draft, base_of
 from pmsim.calibrate_profile import profile_text
-from pmsim.calibrate_read import read_core, read_flush, read_last_level, read_topology, read_window
+from pmsim.calibrate_read import (
+    read_core,
+    read_flush,
+    read_last_level,
+    read_link,
+    read_topology,
+    read_window,
+)
 from pmsim.calibrate_steps import Step, dram_steps, fit_step, tier_steps
 from pmsim.calibrate_tier import dram_as_second_tier, modules_as_second_tier
 from pmsim.errors import ConfigError
@@ -127,7 +134,8 @@ def calibrate(
     read_window(draft, effort, timings["idle read"].ns)
     read_last_level(draft, machine, effort, timings["idle read"].ns)
     read_flush(draft, machine, effort)
-    rows = _fit(draft, dram_steps(dram, timings, machine), dram, timings, progress, rounds)
+    used = read_link(draft, machine, {name: dram[name].value(timings[name]) for name in dram})
+    rows = _fit(draft, dram_steps(dram, timings, machine), dram, timings, progress, rounds, used)
     dram_as_second_tier(draft)
     if on is not None:
         tier = DeviceSubjects(machine, effort, "pmem").all()
@@ -161,11 +169,12 @@ def _fit(
     timings: Mapping[str, Timing],
     progress: Callable[[str], None],
     rounds: int,
+    used: Collection[str] = (),
 ) -> list[Row]:
     for step in steps:
         progress(f"fitting {step.title}")
         fit_step(draft, step, subjects, timings, rounds)
-    seen = {name for step in steps for name in step.subjects}
+    seen = {*used, *(name for step in steps for name in step.subjects)}
     rows = []
     for subject in subjects.values():
         progress(f"predicting {subject.name}")

@@ -116,6 +116,32 @@ def read_window(draft: Draft, effort: Effort, memory_ns: float) -> None:
     )
 
 
+def read_link(draft: Draft, machine: HostMachine, rates: Mapping[str, float]) -> set[str]:
+    """What all cores together read and stream: less than memory has on a chiplet, or on a guest's share.
+
+    Parameters
+    ----------
+    rates : mapping of str to float
+        Values of the microbenchmarks [GB/s].
+
+    Returns
+    -------
+    set of str
+        The microbenchmarks that it has used; none where one core says nothing about more.
+    """
+    used = set()
+    for interval, what in (("link_read_interval", "read, load"), ("link_write_interval", "write, ntstore")):
+        name = f"{what} sequential, {machine.cores} threads"
+        if (rate := rates.get(name)) is not None:
+            used.add(name)
+            draft.set(
+                f"controller.{interval}",
+                picoseconds(_LINE / rate),
+                f"measured on {draft.date}: {name}: {rate:.1f} GB/s",
+            )
+    return used
+
+
 def read_last_level(draft: Draft, machine: HostMachine, effort: Effort, memory_ns: float) -> None:
     """Latency and effective size of the last-level cache."""
     stated = machine.cache(3)

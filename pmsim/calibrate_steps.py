@@ -49,15 +49,17 @@ def dram_steps(
             {"prefetcher.distance": 48, "prefetcher.queue": 256},
             "assumed: more than the distance, so that no line is dropped",
         ),
-        # Streaming writes hold a buffer for the longer of hold and round trip: the trip is set short.
+        # A streamed line takes its interval and holds a buffer for the longer of hold and round trip, which is
+        # set short; a plain store to a line that the prefetcher has brought takes the interval alone.
         Step(
-            "streaming without fences",
-            ("core.stream_hold",),
-            ("write, ntstore sequential, 1 thread",),
+            "stores in order without fences",
+            ("core.line_interval", "core.stream_hold"),
+            ("write, ntstore sequential, 1 thread", "write, store sequential, 1 thread"),
             {
+                "core.line_interval": 2000,
                 "core.shared_write_latency": 20_000,
                 "core.stream_delay": 0,
-                "core.stream_hold": 40_000,
+                "core.stream_hold": 20_000,
             },
             "assumed: a posted write leaves its buffer early; core.fence_latency holds the rest of a persist, "
             "until it is acknowledged",
@@ -72,7 +74,7 @@ def dram_steps(
             "flushing without fences",
             ("core.flush_interval",),
             (f"write, {flush} sequential, 1 thread",),
-            {"core.flush_interval": 10_000},
+            {"core.flush_interval": 2000},
         ),
         Step(
             "single persists",

@@ -214,6 +214,17 @@ def test_the_window_is_found_where_loads_cease_to_overlap(monkeypatch, window):
     assert window - 16 <= draft.platform.value("core", "window") <= window + 1
 
 
+def test_the_link_is_what_all_cores_together_read_and_stream():
+    draft = Draft(pmsim.load_platform("spr-cxl"), machine("clflush"), "x", "today")
+    rates = {"read, load sequential, 2 threads": 40.0, "write, ntstore sequential, 2 threads": 32.0}
+    assert calibrate_read.read_link(draft, machine("clflush"), rates) == set(rates)
+    link = [draft.platform.value("controller", f"link_{way}_interval") for way in ("read", "write")]
+    assert link == [1600, 2000]
+    alone = Draft(pmsim.load_platform("spr-cxl"), machine("clflush"), "x", "today")
+    assert not calibrate_read.read_link(alone, machine("clflush"), {"read, load sequential, 1 thread": 40.0})
+    assert alone.platform.value("controller", "link_read_interval") == 0
+
+
 def test_an_interrupted_calibration_writes_nothing(tmp_path):
     out = tmp_path / "profile.toml"
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "

@@ -31,6 +31,8 @@ BASE_CHANGES: dict[str, dict[str, int]] = {
         "pmem_read_credits": 2,
         "dram_write_queue": 12,
         "dram_write_low": 4,
+        "link_read_interval": 3 * NS,
+        "link_write_interval": 5 * NS,
     },
     "dram": {"capacity": 16 * MIB, "banks": 4},
     "pmem": {

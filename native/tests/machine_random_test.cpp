@@ -59,6 +59,8 @@ PlatformParams random_machine(Random& random) {
   params.prefetcher.degree = pick({1, 4});
   params.prefetcher.queue = pick({1, 16});
   params.controller.channels = pick({1, 2, 6});
+  params.controller.link_read_interval = pick({0, 0, 2 * kNs});
+  params.controller.link_write_interval = pick({0, 0, 3 * kNs});
   params.controller.dram_write_queue = pick({2, 48});
   params.controller.dram_write_low = pick({0, 1});
   params.controller.pmem_write_queue = pick({1, 2, 24});

@@ -30,6 +30,7 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
     : params_(params),
       counters_(&counters),
       block_device_(params.block, counters),
+      link_(params.controller),
       interleave_lines_(static_cast<std::uint64_t>(params.pmem.interleave) / memory::kLineBytes),
       dram_interleave_lines_(std::max<std::uint64_t>(
           1, static_cast<std::uint64_t>(params.controller.dram_interleave) / memory::kLineBytes)),
@@ -45,7 +46,7 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
   for (std::int64_t channel = 0; channel < params.controller.channels; ++channel) {
     channels_.emplace_back(params.dram, params.controller, counters);
   }
-  special_ = dram_cache_ || params.pmem.dimms == 0;
+  special_ = dram_cache_ || params.pmem.dimms == 0 || link_.limits();
   modules_.reserve(static_cast<std::size_t>(params.pmem.dimms));
   for (std::int64_t module = 0; module < params.pmem.dimms; ++module) {
     modules_.emplace_back(params, channels_[static_cast<std::size_t>(module)], counters,
@@ -97,6 +98,7 @@ Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds 
   const bool dram = is_on_dram(line);
   if (special_) [[unlikely]] {
     tell(LineRequest::Operation::kRead, line, now, thread);
+    now = link_.read(now);
     ensure(dram || !modules_.empty(), kNoPmem);
     if (dram_cache_) {
       return is_page_table(line)
@@ -124,6 +126,7 @@ Picoseconds MemorySystem::load(std::uint64_t line, Picoseconds now, Picoseconds 
   const bool admitted = module.reads().admits(now);
   if (special_ && (admitted || token.load != ReadToken::kNobody)) [[unlikely]] {
     tell(LineRequest::Operation::kRead, line, now, token.thread);  // who has no room to wait asks again
+    now = link_.read(now);
   }
   if (admitted) {
     catch_up(place.module, acts_at);
@@ -150,6 +153,7 @@ Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds
   const bool dram = is_on_dram(line);
   if (special_) [[unlikely]] {
     tell(LineRequest::Operation::kWrite, line, now, token.writeback ? LineRequest::kNobody : token.thread);
+    now = link_.write(now);
     ensure(dram || !modules_.empty(), kNoPmem);
     if (dram_cache_ && !is_page_table(line)) {
       return write_memory_mode(line, now, acts_at);  // DRAM accepts at once

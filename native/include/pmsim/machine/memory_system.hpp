@@ -11,6 +11,7 @@
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/divider.hpp"
 #include "pmsim/machine/dram_channel.hpp"
+#include "pmsim/machine/memory_link.hpp"
 #include "pmsim/machine/memory_mode.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/pmem_module.hpp"
@@ -121,6 +122,7 @@ class MemorySystem {
   std::vector<DramChannel> channels_;
   std::vector<PmemModule> modules_;
   BlockDevice block_device_;
+  MemoryLink link_;
   Divider interleave_lines_;
   Divider dram_interleave_lines_;
   Divider module_count_;
@@ -141,7 +143,7 @@ class MemorySystem {
   std::size_t credits_;
   std::optional<MemoryModeCache> dram_cache_;  ///< in memory mode
   RequestListener* listener_ = nullptr;
-  /// In memory mode, without PMem, or somebody listens: one test where there is nothing of this.
+  /// In memory mode, without PMem, behind a link, or somebody listens: one test where there is nothing of this.
   bool special_ = false;
 };
 

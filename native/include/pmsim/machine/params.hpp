@@ -81,6 +81,8 @@ struct PrefetcherParams {
 struct ControllerParams {
   int64_t channels = 6;
   int64_t dram_interleave = 256;
+  int64_t link_read_interval = 0;
+  int64_t link_write_interval = 0;
   int64_t dram_write_queue = 48;
   int64_t dram_write_low = 16;
   int64_t pmem_write_queue = 24;
