@@ -11,6 +11,7 @@
 #include "pmsim/blocks/page/cow_invalidate.hpp"
 #include "pmsim/blocks/page/driver.hpp"
 #include "pmsim/blocks/page/hybrid.hpp"
+#include "pmsim/core/random.hpp"
 #include "pmsim/memory/host_memory.hpp"
 #include "pmsim/memory/sim_memory.hpp"
 
@@ -317,6 +318,24 @@ TEST(PageRecovery, of_two_slots_without_versions_keeps_one_durably) {
   EXPECT_EQ(store.slot_of(0), 0U);
   EXPECT_EQ(memory.load<std::uint64_t>(store.area().pid(1)), 0U);
   EXPECT_EQ(memory.durability().uncertain_lines(), 0U);
+}
+
+TEST(LineMask, counts_the_groups_of_lines_that_it_touches) {
+  Random random(1);
+  for (int round = 0; round < 200; ++round) {
+    LineMask mask;
+    std::set<std::uint32_t> lines;
+    for (std::uint64_t left = random.below(300); left > 0; --left)
+      lines.insert(static_cast<std::uint32_t>(random.below(kMaxLines)));
+    for (const std::uint32_t line : lines)
+      mask.set(line);
+    for (const std::uint32_t size : {1U, 2U, 3U, 4U, 16U, 32U, 64U, 100U, 256U}) {
+      std::set<std::uint32_t> groups;
+      for (const std::uint32_t line : lines)
+        groups.insert(line / size);
+      ASSERT_EQ(mask.groups(size), groups.size()) << size;
+    }
+  }
 }
 
 TEST(PageCostModel, is_the_longer_of_a_threads_own_work_and_its_share_of_the_medium) {

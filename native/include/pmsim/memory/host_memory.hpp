@@ -199,7 +199,9 @@ class HostMemory {
   /// fewer instructions the better.
   [[nodiscard]] std::byte* at(Address address, std::uint64_t bytes) const {
     const Mapped& mapped = mapped_[address >> kMediumShift & (mapped_.size() - 1)];
-    if (address < mapped.end && bytes <= mapped.end - address) [[likely]]
+    // One comparison: a sum of no more than a window's size wraps around from the last window alone, which is
+    // empty.
+    if (address + bytes - 1 < mapped.end) [[likely]]
       return reinterpret_cast<std::byte*>(address + mapped.base);
     table_.refuse(address, bytes);
   }

@@ -36,21 +36,19 @@ class Cow {
 
   explicit Cow(const StoreOptions& options) : write_(options.write), barriers_(options.barriers) {}
 
-  /// Writes the page. Lines that the frame does not hold are loaded from the page's old slot ("only the dirty
-  /// lines in DRAM", sec. 3.2.4). The dirty set of the frame is the caller's to clear.
+  /// Writes the page. Lines that the frame does not hold are loaded from the page's old slot. The dirty set of
+  /// the frame is the caller's to clear.
   template <memory::Memory M>
   void flush(M& memory, std::uint32_t writer, VersionedSlots& slots, PageId page, const Frame& frame) const {
     const SlotArea& area = slots.area();
     const SlotId old = slots.at(page).slot;
     const SlotId slot = slots.take_free(writer);
     const std::uint64_t pvn = slots.next_version(writer, page);
-    for (std::uint32_t line = 0; line < area.page_bytes / kLineBytes; ++line) {
-      const std::uint64_t offset = line * kLineBytes;
-      const bool resident = frame.resident.test(line);
-      ensure(resident || old != kNoSlot, "page flush: a new page must be in DRAM as a whole");
-      copy_line(memory, area.payload(slot) + offset, (resident ? frame.data : area.payload(old)) + offset,
-                write_, kPayloadFlush);
-    }
+    const std::uint32_t lines = area.page_bytes / kLineBytes;
+    ensure(old != kNoSlot || frame.resident.count() == lines,
+           "page flush: a new page must be in DRAM as a whole");
+    copy_page(memory, area.payload(slot), frame, old == kNoSlot ? frame.data : area.payload(old), lines, write_,
+              kPayloadFlush);
     fence(memory, kPayloadFence);
     memory.template store<std::uint64_t>(area.pid(slot), page + 1);
     if (barriers_)

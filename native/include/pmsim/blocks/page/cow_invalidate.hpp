@@ -57,13 +57,10 @@ class CowInvalidate {
   void flush(M& memory, std::uint32_t writer, PageId page, const Frame& frame) {
     const SlotId old = map_.at(page);
     const SlotId slot = free_.take(writer);
-    for (std::uint32_t line = 0; line < options_.lines(); ++line) {
-      const std::uint64_t offset = line * kLineBytes;
-      const bool resident = frame.resident.test(line);
-      ensure(resident || old != kNoSlot, "page flush: a new page must be in DRAM as a whole");
-      copy_line(memory, area_.payload(slot) + offset, (resident ? frame.data : area_.payload(old)) + offset,
-                options_.write, kPayloadFlush);
-    }
+    ensure(old != kNoSlot || frame.resident.count() == options_.lines(),
+           "page flush: a new page must be in DRAM as a whole");
+    copy_page(memory, area_.payload(slot), frame, old == kNoSlot ? frame.data : area_.payload(old),
+              options_.lines(), options_.write, kPayloadFlush);
     fence(memory, kPayloadFence);
     set_pid(memory, slot, page + 1, kPidFlush, kPidFence);
     if (old != kNoSlot) {

@@ -70,8 +70,7 @@ class PageFlushDriver {
     frame.resident = options_.technique == Technique::kCowLoad ? frame.dirty : all_;
     ++state.next;
     if (store_) {
-      state.micro_logged += store_->uses_micro_log(page, frame) ? 1 : 0;
-      store_->flush(memory, writer, page, frame);
+      state.micro_logged += store_->flush(memory, writer, page, frame) ? 1 : 0;
     } else {
       std::uint32_t checksum = 0;
       for (std::uint32_t line = 0; line < options_.store.lines(); ++line) {

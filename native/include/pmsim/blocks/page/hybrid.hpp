@@ -33,17 +33,20 @@ class PageStore {
   [[nodiscard]] VersionedSlots& slots() noexcept { return slots_; }
   [[nodiscard]] const VersionedSlots& slots() const noexcept { return slots_; }
 
-  /// Makes the frame's content the page's, durably, and clears the frame's dirty set.
+  /// Makes the frame's content the page's, durably, and clears the frame's dirty set. Returns whether it took
+  /// the micro log.
   template <memory::Memory M>
-  void flush(M& memory, std::uint32_t writer, PageId page, Frame& frame) {
+  bool flush(M& memory, std::uint32_t writer, PageId page, Frame& frame) {
     if (frame.dirty.count() == 0 && slots_.at(page).slot != kNoSlot)
-      return;
-    if (uses_micro_log(page, frame)) {
+      return false;
+    const bool logged = uses_micro_log(page, frame);
+    if (logged) {
       logs_.flush(memory, writer, slots_, page, frame);
     } else {
       cow_.flush(memory, writer, slots_, page, frame);
     }
     frame.dirty.clear();
+    return logged;
   }
 
   /// Whether flush() would take the micro log. A page that has no slot yet is always copied.

@@ -113,6 +113,17 @@ void copy_line(M& memory, Address to, Address from, Write write, Site flush_site
   write_line(memory, to, line, write, flush_site);
 }
 
+/// Copies a whole page: what the frame holds from there, the rest from `before`, the page's last version ("only
+/// the dirty lines in DRAM", sec. 3.2.4). A choice of addresses, not of ways: nothing to predict.
+template <memory::Memory M>
+void copy_page(M& memory, Address to, const Frame& frame, Address before, std::uint32_t lines, Write write,
+               Site flush_site) {
+  for (std::uint32_t line = 0; line < lines; ++line) {
+    const Address from = frame.resident.test(line) ? frame.data : before;
+    copy_line(memory, to + line * kLineBytes, from + line * kLineBytes, write, flush_site);
+  }
+}
+
 /// The store before this point and the store after it go to one line and must become durable in this order. x86
 /// keeps it; the compiler must be told, and the paper's listing says sfence(), which with nothing to wait for
 /// is cheap (sec. 3.2.2). One site names both, as they are one point of the algorithm.

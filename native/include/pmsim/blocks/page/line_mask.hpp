@@ -70,6 +70,15 @@ class LineMask {
   /// How many aligned groups of `lines` lines the set touches: PMem blocks, when a block holds that many.
   [[nodiscard]] std::uint32_t groups(std::uint32_t lines) const {
     std::uint32_t groups = 0;
+    if (lines < kMaskBits && std::has_single_bit(lines)) {
+      const std::uint64_t firsts = ~std::uint64_t{0} / ((std::uint64_t{1} << lines) - 1);
+      for (std::uint64_t any : words_) {
+        for (std::uint32_t shift = 1; shift < lines; shift *= 2)
+          any |= any >> shift;  // the first line of each group stands for all of them
+        groups += static_cast<std::uint32_t>(std::popcount(any & firsts));
+      }
+      return groups;
+    }
     std::uint32_t last = ~std::uint32_t{0};
     for_each([&](std::uint32_t line) {
       groups += line / lines != last ? 1 : 0;

@@ -53,15 +53,16 @@ class TechniqueStore {
       install_in(*invalidating);
   }
 
-  /// Makes the frame's content the page's, durably.
+  /// Makes the frame's content the page's, durably. Returns whether it took a micro log.
   template <memory::Memory M>
-  void flush(M& memory, std::uint32_t writer, PageId page, Frame& frame) {
+  bool flush(M& memory, std::uint32_t writer, PageId page, Frame& frame) {
     if (auto* versioned = std::get_if<PageStore>(&store_))
-      versioned->flush(memory, writer, page, frame);
-    else if (auto* invalidating = std::get_if<CowInvalidate>(&store_))
+      return versioned->flush(memory, writer, page, frame);
+    if (auto* invalidating = std::get_if<CowInvalidate>(&store_))
       invalidating->flush(memory, writer, page, frame);
     else
       std::get<ChecksumStore>(store_).flush(memory, page, frame);
+    return false;
   }
 
   /// Checksummed pages only: what repairs the page when its next flush is torn is the frame, which has just
@@ -70,11 +71,6 @@ class TechniqueStore {
   void renew_snapshot(M& memory, PageId page, const Frame& frame) {
     if (auto* checksummed = std::get_if<ChecksumStore>(&store_))
       checksummed->snapshot(memory, page, frame);
-  }
-
-  [[nodiscard]] bool uses_micro_log(PageId page, const Frame& frame) const {
-    const auto* versioned = std::get_if<PageStore>(&store_);
-    return versioned != nullptr && versioned->uses_micro_log(page, frame);
   }
 
   /// After a crash; see each store's. True where it has brought the pages into `frames` (checksummed ones,
