@@ -2,26 +2,18 @@
 // them, and its time on this machine. How to build and run it: docs/engines/buffer_manager.md.
 //
 // The code that is counted is the engine's own, instantiated for a memory whose loads and stores are plain ones and
-// whose compute() is nothing. A child process runs it; its parent executes it instruction by instruction (ptrace),
-// from the first of `ask` to its return. The charge is the sum of what the same call emits on SimMemory: every load
-// and store is an instruction, and compute() says how many more.
+// whose compute() is nothing (counting.hpp), from the call of `ask` to its return. The charge is the sum of what the
+// same call emits on SimMemory.
 
-#include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <span>
-#include <type_traits>
 #include <vector>
 
+#include "counting.hpp"
 #include "pmsim/engines/buffer/buffer_manager.hpp"
 #include "pmsim/memory/host_memory.hpp"
 #include "pmsim/memory/sim_memory.hpp"
@@ -30,80 +22,13 @@ namespace {
 
 using namespace pmsim;
 using namespace pmsim::engines;
+using counting::fail;
+using counting::PlainMemory;
 using memory::Address;
-using memory::Medium;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kPageBytes = 16384;
 constexpr std::uint32_t kPages = 64;
-
-void fail(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
-
-/// Both windows at their own addresses, so an access is an access and nothing else.
-class PlainMemory {
- public:
-  explicit PlainMemory(const memory::Capacities& capacities) : table_(capacities) {
-    for (const Medium medium : {Medium::kDram, Medium::kPmem}) {
-      auto* wanted = reinterpret_cast<void*>(memory::medium_base(medium));
-      if (mmap(wanted, capacities.bytes[memory::index_of(medium)], PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != wanted)
-        fail("mmap");
-    }
-  }
-  Address allocate(Medium medium, std::uint64_t bytes, const memory::RegionOptions& options = {}) {
-    return table_.allocate(medium, bytes, options).base;
-  }
-  template <memory::Value T>
-  T load(Address address) {
-    T value;
-    std::memcpy(&value, at(address), sizeof value);
-    return value;
-  }
-  template <memory::Value T>
-  T load_dependent(Address address) {
-    return load<T>(address);
-  }
-  template <memory::Value T>
-  void store(Address address, const std::type_identity_t<T>& value) {
-    std::memcpy(at(address), &value, sizeof value);
-  }
-  void read(Address address, std::span<std::byte> into) { std::memcpy(into.data(), at(address), into.size()); }
-  void write(Address address, std::span<const std::byte> from) { std::memcpy(at(address), from.data(), from.size()); }
-  void stream(Address address, std::span<const std::byte> from) { write(address, from); }
-#ifndef PMSIM_WITHOUT_COPY_LINES
-  void copy_lines(Address from, Address to, std::uint32_t lines) { memory::copy_lines(at(to), at(from), lines); }
-#endif
-  void flush(Address, std::size_t, memory::FlushKind = memory::FlushKind::kClwb, memory::Site = memory::kNoSite) {}
-  void sfence(memory::Site = memory::kNoSite) {}
-  void mfence(memory::Site = memory::kNoSite) {}
-  void order(memory::Site = memory::kNoSite) {}
-  void prefetch(Address) {}
-  std::uint64_t fetch_add(Address address, std::uint64_t delta) {
-    const auto before = load<std::uint64_t>(address);
-    store<std::uint64_t>(address, before + delta);
-    return before;
-  }
-  std::uint64_t acquire(Address, memory::LatchMode) { return 0; }
-  bool release(Address, memory::LatchMode, std::uint64_t) { return true; }
-  void compute(std::uint64_t, std::uint32_t) {}
-  void mispredict(memory::BranchOn = memory::BranchOn::kLastLoad) {}
-  void block_read(Address, Address, std::size_t) {}
-  void block_write(Address, Address, std::size_t) {}
-  void block_flush(memory::Site = memory::kNoSite) {}
-  std::uint64_t block_gather(Address, Address, std::size_t) { return 1; }
-  void block_commit(std::uint64_t, memory::Site = memory::kNoSite) {}
-  void operation_begin() {}
-  void operation_end() {}
-  memory::Section enter(memory::Section section) { return section; }
-
- private:
-  static std::byte* at(Address address) { return reinterpret_cast<std::byte*>(address); }
-
-  memory::RegionTable table_;
-};
 
 template <memory::Memory M>
 [[gnu::noinline]] Address ask(buffer::BufferManager<M>& manager, M& memory, buffer::FixedPage& page,
@@ -171,52 +96,6 @@ void prepare(B& bench, const Shape& shape) {
     bench.touch(static_cast<std::uint32_t>(shape.before[at]), static_cast<std::uint32_t>(shape.before[at + 1]));
 }
 
-/// Instructions from the call of ask() to behind it.
-long counted(Bench<PlainMemory>& bench, const Shape& shape) {
-  prepare(bench, shape);
-  const pid_t child = fork();
-  if (child == 0) {
-    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-    raise(SIGSTOP);
-    bench.touch(shape.offset, shape.bytes);
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  const auto entry = reinterpret_cast<unsigned long long>(&ask<PlainMemory>);
-  user_regs_struct registers{};
-  const auto step = [&] {
-    if (ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0 || waitpid(child, &status, 0) != child ||
-        !WIFSTOPPED(status))
-      fail("ptrace");
-    ptrace(PTRACE_GETREGS, child, nullptr, &registers);
-  };
-  do
-    step();
-  while (registers.rip != entry);
-  const auto stack = registers.rsp;
-  long instructions = 1;  // the call
-  do {
-    step();
-    ++instructions;
-  } while (registers.rsp <= stack);
-  kill(child, SIGKILL);
-  waitpid(child, &status, 0);
-  return instructions;
-}
-
-long charged(Bench<memory::SimMemory>& bench, const Shape& shape) {
-  prepare(bench, shape);
-  memory::Stream stream;
-  bench.memory.attach(stream);
-  bench.touch(shape.offset, shape.bytes);
-  bench.memory.detach();
-  long instructions = 0;
-  for (const memory::MicroOp& op : std::span(stream.data(), stream.size()))
-    instructions += op.kind == memory::OpKind::kCompute ? op.bytes : 1;
-  return instructions;
-}
-
 /// Nanoseconds per row and per key of a page that lies in the caches, every line of which is asked for by rows.
 template <typename B>
 void time(const char* name, B& bench) {
@@ -272,8 +151,14 @@ int main() {
       {"a page", {}, 0, kPageBytes},
   };
   std::printf("%-44s %8s %8s\n", "instructions of resident()", "counted", "charged");
-  for (const Shape& shape : shapes)
-    std::printf("%-44s %8ld %8ld\n", shape.what, counted(code, shape), charged(model, shape));
+  for (const Shape& shape : shapes) {
+    prepare(code, shape);
+    prepare(model, shape);
+    const auto touch = [&](auto& bench) { return [&] { bench.touch(shape.offset, shape.bytes); }; };
+    std::printf("%-44s %8ld %8ld\n", shape.what,
+                counting::counted(reinterpret_cast<const void*>(&ask<PlainMemory>), touch(code)).instructions,
+                counting::charged(simulated, touch(model)));
+  }
   time("plain memory", code);
   char path[] = "/tmp/gather-XXXXXX";
   const int file = mkstemp(path);

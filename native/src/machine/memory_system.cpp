@@ -97,8 +97,8 @@ Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds 
   acts_at = clock_ = std::max(clock_, acts_at);
   const bool dram = is_on_dram(line);
   if (special_) [[unlikely]] {
-    tell(LineRequest::Operation::kRead, line, now, thread);
     now = link_.read(now);
+    tell(LineRequest::Operation::kRead, line, now, thread);
     ensure(dram || !modules_.empty(), kNoPmem);
     if (dram_cache_) {
       return is_page_table(line)
@@ -125,8 +125,8 @@ Picoseconds MemorySystem::load(std::uint64_t line, Picoseconds now, Picoseconds 
   PmemModule& module = modules_[place.module];
   const bool admitted = module.reads().admits(now);
   if (special_ && (admitted || token.load != ReadToken::kNobody)) [[unlikely]] {
-    tell(LineRequest::Operation::kRead, line, now, token.thread);  // who has no room to wait asks again
     now = link_.read(now);
+    tell(LineRequest::Operation::kRead, line, now, token.thread);  // who has no room to wait asks again
   }
   if (admitted) {
     catch_up(place.module, acts_at);
@@ -152,8 +152,8 @@ Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds
   acts_at = clock_ = std::max(clock_, acts_at);
   const bool dram = is_on_dram(line);
   if (special_) [[unlikely]] {
-    tell(LineRequest::Operation::kWrite, line, now, token.writeback ? LineRequest::kNobody : token.thread);
     now = link_.write(now);
+    tell(LineRequest::Operation::kWrite, line, now, token.writeback ? LineRequest::kNobody : token.thread);
     ensure(dram || !modules_.empty(), kNoPmem);
     if (dram_cache_ && !is_page_table(line)) {
       return write_memory_mode(line, now, acts_at);  // DRAM accepts at once

@@ -24,18 +24,23 @@ class MemoryLink {
 
   /// When a line that is asked for at `now` is on its way.
   Picoseconds read(Picoseconds now) noexcept {
-    const Picoseconds start = std::max({now, read_free_, write_free_ - most_behind_});
-    read_free_ = start + read_interval_;
-    return start;
+    Picoseconds start = now;
+    if (write_interval_ > 0)
+      start = std::max(start, write_free_ - most_behind_);
+    return read_interval_ > 0 ? take(read_free_, start, read_interval_) : start;
   }
   /// When a line that comes to the link at `now` is through.
   Picoseconds write(Picoseconds now) noexcept {
-    const Picoseconds start = std::max(now, write_free_);
-    write_free_ = start + write_interval_;
-    return start;
+    return write_interval_ > 0 ? take(write_free_, now, write_interval_) : now;
   }
 
  private:
+  static Picoseconds take(Picoseconds& free, Picoseconds now, Picoseconds interval) noexcept {
+    const Picoseconds start = std::max(now, free);
+    free = start + interval;
+    return start;
+  }
+
   Picoseconds read_interval_;
   Picoseconds write_interval_;
   Picoseconds most_behind_;
