@@ -64,12 +64,12 @@ class PlainMemory {
 #ifndef PMSIM_WITHOUT_COPY_LINES
   void copy_lines(Address from, Address to, std::uint32_t lines) { memory::copy_lines(at(to), at(from), lines); }
 #endif
-  // An instruction each, and no more, as the model has them.
+  // An instruction each, and no more, as the model has them. Fences are one that nobody else uses (kFence).
   void flush(Address, std::size_t, memory::FlushKind = memory::FlushKind::kClwb, memory::Site = memory::kNoSite) {
     asm volatile("nop" ::: "memory");
   }
-  void sfence(memory::Site = memory::kNoSite) { asm volatile("nop" ::: "memory"); }
-  void mfence(memory::Site = memory::kNoSite) { asm volatile("nop" ::: "memory"); }
+  void sfence(memory::Site = memory::kNoSite) { asm volatile("xchg %%rbx, %%rbx" ::: "memory"); }
+  void mfence(memory::Site = memory::kNoSite) { asm volatile("xchg %%rbx, %%rbx" ::: "memory"); }
   void order(memory::Site = memory::kNoSite) {}
   void prefetch(Address address) { __builtin_prefetch(at(address), 0, 3); }
   std::uint64_t fetch_add(Address address, std::uint64_t delta) {
@@ -129,9 +129,12 @@ inline bool is_conditional_jump(const unsigned char* code) {
   return (*code & 0xf0) == 0x70 || (*code == 0x0f && (code[1] & 0xf0) == 0x80);
 }
 
+constexpr unsigned char kFence[] = {0x48, 0x87, 0xdb};  // xchg %rbx, %rbx
+
 struct Count {
   long instructions = 0;
   long dispatched = 0;  ///< compares and their jumps are one, as core.dispatch_width and core.window count them
+  long before_fence = 0;  ///< of these, before the first fence; 0: there is none
 };
 
 /// From the call of the function at `entry`, which `action` calls, to behind it, in a child process that is executed
@@ -158,11 +161,13 @@ Count counted(const void* entry, const Action& action) {
     step();
   while (registers.rip != reinterpret_cast<unsigned long long>(entry));
   const auto stack = registers.rsp;
-  Count count{1, 1};  // the call
+  Count count{1, 1, 0};  // the call
   bool fuses = false;
   do {
     // The child is a copy of this process: the same code is at the same place here.
     const auto* code = reinterpret_cast<const unsigned char*>(registers.rip);
+    if (count.before_fence == 0 && std::memcmp(code, kFence, sizeof kFence) == 0)
+      count.before_fence = count.dispatched;
     count.dispatched += fuses && is_conditional_jump(code) ? 0 : 1;
     ++count.instructions;
     fuses = fuses_with_jump(code);
@@ -175,17 +180,19 @@ Count counted(const void* entry, const Action& action) {
 
 /// What `action` makes the model charge: every access is an instruction, and compute() says how many more.
 template <typename Action>
-long charged(memory::SimMemory& memory, const Action& action) {
+Count charged(memory::SimMemory& memory, const Action& action) {
   memory::Stream stream;
   memory.attach(stream);
   action();
   memory.detach();
-  long instructions = 0;
+  Count count;
   for (const memory::MicroOp& op : std::span(stream.data(), stream.size())) {
+    if (count.before_fence == 0 && (op.kind == memory::OpKind::kSfence || op.kind == memory::OpKind::kMfence))
+      count.before_fence = count.dispatched;
     if (op.kind != memory::OpKind::kOperationBegin && op.kind != memory::OpKind::kOperationEnd)
-      instructions += op.kind == memory::OpKind::kCompute ? op.bytes : 1;
+      count.dispatched += op.kind == memory::OpKind::kCompute ? op.bytes : 1;
   }
-  return instructions;
+  return count;
 }
 
 }  // namespace pmsim::counting

@@ -157,7 +157,7 @@ int main() {
     const auto touch = [&](auto& bench) { return [&] { bench.touch(shape.offset, shape.bytes); }; };
     std::printf("%-44s %8ld %8ld\n", shape.what,
                 counting::counted(reinterpret_cast<const void*>(&ask<PlainMemory>), touch(code)).instructions,
-                counting::charged(simulated, touch(model)));
+                counting::charged(simulated, touch(model)).dispatched);
   }
   time("plain memory", code);
   char path[] = "/tmp/gather-XXXXXX";

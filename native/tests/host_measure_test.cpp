@@ -20,20 +20,33 @@ class Counting final : public Benchmark {
   Counting(std::uint32_t threads, std::uint64_t limit) : threads_(threads), limit_(limit) {}
   [[nodiscard]] std::uint32_t threads() const override { return threads_; }
   [[nodiscard]] std::uint64_t limit() const override { return limit_; }
+  void prepare(std::uint32_t, std::uint64_t operations) override {
+    ++prepares;
+    prepared += operations;
+  }
   void reset() override {
     ++resets;
     since_reset = 0;
+    prepared_at_reset = prepared.exchange(0);
+    prepares_at_reset = prepares.exchange(0);
   }
   void run(std::uint32_t thread, std::uint64_t operations) override {
     if (fails && resets > 0 && thread + 1 == threads_)
       throw ConfigError("made to fail");
+    for (std::uint64_t spun = 0; works && spun < operations; ++spun)
+      memory::instruction::pause();
     since_reset += operations;
     most_since_reset = std::max(most_since_reset.load(), since_reset.load());
   }
   std::atomic<std::uint64_t> since_reset{0};
   std::atomic<std::uint64_t> most_since_reset{0};
+  std::atomic<std::uint64_t> prepared{0};
+  std::atomic<std::uint32_t> prepares{0};
+  std::uint64_t prepared_at_reset = 0;
+  std::uint32_t prepares_at_reset = 0;
   int resets = 0;
   bool fails = false;
+  bool works = false;  ///< operations take time
 
  private:
   std::uint32_t threads_;
@@ -44,6 +57,17 @@ TEST(HostMeasure, ResetsBeforeEachRepetitionAndGivesOneSampleOfEach) {
   Counting benchmark(1, 0);
   EXPECT_EQ(measure(benchmark, {.repetitions = 4, .seconds = 0.0005, .poll = {}}).samples.size(), 4U);
   EXPECT_EQ(benchmark.resets, 4);
+}
+
+/// What choosing operations has brought into the caches is flushed by reset(), so it comes first; and only what
+/// is chosen before the clock runs is not timed.
+TEST(HostMeasure, OperationsOfARepetitionAreChosenBeforeItsReset) {
+  Counting benchmark(2, 0);
+  benchmark.works = true;
+  static_cast<void>(measure(benchmark, {.repetitions = 3, .seconds = 0.0005, .poll = {}}));
+  EXPECT_EQ(benchmark.prepares_at_reset, 2U);  // one of each thread, since the last reset
+  EXPECT_GT(benchmark.prepared_at_reset, 0U);
+  EXPECT_EQ(benchmark.prepares, 0U);  // none while it runs
 }
 
 TEST(HostMeasure, AThreadDoesAtMostTheLimitInARepetition) {

@@ -62,7 +62,7 @@ class InterleaveParameters(KindParameters):
     region_size: LineSize = Field(10 * 2**30, description="bytes of all leaves, over all threads [B]")
     threads: Threads = Field(1, description="threads, each with leaves of its own")
     cpu_cycles: Cycles = Field(
-        29, description="CPU cycles of a start or resumption of a coroutine; a calibration"
+        30, description="CPU cycles of a start or resumption of a coroutine; a calibration"
     )
 
 

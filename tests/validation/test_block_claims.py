@@ -43,7 +43,7 @@ def test_every_series_and_measure_is_used(family: tuple[str, Suite]) -> None:
 #: The one CPU cost, set on one number, the number that `pmem.reread_delay` was set on, and what was read with
 #: results in view (docs/calibration.md).
 CALIBRATED = {
-    "coro": ["coro-insert-speedup", "coro-lookup-speedup-dram"],
+    "coro": ["coro-lookup-speedup-dram"],
     "inplace": ["inplace-fam-gain-shrinks", "inplace-read-seq-ordering", "inplace-read-rand-ordering"],
     "log": ["log-padding-gain", "log-hymem-ordering"],
     "page": ["page-crc32-rate"],

@@ -80,7 +80,9 @@ class InterleavedLeaf {
   }};
 
   // Instructions of the compiled code (g++ 12 -O2), a compare and its jump as one: benchmarks/leaf.cpp.
-  static constexpr std::uint32_t kTaskInstructions = 146;   ///< frame taken, filled, ended, given back
+  static constexpr std::uint32_t kStartInstructions = 74;  ///< frame taken, arguments copied, task kept
+  static constexpr std::uint32_t kEndInstructions =
+      56;  ///< frame destroyed and given back, when all have ended
   static constexpr std::uint32_t kSwitchInstructions = 40;  ///< loop, call, restore, jump; save, return
   static constexpr std::uint32_t kClaimInstructions = 50;   ///< hash, probe, compare; arguments of an insert
 
@@ -126,11 +128,13 @@ class InterleavedLeaf {
     scheduler_.run(
         count,
         [&](FramePool& pool, std::size_t index) {
-          memory.compute(0, kTaskInstructions);
+          memory.compute(0, kStartInstructions);
           return make(pool, index);
         },
         [&](memory::Site site) { fence(memory, how_.fence, site); },
         [&] { memory.compute(how_.switch_cycles, kSwitchInstructions); });
+    for (std::size_t task = 0; task < count; ++task)
+      memory.compute(0, kEndInstructions);
   }
 
   template <memory::Memory M>
