@@ -13,7 +13,7 @@ import statistics
 import time
 
 import pmsim
-from pmsim import _native
+from pmsim import _native, crash
 from pmsim.kinds import find_kind
 
 PLATFORM = "ucsd-8260"
@@ -138,10 +138,9 @@ def crash_rate(block: str, runs: int) -> tuple[float, float]:
     samples = []
     for _ in range(runs):
         begin = time.process_time()
-        row = _native.crash_check(block, states=states, monitor=_native.CrashMonitor())
+        check = crash.check_block(block, states=states, mutate=False, jobs=1).check
         seconds = time.process_time() - begin
-        recoveries = row["states"] + row["recovery_crashes"] + row["resumed_crashes"] + row["second_recoveries"]
-        samples.append((row["states"] / seconds, recoveries / seconds))
+        samples.append((check.states / seconds, check.recoveries / seconds))
     return statistics.median(s for s, _ in samples), statistics.median(r for _, r in samples)
 
 

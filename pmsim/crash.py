@@ -52,7 +52,8 @@ class Violation:
 
     ``step`` counts the persistence steps of the program from 1; ``recovery_step`` those of a recovery that was
     cut short as well, and of the program that went on after it, 0 where there was no second crash;
-    ``resumed_operation`` counts the operations of that program, 0 where it had not gone on.
+    ``resumed_operation`` counts the operations of that program, 0 where it had not gone on. ``failures`` counts
+    crashes; only the counter-example says where a third one came.
     """
 
     message: str
@@ -61,6 +62,7 @@ class Violation:
     scale: str
     operation: int
     step: int
+    failures: int
     recovery_step: int
     resumed_operation: int
     lost_words: int
@@ -74,6 +76,7 @@ class Check:
     distinct: int
     recovery_crashes: int
     resumed_crashes: int
+    third_crashes: int
     second_recoveries: int
     rewrites: int
     steps: int
@@ -84,6 +87,12 @@ class Check:
     stopped: bool
     reached: tuple[int, ...]
     violation: Violation | None
+
+    @property
+    def recoveries(self) -> int:
+        """How often recovery has run to its end."""
+        crashes = self.recovery_crashes + self.resumed_crashes + self.third_crashes
+        return self.states + self.second_recoveries + crashes
 
     @classmethod
     def from_native(cls, row: dict[str, Any]) -> Self:

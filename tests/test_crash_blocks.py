@@ -44,6 +44,7 @@ def test_no_crash_breaks_the_promise_of_a_storage_engine(name: str) -> None:
     assert check.violation is None, check.violation.counterexample
     assert check.states >= states
     assert check.recovery_crashes > 0
+    assert check.third_crashes > 0
     assert not result.never_reached
 
 
@@ -54,6 +55,8 @@ def test_no_crash_breaks_a_promise_and_every_point_is_needed_or_declared_redunda
     assert result.check.violation is None, result.check.violation.counterexample
     assert result.check.states >= states_of(name)
     assert result.check.exhaustive_steps > 0
+    # A recovery that writes nothing has no steps.
+    assert (result.check.third_crashes > 0) == (result.check.recovery_crashes > 0)
     assert not result.never_reached
     if not mutate:
         return
@@ -103,11 +106,11 @@ POINTS = (Point(1, "data: fence", ""), Point(2, "once more", "for no reason"))
 
 def check_of(*, violation: str = "", reached: tuple[int, ...] = (1, 2)) -> Check:
     found = (
-        crash_module.Violation(violation, f"toy: {violation}\n", 1, "small", 1, 2, 0, 0, 1)
+        crash_module.Violation(violation, f"toy: {violation}\n", 1, "small", 1, 2, 1, 0, 0, 1)
         if violation
         else None
     )
-    return Check(10, 5, 3, 2, 5, 0, 4, 4, 1, 1, 0.1, False, reached, found)
+    return Check(10, 5, 3, 2, 1, 5, 0, 4, 4, 1, 1, 0.1, False, reached, found)
 
 
 def result_of(first: Check, second: Check, *, eadr: bool = False) -> CrashResult:

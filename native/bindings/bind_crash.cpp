@@ -26,6 +26,7 @@ py::dict to_dict(const crash::CheckReport& report) {
   row["distinct"] = report.distinct;
   row["recovery_crashes"] = report.recovery_crashes;
   row["resumed_crashes"] = report.resumed_crashes;
+  row["third_crashes"] = report.third_crashes;
   row["second_recoveries"] = report.second_recoveries;
   row["rewrites"] = report.rewrites;
   row["steps"] = report.steps;
@@ -45,6 +46,7 @@ py::dict to_dict(const crash::CheckReport& report) {
     violation["scale"] = found.scale == crash::Scale::kSmall ? "small" : "large";
     violation["operation"] = found.operation;
     violation["step"] = found.step;
+    violation["failures"] = found.failures;
     violation["recovery_step"] = found.recovery_step;
     violation["resumed_operation"] = found.resumed_operation;
     violation["lost_words"] = found.lost_words;

@@ -70,6 +70,15 @@ TEST(Checker, AnExceptionOfRecoveryIsAViolation) {
   EXPECT_EQ(violation_of<Bug::kRecoveryThrows>().message, "recovery threw: an odd number of entries");
 }
 
+TEST(Checker, AProgramThatCannotRunIsNoViolationAndIsNamed) {
+  try {
+    static_cast<void>(check(Append<Bug::kRunThrows>::kind(), kQuick));
+    FAIL();
+  } catch (const SimulationError& error) {
+    EXPECT_STREQ(error.what(), "toy, seed 1, large: full");
+  }
+}
+
 TEST(Checker, DemandsWhatIsAcknowledgedAfterTheLastStepToo) {
   EXPECT_EQ(violation_of<Bug::kNoLastFence>().message, "found 0 entries; 1 are acknowledged");
 }
@@ -136,6 +145,22 @@ TEST(Checker, FindsAMistakeOfRecoveryThatOnlyTheNextOperationShows) {
   EXPECT_NE(violation.counterexample.find("the program went on:\n    1  append"), std::string::npos)
       << violation.counterexample;
   EXPECT_NE(violation.counterexample.find("power failed again at step"), std::string::npos);
+}
+
+TEST(Checker, FindsARecoveryThatFailsOnlyUnderAThirdCrash) {
+  const CheckReport good = check(Transfer<false>::kind(), kQuick);
+  EXPECT_GT(good.third_crashes, good.states / 8);
+  EXPECT_LT(good.third_crashes, good.states);
+  EXPECT_EQ(check(Append<Bug::kNone>::kind(), kQuick).third_crashes, 0U);  // its recovery has no steps
+  const Violation violation = violation_of<Bug::kThirdCrash>();
+  EXPECT_EQ(violation.failures, 3U);
+  EXPECT_GE(violation.resumed_operation, 1U);
+  EXPECT_NE(violation.message.find("are acknowledged"), std::string::npos) << violation.message;
+  const std::string& text = violation.counterexample;
+  const std::size_t went_on = text.find("the program went on:\n    1  append");
+  ASSERT_NE(went_on, std::string::npos) << text;
+  EXPECT_NE(text.find("recovery began, and power failed again at its step", went_on), std::string::npos)
+      << text;
 }
 
 TEST(Checker, EadrMakesFlushesUnnecessaryAndKeepsOrderingPoints) {

@@ -23,7 +23,9 @@ enum class Bug : std::uint8_t {
   kWrongOrder,      ///< length before payload
   kNoLastFence,     ///< acknowledged before it is durable
   kRecoveryThrows,  ///< where the length is odd
+  kRunThrows,       ///< has no place for what it shall append
   kRecoveredTail,   ///< what goes on after recovery appends one entry too early
+  kThirdCrash,      ///< recovery from a crash of what has gone on takes an entry away for a while
 };
 
 /// The two-barrier persist: payload, flush, fence; length, flush, fence.
@@ -45,7 +47,13 @@ class Append final : public Subject {
   void run(SimMemory& memory, std::uint32_t number) override {
     const std::uint64_t index = first_ + number;
     in_flight_ = true;
+    if (kBug == Bug::kRunThrows && number == 1)
+      throw ConfigError("full");
     memory.sfence(14);
+    if (kBug == Bug::kThirdCrash && gone_on_) {
+      memory.store<std::uint64_t>(base_ + 8, 1);
+      persist(memory, base_ + 8);
+    }
     if constexpr (kBug == Bug::kWrongOrder)
       length(memory, index + 1);
     const std::array<std::uint64_t, 2> payload{value(index), ~value(index)};
@@ -64,6 +72,12 @@ class Append final : public Subject {
     found->length = memory.load<std::uint64_t>(base_);
     if (kBug == Bug::kRecoveryThrows && found->length % 2 == 1)
       throw ConfigError("an odd number of entries");
+    if (kBug == Bug::kThirdCrash && memory.load<std::uint64_t>(base_ + 8) == 1 && found->length > 0) {
+      for (const std::uint64_t length : {found->length - 1, found->length}) {
+        memory.store<std::uint64_t>(base_, length);
+        persist(memory, base_);
+      }
+    }
     for (std::uint64_t index = 0; index < found->length; ++index)
       found->values.push_back(
           {memory.load<std::uint64_t>(slot(index)), memory.load<std::uint64_t>(slot(index) + 8)});
@@ -88,6 +102,7 @@ class Append final : public Subject {
       --next->first_;
     next->operations_ = kMore;
     next->in_flight_ = false;
+    next->gone_on_ = true;
     return next;
   }
   [[nodiscard]] std::string describe(std::uint32_t index) const override {
@@ -106,6 +121,10 @@ class Append final : public Subject {
     std::uint64_t length = 0;
     std::vector<std::array<std::uint64_t, 2>> values;
   };
+  static void persist(SimMemory& memory, Address word) {
+    memory.flush(word, 8, FlushKind::kClwb);
+    memory.sfence();
+  }
   void length(SimMemory& memory, std::uint64_t value) {
     memory.store<std::uint64_t>(base_, value);
     memory.flush(base_, 8, FlushKind::kClwb, 12);
@@ -122,6 +141,7 @@ class Append final : public Subject {
   std::uint64_t first_ = 0;                  ///< the entry that run(0) appends
   std::uint64_t acknowledged_ = 0;
   bool in_flight_ = false;
+  bool gone_on_ = false;
 };
 
 /// Two accounts and a redo log of one transfer. Recovery finishes the transfer.

@@ -56,15 +56,14 @@ def crash_command(
 def _report(result: CrashResult, verbose: bool) -> None:
     console = output()
     check = result.check
-    recoveries = check.states + check.recovery_crashes + check.resumed_crashes + check.second_recoveries
-    rate = recoveries / max(check.seconds, 1e-9)
+    rate = check.recoveries / max(check.seconds, 1e-9)
     print_item(
         console,
         f"{result.block.name}{' (eADR)' if result.eadr else ''}",
         f"{check.states:,} crash states "
         f"({check.distinct:,} distinct) at {check.steps:,} steps ({check.exhaustive_steps:,} exhaustively), "
         f"{check.recovery_crashes:,} crashes of recovery, {check.resumed_crashes:,} after it, "
-        f"{check.second_recoveries:,} second recoveries "
+        f"{check.third_crashes:,} third ones, {check.second_recoveries:,} second recoveries "
         f"({check.rewrites:,} of them wrote); seeds {result.seed} to "
         f"{result.seed + max(check.small_programs, check.large_programs) - 1}; {check.seconds:.1f} s, "
         f"{rate:,.0f} recoveries per second",

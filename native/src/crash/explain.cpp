@@ -78,13 +78,14 @@ class Explainer {
       : kind_(kind), options_(options), finding_(std::move(finding)), random_(options.seed) {}
 
   Violation explain() {
-    Program program(kind_, finding_.seed, finding_.scale, options_.persistence, options_.disabled, true);
+    Program program(kind_, finding_.seed, finding_.scale,
+                    {.persistence = options_.persistence, .disabled = options_.disabled, .keep_log = true});
     Violation violation;
     program.run([&](Program&, const CrashPoint& point) {
       if (point.step != finding_.point.step)
         return;
       finding_.point = point;
-      reduce(program);
+      reduce(program.aftermath(), program.subject(), 0);
       violation = tell(program);
       program.stop_visits();
     });
@@ -92,92 +93,85 @@ class Explainer {
   }
 
  private:
-  /// Recoveries for a shorter explanation: one of an engine takes up to a millisecond, and crashes of its
-  /// recovery have thousands of them for each word that may be durable.
+  /// Recoveries for a shorter explanation, for each failure: one of an engine takes up to a millisecond, and
+  /// crashes of its recovery have thousands of them for each word that may be durable.
   static constexpr std::uint64_t kMostTries = 10'000;
 
-  void reduce(Program& program) {
-    const SimMemory& memory = program.memory();
-    if (finding_.second.step == 0) {
-      finding_.image = fewest_lost(memory, finding_.image, [&](const DurableImage& image) {
-        if (++tries_ > kMostTries)
-          return false;
-        put(program, image);
-        const Program::Outcome outcome = program.recover_and_check(finding_.second_recovery);
-        if (outcome.wrong.empty() || outcome.second_recovery != finding_.second_recovery)
-          return false;
-        finding_.message = outcome.wrong;
-        return true;
-      });
+  /// The image of the first failure (`failure` 0), the second ...
+  [[nodiscard]] DurableImage& image_of(std::size_t failure) {
+    return failure == 0 ? finding_.image : finding_.later[failure - 1].image;
+  }
+  [[nodiscard]] bool is_last(std::size_t failure) const { return failure == finding_.later.size(); }
+  /// Whether the one after it hit a program that had gone on.
+  [[nodiscard]] bool goes_on(std::size_t failure) const { return finding_.later[failure].point.operation > 0; }
+
+  /// Makes the images of this failure and of those after it smaller.
+  void reduce(Aftermath& after, const Subject& subject, std::size_t failure) {
+    tries_ = 0;
+    image_of(failure) = fewest_lost(after.failed(), image_of(failure), [&](const DurableImage& image) {
+      return fails(after, subject, image, failure);
+    });
+    if (is_last(failure))
       return;
-    }
-    finding_.image = fewest_lost(memory, finding_.image,
-                                 [&](const DurableImage& image) { return fails_nested(program, image); });
-    bool reduced = false;
-    program.recover_stepwise(finding_.image, finding_.second.operation > 0, [&](const SecondPoint& point) {
-      if (point.step != finding_.second.step || reduced)
-        return;
-      reduced = true;
-      finding_.second_image =
-          fewest_lost(program.recovering(), finding_.second_image, [&](const DurableImage& second) {
-            if (++tries_ > kMostTries)
-              return false;
-            std::string wrong = again(program, second);
-            if (wrong.empty())
-              return false;
-            finding_.message = std::move(wrong);
-            return true;
-          });
+    at_next(after, subject, failure, [&](Aftermath& again, const Subject& promise, const LaterPoint&) {
+      reduce(again, promise, failure + 1);
     });
   }
 
-  /// Whether a crash at some step of the recovery of `image`, or of what follows it where the finding is from
-  /// there, fails; remembers the first.
-  bool fails_nested(Program& program, const DurableImage& image) {
-    bool failed = false;
+  /// Whether recovery of the image fails; where further failures belong to the finding, whether it does when
+  /// they come at some steps with some images, which take the place of those of the finding.
+  bool fails(Aftermath& after, const Subject& subject, const DurableImage& image, std::size_t failure) {
     if (tries_ > kMostTries)
-      return failed;
+      return false;
+    if (is_last(failure)) {
+      ++tries_;
+      after.put(image);
+      const Aftermath::Outcome outcome = after.recover(subject, finding_.second_recovery);
+      if (outcome.wrong.empty() || outcome.second_recovery != finding_.second_recovery)
+        return false;
+      finding_.message = outcome.wrong;
+      return true;
+    }
+    bool failed = false;
     DurableImage scratch;
-    program.recover_stepwise(image, finding_.second.operation > 0, [&](const SecondPoint& point) {
-      if (failed)
-        return;
-      for_images(program.recovering().durability(), kMostNested, kMostNested, random_, scratch,
-                 [&](const DurableImage& second) {
-                   if (failed || ++tries_ > kMostTries)
-                     return;
-                   std::string wrong = again(program, second);
-                   if (wrong.empty())
-                     return;
-                   failed = true;
-                   finding_.second = point;
-                   finding_.second_image = second;
-                   finding_.message = std::move(wrong);
-                 });
-    });
+    after.recover_stepwise(subject, image, goes_on(failure),
+                           [&](Aftermath& again, const Subject& promise, const LaterPoint& point) {
+                             if (failed)
+                               return;
+                             for_images(again.failed().durability(), kMostNested, kMostNested, random_, scratch,
+                                        [&](const DurableImage& next) {
+                                          if (failed || !fails(again, promise, next, failure + 1))
+                                            return;
+                                          failed = true;
+                                          finding_.later[failure] = {point, next};
+                                        });
+                           });
     return failed;
   }
 
-  static void put(Program& program, const DurableImage& image) {
-    for (const CellBytes& cell : image)
-      program.put(cell.address, cell.bytes);
-  }
-  static std::string again(Program& program, const DurableImage& image) {
-    for (const CellBytes& cell : image)
-      program.put_again(cell.address, cell.bytes);
-    return program.recover_again_and_check();
+  /// Calls `use` where the failure after this one comes.
+  void at_next(Aftermath& after, const Subject& subject, std::size_t failure, const Aftermath::Step& use) {
+    const std::uint64_t step = finding_.later[failure].point.step;
+    bool used = false;
+    after.recover_stepwise(subject, image_of(failure), goes_on(failure),
+                           [&](Aftermath& again, const Subject& promise, const LaterPoint& point) {
+                             if (point.step == step && !std::exchange(used, true))
+                               use(again, promise, point);
+                           });
   }
 
   Violation tell(Program& program) {
     const CrashPoint& point = finding_.point;
-    Violation violation{finding_.message,
-                        {},
-                        finding_.seed,
-                        finding_.scale,
-                        point.operation,
-                        point.step,
-                        finding_.second.step,
-                        finding_.second.operation,
-                        lost_words(program.memory(), finding_.image)};
+    const LaterPoint second = finding_.later.empty() ? LaterPoint{} : finding_.later.front().point;
+    Violation violation{.message = finding_.message,
+                        .counterexample = {},
+                        .seed = finding_.seed,
+                        .scale = finding_.scale,
+                        .operation = point.operation,
+                        .step = point.step,
+                        .failures = 1 + static_cast<std::uint32_t>(finding_.later.size()),
+                        .recovery_step = second.step,
+                        .resumed_operation = second.operation};
     std::string text = std::string(kind_.name) + ": " + finding_.message + "\n";
     for (const blocks::SiteInfo& site : kind_.sites) {
       if (site.id == options_.disabled)
@@ -189,32 +183,37 @@ class Explainer {
     text += operations(program.subject(), point);
     text += "  power failed at step " + std::to_string(point.step) + ", " +
             (point.acknowledged ? "after " : "during ") + operation_name(point.operation) + "\n";
-    text += history(program.memory(), finding_.image, point.operation, kind_.sites);
-    text += losses(program.memory(), finding_.image);
-    if (finding_.second.step > 0) {
-      program.recover_stepwise(finding_.image, finding_.second.operation > 0, [&](const SecondPoint& second) {
-        if (second.step != finding_.second.step)
-          return;
-        text += second_crash(program, second);
-        text += history(program.recovering(), finding_.second_image, second.operation, kind_.sites);
-        text += losses(program.recovering(), finding_.second_image);
-        violation.lost_words += lost_words(program.recovering(), finding_.second_image);
-      });
-    }
+    violation.lost_words = tell_failure(program.aftermath(), program.subject(), 0, point.operation, text);
     text += std::string("  ") + (finding_.second_recovery ? "recovery, run a second time: " : "recovery: ") +
             finding_.message + "\n";
     violation.counterexample = std::move(text);
     return violation;
   }
 
-  static std::string second_crash(const Program& program, const SecondPoint& second) {
-    const std::string step = std::to_string(second.step);
-    if (second.operation == 0)
+  /// What this failure and those after it left. Returns how many words are lost.
+  std::uint64_t tell_failure(Aftermath& after, const Subject& subject, std::size_t failure,
+                             std::uint32_t operation, std::string& text) {
+    const DurableImage& image = image_of(failure);
+    text += history(after.failed(), image, operation, kind_.sites);
+    text += losses(after.failed(), image);
+    std::uint64_t lost = lost_words(after.failed(), image);
+    if (is_last(failure))
+      return lost;
+    at_next(after, subject, failure, [&](Aftermath& again, const Subject& promise, const LaterPoint& point) {
+      text += later_failure(promise, point);
+      lost += tell_failure(again, promise, failure + 1, point.operation, text);
+    });
+    return lost;
+  }
+
+  static std::string later_failure(const Subject& promise, const LaterPoint& point) {
+    const std::string step = std::to_string(point.step);
+    if (point.operation == 0)
       return "  recovery began, and power failed again at its step " + step + "\n";
     return "  recovery ran to its end, and the program went on:\n" +
-           operations(*program.resumed(), {second.step, second.operation, second.acknowledged}) +
-           "  power failed again at step " + step + ", " + (second.acknowledged ? "after " : "during ") +
-           operation_name(second.operation) + "\n";
+           operations(promise, {point.step, point.operation, point.acknowledged}) +
+           "  power failed again at step " + step + ", " + (point.acknowledged ? "after " : "during ") +
+           operation_name(point.operation) + "\n";
   }
 
   const SubjectKind& kind_;

@@ -1,11 +1,25 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "pmsim/crash/checker.hpp"
 #include "program.hpp"
 
 namespace pmsim::crash {
+
+/// How much of what can follow a power failure a search looks at, or a finding needs; each with all before it.
+enum class Reach : std::uint8_t {
+  kRecovery,      ///< recovery, cut short once
+  kGoingOn,       ///< the program that goes on after a recovery, cut short
+  kThirdFailure,  ///< the recovery from either, cut short
+};
+
+/// A power failure after the first one.
+struct LaterFailure {
+  LaterPoint point;
+  memory::DurableImage image;
+};
 
 /// A violation as it was met, enough to meet it again.
 struct Finding {
@@ -13,10 +27,15 @@ struct Finding {
   Scale scale = Scale::kSmall;
   CrashPoint point;
   memory::DurableImage image;
-  SecondPoint second;  ///< step 0: there was no second crash
-  memory::DurableImage second_image;
+  std::vector<LaterFailure> later;
   bool second_recovery = false;  ///< a recovery that followed a complete one
   std::string message;
+
+  [[nodiscard]] Reach reach() const noexcept {
+    if (later.size() > 1)
+      return Reach::kThirdFailure;
+    return !later.empty() && later.front().point.operation > 0 ? Reach::kGoingOn : Reach::kRecovery;
+  }
 };
 
 /// Fewest lost words that still fail, and the text for a person.

@@ -34,6 +34,7 @@ struct Violation {
   Scale scale = Scale::kSmall;
   std::uint32_t operation = 0;  ///< in flight or last acknowledged when the power failed; 0 is create()
   std::uint64_t step = 0;       ///< persistence step of the program, from 1
+  std::uint32_t failures = 1;   ///< of power
   std::uint64_t recovery_step =
       0;  ///< of the recovery that was cut short too, or of what followed it; 0: neither
   std::uint32_t resumed_operation = 0;  ///< of the program that went on after recovery; 0: it had not
@@ -46,6 +47,7 @@ struct CheckReport {
   std::uint64_t distinct = 0;           ///< of them, different from all others of the same program
   std::uint64_t recovery_crashes = 0;   ///< images of a crash during recovery on which recovery has run again
   std::uint64_t resumed_crashes = 0;    ///< images of a crash after recovery, when the program had gone on
+  std::uint64_t third_crashes = 0;      ///< images of a crash of the recovery from either, or after that
   std::uint64_t second_recoveries = 0;  ///< recoveries run once more on what the first one left
   std::uint64_t rewrites = 0;           ///< of them, those that changed bytes; allowed, but worth knowing
   std::uint64_t steps = 0;              ///< persistence steps of all programs

@@ -48,8 +48,9 @@ class Subject {
   [[nodiscard]] virtual std::string check(const Recovered& recovered, memory::SimMemory& memory) const = 0;
 
   /// The program goes on where a complete recovery has left off: a subject whose model begins with what
-  /// recovery has found, all of it acknowledged, with a few further operations. Its create() is never called.
-  /// It may take what it needs out of `recovered`. Nothing where the subject cannot go on, or had not begun.
+  /// recovery has found, all of it acknowledged, with a few further operations. Its create() and its resume()
+  /// are never called. It may take what it needs out of `recovered`. Nothing where the subject cannot go on, or
+  /// had not begun.
   [[nodiscard]] virtual std::unique_ptr<Subject> resume(Recovered& /*recovered*/) const { return nullptr; }
 
   /// One line for a counter-example: "append 24 bytes 'abc...'".

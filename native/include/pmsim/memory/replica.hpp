@@ -21,6 +21,7 @@ class Replica {
   Replica& operator=(const Replica&) = delete;
 
   [[nodiscard]] SimMemory& memory() noexcept { return memory_; }
+  [[nodiscard]] const SimMemory& memory() const noexcept { return memory_; }
 
   /// Takes over regions that the source has allocated and lines that it has stored to since the last sync().
   void sync();

@@ -52,8 +52,9 @@ class ChecksumStore {
   static constexpr Site kClearFence = 369;
   static constexpr std::array kSites{
       SiteInfo{kPageFence, "checksum: persist the page before its snapshot may change", {}},
-      SiteInfo{kSnapshotFence, "checksum: persist the snapshot before the page may change",
-               "the next change of the page is fenced in the log before the page can be written again"},
+      // Not even the log's next fence replaces it: a change can be durable before that, and recovery from it,
+      // cut short, leaves the page torn beside a snapshot that the recovery before it had not waited for.
+      SiteInfo{kSnapshotFence, "checksum: persist the snapshot before the page may change", {}},
       SiteInfo{kRecordFence, "checksum: persist the change in the log before it is acknowledged", {}},
       SiteInfo{kStartFlush, "checksum: write back the start of the log", {}},
       SiteInfo{kStartFence, "checksum: persist the start of the log before its places are reused", {}},
