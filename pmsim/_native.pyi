@@ -4,6 +4,8 @@ C++ core of pmsim; use the package pmsim.
 """
 from __future__ import annotations
 import collections.abc
+import numpy
+import numpy.typing
 import os
 import typing
 __all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'host_room', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'trace_requests', 'validate_platform', 'warm_up', 'workloads']
@@ -283,6 +285,10 @@ class Recorder:
     def failed(self, at: int) -> None:
         """
         A request has been lost.
+        """
+    def latencies(self, at: int) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+        """
+        Requests by time window and bucket, and the largest latency [ps] of each bucket.
         """
     def restart(self, at: int) -> None:
         """

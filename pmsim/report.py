@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import plotly.io
 
+from pmsim.kinds import find_kind
 from pmsim.units import number
 
 if TYPE_CHECKING:
@@ -58,10 +59,10 @@ def _figure(result: "Result") -> str:
 
 
 def unsteady(result: "Result") -> str:
-    """Say of how many points the warm-up was too short."""
+    """Say how many points were still changing."""
     return (
-        f"in {len(result.unsteady)} of {result.provenance['points']} points `steady` is 0: transfers between "
-        f"tiers were still changing when the warm-up ended; raise warmup; the first is {result.unsteady[0]}"
+        f"in {len(result.unsteady)} of {result.provenance['points']} points `steady` is 0: "
+        f"{find_kind(result.scenario.kind).unsteady}; the first is {result.unsteady[0]}"
     )
 
 
@@ -82,7 +83,7 @@ def _warnings(result: "Result") -> str:
             f"{outside} of {len(result.frame)} points left the range that the model was validated for."
         )
     if result.unsteady:
-        lines.append(f"Warm-up: {unsteady(result)}.")
+        lines.append(f"Still changing: {unsteady(result)}.")
     if result.overloaded:
         lines.append(f"Overload: {overloaded(result)}.")
     return '<p class="warning">' + "<br>".join(_text(line) for line in lines) + "</p>" if lines else ""

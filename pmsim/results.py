@@ -4,7 +4,7 @@ import html
 import json
 import os
 import platform as host
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from pmsim.effects import EFFECT, effects
 from pmsim.errors import ConfigError
 from pmsim.kinds import Metric, find_kind
 from pmsim.kinds.does_not_fit import DoesNotFit
+from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.kinds.types import quantity_of
 from pmsim.plot_spec import Plot
 from pmsim.plots import PlotLayout, effects_figure, figure_of, front_rows, plot_layout
@@ -74,7 +75,7 @@ class Result:
     not_held : tuple of Failure
         Points whose data the engine cannot hold: in the frame, with `fits` 0; here with the reason.
     unsteady : tuple of Failure
-        Points whose warm-up was too short: in the frame, with `steady` 0; here with its length.
+        Points that were still changing: in the frame, with `steady` 0; here with how long they ran.
     overloaded : tuple of Failure
         Points whose requests came faster than they were served: in the frame, with `keeps_up` 0; here with
         their rate.
@@ -97,8 +98,9 @@ class Result:
             for index, (point, found) in enumerate(zip(points, metrics, strict=True))
             if isinstance(found, DoesNotFit)
         )
+        kind = find_kind(scenario.kind)
         self.unsteady = tuple(
-            Failure(index, point.describe(), f"after {found['warmup_transactions']:,.0f} transactions")
+            Failure(index, point.describe(), kind.length(found))
             for index, (point, found) in enumerate(zip(points, metrics, strict=True))
             if found is not None and found.get("steady") == 0
         )
@@ -107,14 +109,21 @@ class Result:
             for index, (point, found) in enumerate(zip(points, metrics, strict=True))
             if found is not None and found.get("keeps_up") == 0
         )
-        kind = find_kind(scenario.kind)
         self._lasting = [
             found is not None and kind.lasting(found, point.parameters)
             for point, found in zip(points, metrics, strict=True)
         ]
         self._points = tuple(points)
         self._changes = len(scenario.changes())
-        self._metrics = self._metric_list()
+        known = self._known_metrics()
+        self._metrics = self._chosen(known)
+        # A figure shows them, however few metrics are chosen.
+        self._interval_ends = [
+            f"{metric.name}{end}"
+            for metric in self._metrics
+            for end in INTERVAL_ENDS
+            if f"{metric.name}{end}" in known
+        ]
         self.frame = self._frame(metrics)
         self.provenance = self._provenance(info)
 
@@ -258,17 +267,20 @@ class Result:
         """Return the metric columns of the frame."""
         return self._metrics
 
-    def _metric_list(self) -> tuple[Metric, ...]:
+    def _known_metrics(self) -> dict[str, Metric]:
         kind = find_kind(self.scenario.kind)
         known: dict[str, Metric] = {}
         for point in self._points:
             known |= {metric.name: metric for metric in kind.metric_list(point.parameters)}
-        if not self.scenario.metrics:
-            return tuple(known.values())
-        return tuple(known.get(name) or kind.counters()[name] for name in self.scenario.metrics)
+        return known
+
+    def _chosen(self, known: Mapping[str, Metric]) -> tuple[Metric, ...]:
+        counters = find_kind(self.scenario.kind).counters()
+        chosen = self.scenario.metrics or list(known)
+        return tuple(known.get(name) or counters[name] for name in chosen)
 
     def _frame(self, metrics: Sequence[Metrics | None]) -> pd.DataFrame:
-        names = [metric.name for metric in self._metrics]
+        names = dict.fromkeys([*(metric.name for metric in self._metrics), *self._interval_ends])
         kind = find_kind(self.scenario.kind)
         rows = []
         self._row_points: list[int] = []  # the point, by number, that a row belongs to
@@ -290,7 +302,7 @@ class Result:
         plotted = [plot.x, plot.y] if plot else []
         metrics = sorted(known, key=lambda name: plotted.index(name) if name in plotted else len(plotted))
         axes = self.axis_columns()
-        own = {*metrics, "seed", "configuration"}
+        own = {*metrics, *self._interval_ends, "seed", "configuration"}
         parameters = [name for name in map(str, self.frame) if name not in own]
         varying = [name for name in parameters if name in axes or len(set(map(str, self.frame[name]))) > 1]
         return self.as_written(self.frame[[*varying, *metrics]])

@@ -50,6 +50,90 @@ def test_an_engine_needs_no_pmem_where_its_log_is_on_the_ssd():
         point(**ON_SSD, log_device="ssd")
 
 
+def full_once(log_size: int, **parameters) -> dict:
+    """One worker on a log that `warmup` has filled more than once."""
+    given = {"service": "log", "workers": 1, "rate": 200_000, "log_size": log_size, "entry_size": 56}
+    return point(**given, warmup=2 * log_size // 64, **parameters)
+
+
+def test_a_log_that_is_full_gives_up_a_piece_of_itself_and_not_all() -> None:
+    """PopLog zeroes what it gives up: of a whole log one append would take as long as all of it takes."""
+    small, large = (full_once(size, algorithm="poplog", requests=2_000) for size in (2**18, 2**21))
+    zeroed = [each["counter.pmem_write_lines"] / each["simulated_ops"] for each in (small, large)]
+    assert zeroed[0] == pytest.approx(
+        zeroed[1], rel=0.1
+    )  # of the head, which moves with a piece, a small log has more
+    # A 256th of 2 MiB is 8 KiB, 128 lines of 4 to 10 ns; the whole log would be 32,768.
+    assert large["latency_max_ns"] < 5_000
+    assert full_once(2**21, algorithm="rawl", requests=2_000)["latency_max_ns"] < large["latency_max_ns"]
+
+
+def test_a_log_that_has_been_full_has_all_that_fits_before_and_after_a_crash() -> None:
+    env = des.Environment()
+    server = des.Server(env, [des.LogPart(log_size="64 KiB", entry_size=56)], platform=PLATFORM, crash=True)
+    fits, numbers = 0, iter(range(10_000))
+
+    def work():
+        nonlocal fits
+        for turn in range(2):
+            for _ in range(2_000):
+                yield server.execute("log.append", next(numbers))
+                found = server.present()
+                assert found == list(range(found[0], found[-1] + 1))
+                # Once it has been full it stays so, but for a piece of 4 KiB: 64 lines at most.
+                fits = max(fits, len(found))
+                assert found[0] == 0 or len(found) >= fits - 64
+            if turn == 0:
+                yield server.power_failure()
+
+    env.run(env.process(work()))
+    assert 500 < fits < 1_024
+
+
+def test_tails_have_intervals_where_enough_requests_are_beyond_them() -> None:
+    given = {"service": "log", "workers": 2, "load_percent": 80}
+    long, short = point(**given, requests=50_000), point(**given, requests=3_000)
+    for name in ("latency_p99_ns", "latency_p999_ns"):
+        assert long[f"{name}_low"] <= long[name] <= long[f"{name}_high"]
+        assert math.isnan(short[f"{name}_low"])
+    assert long["latency_p99_ns_low"] < long["latency_p99_ns_high"]
+    assert long["steady"] == 1
+    assert math.isnan(short["steady"])
+    over = point(service="log", workers=1, rate=20_000_000, requests=20_000)
+    assert over["keeps_up"] == 0
+    assert math.isnan(over["latency_p99_ns_high"])
+    assert math.isnan(over["steady"])
+
+
+def test_a_run_whose_caches_still_fill_is_not_steady(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario = tmp_path / "cold.toml"
+    scenario.write_text(
+        'kind = "system"\nplatform = "tum-6212u"\nmetrics = ["latency_p99_ns"]\n'
+        '[parameters]\nservice = "table"\nload_percent = 70\n[sweep]\nrequests = [50_000, 400_000]\n'
+    )
+    assert main(["run", str(scenario), "--out", str(tmp_path / "out")]) == 0
+    told = "in 1 of 2 points `steady` is 0: the 99th percentile was still changing while requests were counted"
+    assert told in " ".join(capsys.readouterr().err.split())
+    assert told in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_the_interval_of_a_metric_comes_with_it() -> None:
+    scenario = pmsim.Scenario(
+        kind="system",
+        platform=PLATFORM,
+        parameters={"service": "log", "rate": 1_000_000, "requests": 5_000},
+        metrics=["latency_p99_ns"],
+    )
+    result = pmsim.run(scenario, jobs=1)
+    assert {"latency_p99_ns_low", "latency_p99_ns_high"} <= set(result.frame)
+    assert "latency_p999_ns_low" not in result.frame
+    assert "latency_p99_ns_low" not in result.shown()
+    [trace] = result.figure().data
+    assert trace.error_y.array is not None
+
+
 def test_workers_that_commit_in_groups_carry_what_one_by_one_would_queue_for():
     machine = {"base": "tum-6212u", "block_device": "nvme-p4510"}
     given = {"service": "engine", "engine": "main-memory", "rows": 2_000, "dram_capacity": "16 MiB"}

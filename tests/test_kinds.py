@@ -161,7 +161,8 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"windows", "segment", "ssd_capacity", "recording", "speed_percent", "prices", "log_device"}
         | {"commits", "zipf", "warmup"},
         {"offered_per_s", "throughput_per_s", "saturation_per_s", "waited_ns", "mean_in_system"}
-        | {"in_system_at_end", "keeps_up"}
+        | {"in_system_at_end", "keeps_up", "steady", "latency_p99_ns_low", "latency_p99_ns_high"}
+        | {"latency_p999_ns_low", "latency_p999_ns_high"}
         | LATENCIES,
     ),
     "trace": (
@@ -184,7 +185,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "sorted-run": {},
     "oltp": SMALL_ENGINE | {"breakdown": True},
     "restart": SMALL_ENGINE | {"engine": "nvm-direct"},
-    "system": {"requests": 2_000},
+    "system": {"requests": 50_000},
 }
 
 

@@ -1,6 +1,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -82,6 +83,26 @@ py::list windows(Recorder& recorder, Picoseconds at) {
     begin += recorder.window();
   }
   return rows;
+}
+
+/// Requests by window and bucket of their latency, and the largest latency of each bucket; none behind the last
+/// one that is used.
+std::pair<py::array_t<std::int64_t>, py::array_t<Picoseconds>> latencies(Recorder& recorder, Picoseconds at) {
+  const std::vector<Recorder::Window>& all = recorder.windows(at);
+  std::size_t used = 0;
+  for (const Recorder::Window& window : all) {
+    const auto buckets = window.latency.buckets();
+    for (std::size_t index = used; index < buckets.size(); ++index)
+      used = buckets[index] > 0 ? index + 1 : used;
+  }
+  py::array_t<std::int64_t> counts({all.size(), used});
+  for (std::size_t window = 0; window < all.size() && used > 0; ++window)
+    std::ranges::copy(all[window].latency.buckets().first(used), counts.mutable_data(window, 0));
+  py::array_t<Picoseconds> edges(static_cast<py::ssize_t>(used));
+  const Picoseconds maximum = recorder.total().latency.maximum();
+  for (std::size_t index = 0; index < used; ++index)
+    *edges.mutable_data(index) = std::min(maximum, machine::Histogram::upper_edge(index));
+  return {counts, edges};
 }
 
 /// (arrivals, mix, clients, window)
@@ -167,7 +188,9 @@ void bind_load(py::module_& module) {
       .def("failed", &Recorder::failed, py::arg("at"), "A request has been lost.")
       .def("restart", &Recorder::restart, py::arg("at"), "Only what comes now counts (end of a warm-up).")
       .def("summary", &summary, py::arg("at"), "Totals up to a time.")
-      .def("windows", &windows, py::arg("at"), "One dictionary per time window up to `at`, oldest first.");
+      .def("windows", &windows, py::arg("at"), "One dictionary per time window up to `at`, oldest first.")
+      .def("latencies", &latencies, py::arg("at"),
+           "Requests by time window and bucket, and the largest latency [ps] of each bucket.");
   py::class_<PyDriver>(module, "Driver", "Open loops and closed pools that are served natively; use pmsim.des.")
       .def(py::init<PySession&, const std::vector<TenantValues>&, bool>(), py::arg("session"),
            py::arg("tenants"), py::arg("keep_log") = false, py::keep_alive<1, 2>())

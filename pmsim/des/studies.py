@@ -135,17 +135,22 @@ def _run_requests(load: NativeLoad, requests: int) -> None:
             raise SimulationError("pmsim bug: a closed pool that serves nobody")
 
 
-def open_load(setting: Setting, rate: float, requests: int) -> Summary:
-    """Serve about so many requests that come at a rate [1/s], a tenth of them before they count."""
-    load = NativeLoad(setting.server(), [Tenant("all", Poisson(rate), setting.mix, "1 s")], seed=setting.seed)
+def open_load(setting: Setting, rate: float, requests: int, batches: int = 1) -> Summary:
+    """Serve about so many requests that come at a rate [1/s], a tenth of them before they count.
+
+    Like others it divides what counts into batches of the same length, and returns the latencies of each.
+    """
     length = round(requests / rate * S)
+    tenant = Tenant("all", Poisson(rate), setting.mix, _batch(length, batches))
+    load = NativeLoad(setting.server(), [tenant], seed=setting.seed)
     with stretch(0, _WARM_UP):
         load.run(length // 10)
     load.restart_statistics()
     before = load.server.counters_at(load.now)
     with stretch(_WARM_UP, 1):
         load.run(length + length // 10)
-    return load.summary() | {"offered": rate} | _last_of(load.server, load.now, before)
+    found = load.summary() | {"offered": rate} | _of_batches(load.recorder(), load.now, batches)
+    return found | _last_of(load.server, load.now, before)
 
 
 def recorded_load(setting: Setting, arrivals: npt.NDArray[np.int64]) -> Summary:
@@ -167,20 +172,22 @@ def recorded_load(setting: Setting, arrivals: npt.NDArray[np.int64]) -> Summary:
     return found | {"offered": offered, "keeps_up": kept_up} | _last_of(load.server, load.now, before)
 
 
-def two_tenants(setting: Setting, rate: float, scans: Ask, scanners: int, requests: int) -> Summary:
+def two_tenants(
+    setting: Setting, rate: float, scans: Ask, scanners: int, requests: int, batches: int = 1
+) -> Summary:
     """Serve requests at a rate [1/s] beside clients who scan without a pause."""
-    tenants = [Tenant("all", Poisson(rate), setting.mix, "1 s")]
+    length = round(requests / rate * S)
+    tenants = [Tenant("all", Poisson(rate), setting.mix, _batch(length, batches))]
     if scanners:
         tenants.append(Tenant("scans", ClosedPool(scanners), [scans], "1 s"))
     load = NativeLoad(setting.server(), tenants, seed=setting.seed)
-    length = round(requests / rate * S)
     with stretch(0, _WARM_UP):
         load.run(length // 10)
     load.restart_statistics()
     before = load.server.counters_at(load.now)
     with stretch(_WARM_UP, 1):
         load.run(length + length // 10)
-    found = load.summary("all") | {"offered": rate}
+    found = load.summary("all") | {"offered": rate} | _of_batches(load.recorder("all"), load.now, batches)
     if scanners:
         scanned = load.summary("scans")
         found["scans_per_s"] = scanned["count"] * S / scanned["elapsed_ps"]
@@ -234,19 +241,38 @@ def _last_of(server: Server, now: int, before: Mapping[str, int] | None = None) 
     return last
 
 
+def _batch(length: int, batches: int) -> int:
+    """Return how long [ps] a batch is."""
+    return max(1, -(-length // max(1, batches)))
+
+
+def _of_batches(recorder: _native.Recorder, now: int, batches: int) -> Summary:
+    """Return the latencies of each; what comes behind the last one, as the run does, belongs to none."""
+    counts, edges = recorder.latencies(now)
+    return {"batches": (counts[:batches], edges)}
+
+
 def _length(requests: float, rate: float) -> int:
     """Return how long [ps] about so many requests take to come; SimPy knows no run of no time."""
     return max(1, round(requests / rate * S))
 
 
 def group_commit(
-    machine: Platform, log: Part, *, size: int, timeout: int, rate: float, requests: int, seed: int
+    machine: Platform,
+    log: Part,
+    *,
+    size: int,
+    timeout: int,
+    rate: float,
+    requests: int,
+    seed: int,
+    batches: int = 1,
 ) -> Summary:
     """Let transactions come at a rate [1/s], whose entries are made durable in groups by one thread."""
     env = Environment()
     server = Server(env, [log], platform=machine, workers=1, seed=seed)
     commit = GroupCommit(server.main, size=size, timeout=timeout, append=f"{log.name}.append")
-    recorder = _native.Recorder(S)
+    recorder = _native.Recorder(_batch(_length(requests, rate), batches))
     gaps = Poisson(rate).native(seed)
 
     tell = _teller(env, 1.1 * requests / rate * S)
@@ -276,6 +302,7 @@ def group_commit(
     return (
         recorder.summary(env.now)
         | {"offered": rate, "entries_per_group": entries / groups if groups else 0.0}
+        | _of_batches(recorder, env.now, batches)
         | _last_of(server, env.now, counted)
     )
 
@@ -293,6 +320,7 @@ def propagation(
     rate: float,
     requests: int,
     seed: int,
+    batches: int = 1,
 ) -> Summary:
     """Let transactions change a page each and append to the log, with or without background writers.
 
@@ -305,7 +333,7 @@ def propagation(
     dirty = DirtyPages(env, limit)
     if background == "writers":
         PagePropagation(dirty, server["writers"], target=target)
-    recorder = _native.Recorder(S)
+    recorder = _native.Recorder(_batch(_length(requests, rate), batches))
     gaps = Poisson(rate).native(seed)
     choose = _native.Mix([(1, 0, "uniform", pages.pages, 1, 0.0, 0.0)], seed + 1)
     append = server.kind("log.append")
@@ -335,7 +363,8 @@ def propagation(
     recorder.restart(env.now)
     stalls, counted = dirty.stalls, server.counters()
     env.run(env.now + _length(requests, rate))
-    found = recorder.summary(env.now) | {"offered": rate} | _last_of(server, env.now, counted)
+    found = recorder.summary(env.now) | {"offered": rate} | _of_batches(recorder, env.now, batches)
+    found |= _last_of(server, env.now, counted)
     return found | {"stalled_ratio": (dirty.stalls - stalls) / max(1, found["count"])}
 
 

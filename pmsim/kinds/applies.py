@@ -201,7 +201,8 @@ SYSTEM: Uses = {
     "log_device": (_ON_ENGINE, LOGGED),
     "commits": (_ON_ENGINE, LOGGED, _LOG_ON_SSD, _SEVERAL_WORKERS),
     "update_percent": (_ON_ENGINE, Condition("study", lambda study: study != "recorded", "another study")),
-    "warmup": (_ON_ENGINE, _one_of("study", "load", "long-run")),
+    # A table is as it was after any lookups.
+    "warmup": (_one_of("service", "log", "block-log", "engine"), _one_of("study", "load", "long-run")),
     "prices": (_ON_ENGINE,),
     "group_size": (_GROUPS,),
     "timeout": (_GROUPS,),

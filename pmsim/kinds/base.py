@@ -41,6 +41,8 @@ class Kind(ABC, Generic[P]):
     metrics: ClassVar[tuple[Metric, ...]]
     #: Why the micro-operations of a point cannot be recorded, and what to do; empty where they can be.
     unrecordable: ClassVar[str] = ""
+    #: What was still changing where its metric `steady` is 0, and what to do.
+    unsteady: ClassVar[str] = "transfers between tiers were still changing when the warm-up ended; raise warmup"
     #: Whether it is about persistent memory, of which memory mode leaves none.
     app_direct: ClassVar[bool] = False
     #: Parameters that leave the seed alone: points that differ in these draw the same random numbers.
@@ -174,6 +176,10 @@ class Kind(ABC, Generic[P]):
         """Return whether the times of a point would be the same, had it run for longer."""
         del metrics, parameters
         return True
+
+    def length(self, metrics: Mapping[str, int | float]) -> str:
+        """Say how long a point has run that was not long enough to become steady."""
+        return f"after {metrics['warmup_transactions']:,.0f} transactions"
 
     def curve(self, parameters: P) -> tuple[str, str] | None:
         """Return the metrics of the horizontal and of the vertical axis of the curve that rows of a point draw.

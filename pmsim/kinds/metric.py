@@ -6,6 +6,9 @@ from dataclasses import dataclass
 _HIGH_UNITS = ("1/s", "GB/s")
 _LOW_UNITS = ("ns", "ms")
 
+#: What the names of the ends of a metric's confidence interval have behind its own.
+INTERVAL_ENDS = ("_low", "_high")
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Literal
 
 from pydantic import Field
 
 from pmsim.errors import CapacityError, ConfigError
-from pmsim.kinds import engine_memory_mode, log_place
+from pmsim.kinds import engine_memory_mode, intervals, log_place
 from pmsim.kinds.applies import ENGINE
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
@@ -27,13 +26,6 @@ from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement
 from pmsim.kinds.types import FlagOrPlatform
 from pmsim.platforms import Platform
 
-#: Batches of the measured part, for the confidence interval.
-BATCHES = 20
-#: Student's t for 95 %, two-sided, by degrees of freedom from 1.
-_STUDENT = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
-)
 #: Metric per transaction: the engine's counter, and what it means.
 _PER_TRANSACTION = {
     "page_fixes_per_tx": ("fixes", "pages fixed"),
@@ -229,7 +221,7 @@ def _native(parameters: OltpParameters) -> dict[str, int | str]:
     return parameters.native() | {
         "operations": operations,
         "warmup": parameters.simulated_warmup,
-        "batches": min(BATCHES, operations),
+        "batches": min(intervals.BATCHES, operations),
         "wear": int(parameters.wear),
         "check": int(parameters.check),
         "breakdown": int(parameters.breakdown),
@@ -266,7 +258,7 @@ def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters)
     facts, count, transactions = run.facts, run.counters, run.total.operations
     engine = {name: facts.get(f"engine.{name}", 0.0) for name, _ in _PER_TRANSACTION.values()}
     cold = facts.get("engine.cold_reads", 0.0)
-    low, high = confidence_interval(run.batch_ends_ps, transactions)
+    low, high = intervals.of_throughput(run.batch_ends_ps, transactions)
     metrics: dict[str, int | float] = {
         "transactions_per_s": run.total.operations_per_s,
         "transactions_per_s_low": low,
@@ -317,33 +309,3 @@ def _breakdown(count: Mapping[str, int]) -> dict[str, float]:
     """Return the parts of the time, over all threads, by the counters of sections."""
     total = sum(count[name] for name in ("work_ps", *_SHARES.values()))
     return {metric: count[counter] / total if total else 0.0 for metric, counter in _SHARES.items()}
-
-
-def confidence_interval(batch_ends_ps: Sequence[int], operations: int) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the throughput from batches of as many operations as can be.
-
-    Parameters
-    ----------
-    batch_ends_ps : sequence of int
-        When each batch ended, from the start of the first.
-    operations : int
-        Over all batches; the first n of them have operations * n // batches (simulate.cpp).
-
-    Returns
-    -------
-    low, high : float
-        Operations per second; not a number with fewer than two batches. Batches are taken as independent.
-    """
-    count = len(batch_ends_ps)
-    if count < 2:
-        return math.nan, math.nan
-    done = [operations * batch // count for batch in range(count + 1)]
-    times = [
-        (end - start) / (last - first)
-        for (start, end), (first, last) in zip(pairwise((0, *batch_ends_ps)), pairwise(done), strict=True)
-    ]
-    mean = batch_ends_ps[-1] / operations
-    deviation = math.sqrt(sum((time - mean) ** 2 for time in times) / (count - 1) / count)
-    reach = _STUDENT[min(count - 1, len(_STUDENT)) - 1] * deviation
-    low, high = (1e12 / time if time > 0 else math.inf for time in (mean + reach, mean - reach))
-    return low, high

@@ -9,13 +9,14 @@ from pmsim.des import studies
 from pmsim.des.asks import Ask
 from pmsim.des.times import MS, US
 from pmsim.errors import ConfigError
-from pmsim.kinds import log_place
+from pmsim.kinds import intervals, log_place
 from pmsim.kinds.applies import SYSTEM
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.capacities import capacity_columns
 from pmsim.kinds.counters import machine_counters
 from pmsim.kinds.latches import LOGS
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
+from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.kinds.system_checks import check_system
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
 from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log, workers_of
@@ -50,6 +51,7 @@ class System(Kind[SystemParameters]):
     unrecordable = (
         "when its requests come decides what is executed; record another kind, such as log, page-flush or oltp"
     )
+    unsteady = "the 99th percentile was still changing while requests were counted; raise requests or warmup"
     unseeded = frozenset({"load_percent"})  # so the saturation is one, too, and is sought once
     uses = SYSTEM
     parameter_model = SystemParameters
@@ -101,6 +103,10 @@ class System(Kind[SystemParameters]):
         """Where the queue grows they are longer the longer it does; a recording ends when it ends."""
         return metrics.get("keeps_up") != 0 or parameters.study == "recorded"
 
+    def length(self, metrics: Mapping[str, int | float]) -> str:
+        """Say how many requests there were."""
+        return f"{metrics['simulated_ops']:,.0f} requests"
+
     def curve(self, parameters: SystemParameters) -> tuple[str, str] | None:
         """Throughput over time, where the study has time windows."""
         return ("time_ms", "window_throughput_per_s") if parameters.study in _OVER_TIME else None
@@ -122,13 +128,26 @@ _WINDOW_METRICS = (
     Metric("window_latency_ns", "ns", "mean latency of those; nan where there are none"),
     Metric("window_latency_p99_ns", "ns", "99th percentile of their latency"),
 )
+#: Percentiles with a confidence interval, and their shares.
+_TAILS = {"latency_p99_ns": 0.99, "latency_p999_ns": 0.999}
+_BATCHES = (
+    *(
+        Metric(name + end, "ns", f"{which} end of its 95 % confidence interval over batches")
+        for name in _TAILS
+        for end, which in zip(INTERVAL_ENDS, ("lower", "upper"), strict=True)
+    ),
+    Metric(
+        "steady", "", "1: the 99th percentile is the same in the first half of the requests and in the second"
+    ),
+)
 _OWN: dict[str, tuple[Metric, ...]] = {
-    "load": (),
-    "recorded": (),
-    "tenants": (Metric("scans_per_s", "1/s", "scans per second beside them"),),
-    "group-commit": (Metric("entries_per_group", "", "entries that became durable together, mean"),),
+    "load": _BATCHES,
+    "recorded": (),  # the load of a day is not that of its hours
+    "tenants": (Metric("scans_per_s", "1/s", "scans per second beside them"), *_BATCHES),
+    "group-commit": (Metric("entries_per_group", "", "entries that became durable together, mean"), *_BATCHES),
     "propagation": (
         Metric("stalled_ratio", "", "part of the transactions that waited for room in the buffer"),
+        *_BATCHES,
     ),
     "restart": (
         Metric("recovery_ms", "ms", "time of the recovery"),
@@ -139,6 +158,8 @@ _OWN: dict[str, tuple[Metric, ...]] = {
 }
 
 
+#: Studies whose requests that count are divided into batches.
+_IN_BATCHES = tuple(study for study, metrics in _OWN.items() if set(_BATCHES) <= set(metrics))
 #: Studies whose rows are time windows.
 _OVER_TIME = ("restart", "long-run")
 
@@ -175,6 +196,7 @@ def _simulate(
             rate=parameters.rate,
             requests=parameters.requests,
             seed=seed,
+            batches=intervals.BATCHES,
         ), []
     if parameters.study == "propagation":
         return studies.propagation(
@@ -189,6 +211,7 @@ def _simulate(
             rate=parameters.rate,
             requests=parameters.requests,
             seed=seed,
+            batches=intervals.BATCHES,
         ), []
     setting = _setting(machine, parameters, seed)
     if parameters.study == "recorded":
@@ -230,9 +253,11 @@ def _under_load(
         return found | {"saturation": saturation}, series
     if parameters.study == "tenants":
         scans = Ask("table.scan", first="uniform", below=parameters.rows, count=parameters.scan_rows)
-        found = studies.two_tenants(setting, rate, scans, parameters.scanners, parameters.requests)
+        found = studies.two_tenants(
+            setting, rate, scans, parameters.scanners, parameters.requests, intervals.BATCHES
+        )
     else:
-        found = studies.open_load(setting, rate, parameters.requests)
+        found = studies.open_load(setting, rate, parameters.requests, intervals.BATCHES)
     return found | {"saturation": saturation}, []
 
 
@@ -262,12 +287,23 @@ def _metrics(found: dict[str, Any], parameters: SystemParameters) -> dict[str, i
     metrics |= {
         f"latency_{name}_ns": found[f"{name}_ps"] / _PS_PER_NS for name in ("p50", "p95", "p99", "p999", "max")
     }
+    if parameters.study in _IN_BATCHES:
+        metrics |= _of_batches(intervals.Latencies(*found["batches"]), bool(metrics["keeps_up"]))
     own = ("scans_per_s", "entries_per_group", "stalled_ratio", "cut_off")
     metrics |= {name: found[name] for name in own if name in found}
     if "recovery" in found:
         metrics["recovery_ms"] = found["recovery"] / MS
     metrics |= {COUNTER_PREFIX + name: value for name, value in found["counters"].items()}
     return metrics
+
+
+def _of_batches(latencies: intervals.Latencies, keeps_up: bool) -> dict[str, float]:
+    # Of a queue that grows the latency says how long the run was: no run is a sample of it.
+    metrics: dict[str, float] = {}
+    for name, share in _TAILS.items():
+        ends = latencies.percentile_interval(share) if keeps_up else (math.nan, math.nan)
+        metrics |= {name + end: value / _PS_PER_NS for end, value in zip(INTERVAL_ENDS, ends, strict=True)}
+    return metrics | {"steady": latencies.is_steady(0.99) if keeps_up else math.nan}
 
 
 def _series(windows: list[dict[str, Any]]) -> dict[str, int | float]:

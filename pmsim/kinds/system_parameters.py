@@ -105,8 +105,8 @@ class SystemParameters(KindParameters):
     warmup: CountOrZero = Field(
         0,
         le=10**9,
-        description="engine: requests that it has served when the clock starts; 0: tiers are as loading has "
-        "left them",
+        description="requests that a log or an engine has served when the clock starts; 0: the log is empty, "
+        "and tiers are as loading has left them",
     )
     prices: Prices = SHIPPED_PRICES
 

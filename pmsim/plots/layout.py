@@ -9,10 +9,8 @@ import pandas as pd
 from pmsim.capacity import pareto_front
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.plot_spec import Mark, Overlay, Plot
-
-#: What the columns of a metric's confidence interval end with.
-_LOW, _HIGH = "_low", "_high"
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,7 @@ def _follows(frame: pd.DataFrame, axis: str, x: str) -> bool:
 
 def _curves(rows: pd.DataFrame, columns: Columns) -> list[Curve]:
     colors = rows[columns.color] if columns.color else [""] * len(rows)
-    ends = [f"{columns.y}{end}" for end in (_LOW, _HIGH)]
+    ends = [f"{columns.y}{end}" for end in INTERVAL_ENDS]
     known = all(end in rows for end in ends)
     # What belongs to a point as a whole stands in each of its rows, and is drawn once: bars would add up.
     members: dict[tuple[Any, tuple[Any, ...]], dict[tuple[Any, float], tuple[float, ...]]] = {}

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 #include "pmsim/core/time.hpp"
 
@@ -58,6 +59,17 @@ class Histogram {
     return maximum_;
   }
 
+  /// Records by bucket, and the largest latency that a bucket holds.
+  [[nodiscard]] std::span<const std::int64_t> buckets() const noexcept { return buckets_; }
+  [[nodiscard]] static Picoseconds upper_edge(std::size_t index) noexcept {
+    if (index < kSub) {
+      return static_cast<Picoseconds>(index);
+    }
+    const auto exponent = index / kSub - 1;
+    const auto mantissa = index % kSub + kSub;
+    return static_cast<Picoseconds>(((mantissa + 1) << exponent) - 1);
+  }
+
  private:
   static constexpr int kSubBits = 4;
   static constexpr std::uint64_t kSub = 1U << kSubBits;
@@ -70,15 +82,6 @@ class Histogram {
     return static_cast<std::size_t>((static_cast<std::uint64_t>(exponent) + 1) * kSub +
                                     ((value >> exponent) - kSub));
   }
-  [[nodiscard]] static Picoseconds upper_edge(std::size_t index) noexcept {
-    if (index < kSub) {
-      return static_cast<Picoseconds>(index);
-    }
-    const auto exponent = index / kSub - 1;
-    const auto mantissa = index % kSub + kSub;
-    return static_cast<Picoseconds>(((mantissa + 1) << exponent) - 1);
-  }
-
   std::array<std::int64_t, (64 - kSubBits) * kSub> buckets_{};
   std::int64_t count_ = 0;
   Picoseconds sum_ = 0;

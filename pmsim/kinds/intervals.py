@@ -1,0 +1,116 @@
+"""95 % confidence intervals from batches of one run, which count as independent of each other."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+#: Batches of a run, where it is long enough.
+BATCHES = 20
+#: Student's t for 95 %, two-sided, by degrees of freedom from 1.
+_STUDENT = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
+)
+#: The same for 99 %, by degrees of freedom from 2.
+_STUDENT_99 = (
+    *(9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169),
+    *(3.106, 3.055, 3.012, 2.977, 2.947, 2.921, 2.898, 2.878),
+)
+#: Less is no drift: an eighth, two buckets of latencies (histogram.hpp).
+_DRIFT = math.log(9 / 8)
+#: Operations beyond a percentile without which it has no interval, and how often batches are drawn for one.
+_BEYOND = 40
+_RESAMPLES = 1_000
+
+
+def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float, float]:
+    """Return the interval of a throughput from batches of as many operations as can be.
+
+    Parameters
+    ----------
+    batch_ends_ps : sequence of int
+        When each batch ended, from the start of the first.
+    operations : int
+        Over all batches; the first n of them have operations * n // batches (simulate.cpp).
+
+    Returns
+    -------
+    low, high : float
+        Operations per second; not a number with fewer than two batches.
+    """
+    count = len(batch_ends_ps)
+    if count < 2:
+        return math.nan, math.nan
+    done = [operations * batch // count for batch in range(count + 1)]
+    times = [
+        (end - start) / (last - first)
+        for (start, end), (first, last) in zip(pairwise((0, *batch_ends_ps)), pairwise(done), strict=True)
+    ]
+    mean = batch_ends_ps[-1] / operations
+    deviation = math.sqrt(sum((time - mean) ** 2 for time in times) / (count - 1) / count)
+    reach = _STUDENT[min(count - 1, len(_STUDENT)) - 1] * deviation
+    low, high = (1e12 / time if time > 0 else math.inf for time in (mean + reach, mean - reach))
+    return low, high
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """What a run has measured, by batches.
+
+    Attributes
+    ----------
+    counts : array of int, batches by buckets
+        Operations of each batch by bucket of their latency.
+    edges : array of int [ps]
+        The largest latency of each bucket, ascending.
+    """
+
+    counts: npt.NDArray[np.int64]
+    edges: npt.NDArray[np.int64]
+
+    def percentile_interval(self, share: float) -> tuple[float, float]:
+        """Return the interval [ps] of a percentile, `share` of the operations.
+
+        By the bootstrap over batches (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 8
+        and 13): as many are drawn with replacement, again and again, and each time the percentile of all that
+        they have is taken. So an interval is as wide as what one bad moment does to the percentile, which the
+        deviation of the batches' own percentiles does not say. Not a number where too few operations are beyond
+        the percentile.
+        """
+        batches = len(self.counts)
+        if self.counts.sum() * (1 - share) < _BEYOND:
+            return math.nan, math.nan
+        draws = np.random.default_rng(1).multinomial(batches, [1 / batches] * batches, size=_RESAMPLES)
+        percentiles = self._percentiles(draws @ self.counts, share)
+        low, high = np.quantile(percentiles, [0.025, 0.975], method="inverted_cdf")
+        return float(low), float(high)
+
+    def is_steady(self, share: float) -> float:
+        """Tell whether a percentile is the same in both halves of the run, but for chance.
+
+        Returns
+        -------
+        float
+            1 or 0; not a number with fewer than four batches. 0 where the geometric means of both halves differ
+            by more than an eighth, and by more than in one of a hundred steady runs (Student's two-sample
+            test).
+        """
+        half = len(self.counts) // 2
+        if half < 2 or self.counts.sum() * (1 - share) < _BEYOND:
+            return math.nan
+        logarithms = np.log(np.maximum(self._percentiles(self.counts, share), 1))
+        parts = logarithms[:half], logarithms[-half:]
+        drift = abs(parts[0].mean() - parts[1].mean())
+        deviation = math.sqrt(sum(part.var(ddof=1) for part in parts) / half)
+        return float(drift <= max(_STUDENT_99[2 * half - 4] * deviation, _DRIFT))
+
+    def _percentiles(self, counts: npt.NDArray[np.int64], share: float) -> npt.NDArray[np.int64]:
+        """Return that of each row, as `machine::Histogram::percentile` does."""
+        seen = counts.cumsum(axis=1)
+        rank = np.maximum(1, np.ceil(share * seen[:, -1:]))
+        found: npt.NDArray[np.int64] = self.edges[(seen >= rank).argmax(axis=1)]
+        return found

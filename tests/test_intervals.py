@@ -1,0 +1,67 @@
+"""Confidence intervals from batches: Student's, and as often right as they say."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pmsim.kinds import intervals
+from pmsim.kinds.intervals import Latencies
+
+SECOND = 10**12
+
+
+def test_the_interval_of_a_throughput_is_students() -> None:
+    # Batches of 10 operations in 1, 2 and 3 s: mean 2 s, standard error 1/sqrt(3), t(2) = 4.303.
+    low, high = intervals.of_throughput([SECOND, 3 * SECOND, 6 * SECOND], 30)
+    reach = 4.303 / math.sqrt(3)
+    assert low == pytest.approx(10 / (2 + reach))
+    assert high == math.inf  # the interval of the time reaches below zero
+    low, high = intervals.of_throughput([SECOND * n for n in range(1, 21)], 200)
+    assert (low, high) == (pytest.approx(10), pytest.approx(10))
+    # 30 operations of a second each: batches of one and of two.
+    low, high = intervals.of_throughput([SECOND * (30 * n // 20) for n in range(1, 21)], 30)
+    assert (low, high) == (pytest.approx(1), pytest.approx(1))
+    assert all(math.isnan(end) for end in intervals.of_throughput([SECOND], 10))
+
+
+def latencies(times: npt.NDArray[np.float64]) -> Latencies:
+    """Times by batches, in buckets of a hundredth."""
+    buckets = np.ceil(times * 100).astype(np.int64)
+    edges = np.arange(buckets.max() + 1)
+    return Latencies(np.stack([np.bincount(batch, minlength=len(edges)) for batch in buckets]), edges)
+
+
+def test_some_95_of_100_intervals_have_the_percentile_of_independent_times() -> None:
+    random = np.random.default_rng(1)
+    found = 0
+    for _ in range(200):
+        low, high = latencies(random.exponential(size=(20, 300))).percentile_interval(0.99)
+        found += low - 1 <= 100 * math.log(100) <= high
+    assert 0.88 <= found / 200 <= 0.98  # of twenty batches the bootstrap's are somewhat too narrow
+
+
+def test_an_interval_is_as_wide_as_what_one_bad_batch_does() -> None:
+    counts = np.zeros((20, 2), dtype=np.int64)
+    counts[:, 0] = 1_000
+    counts[7] = [700, 300]  # 1.5 % of all are slow
+    low, high = Latencies(counts, np.array([10, 500])).percentile_interval(0.99)
+    assert (low, high) == (10, 500)
+    counts[:] = [980, 20]
+    assert Latencies(counts, np.array([10, 500])).percentile_interval(0.99) == (500, 500)
+
+
+def test_a_percentile_that_few_are_beyond_has_no_interval() -> None:
+    few = Latencies(np.full((20, 2), 90, dtype=np.int64), np.array([10, 20]))
+    assert all(math.isnan(end) for end in few.percentile_interval(0.99))
+    assert math.isnan(few.is_steady(0.99))
+    assert few.percentile_interval(0.9) == (20, 20)
+
+
+def test_a_run_whose_latency_drifts_is_not_steady() -> None:
+    random = np.random.default_rng(1)
+    times = random.exponential(size=(20, 500))
+    assert latencies(times).is_steady(0.99) == 1
+    assert latencies(times * np.linspace(2, 1, 20)[:, None]).is_steady(0.99) == 0
+    assert sum(latencies(random.exponential(size=(20, 500))).is_steady(0.99) for _ in range(100)) >= 97
