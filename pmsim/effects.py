@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.variations import CHANGED
 
 #: Columns of `effects` beside those of the sweep.
 BEFORE, AFTER, EFFECT = "as it is", "then", "effect_percent"
+#: And the ends of the effect's 95 % confidence interval, where the metric has one.
+LOW, HIGH = (EFFECT + end for end in INTERVAL_ENDS)
 
 
 def effects(
@@ -34,11 +37,14 @@ def effects(
     Returns
     -------
     DataFrame : the columns of the sweep, ``changed``, the metric ``as it is`` and ``then``, and
-    ``effect_percent``; within a point of the sweep the largest effect first, unknown ones (nan) last.
+    ``effect_percent``, where the metric has a confidence interval with that of the effect; within a point of
+    the sweep the largest effect first, unknown ones (nan) last.
     """
     numbers = np.asarray(points)
     rows = {int(number): frame[numbers == number] for number in np.unique(numbers)}
     values = {number: _value(found, metric) for number, found in rows.items()}
+    ends = [metric + end for end in INTERVAL_ENDS]
+    intervals = [LOW, HIGH] if set(ends) <= set(frame) else []
     compared: list[dict[str, Any]] = []
     for number, found in rows.items():
         first = number - number % (changes + 1)
@@ -48,7 +54,11 @@ def effects(
         named = {column: found[column].iloc[0] for column in [*sweep, CHANGED]}
         effect = 100 * (values[number] / before - 1) if before else math.nan
         compared.append({**named, BEFORE: before, AFTER: values[number], EFFECT: effect, "_first": first})
-    result = pd.DataFrame(compared, columns=[*sweep, CHANGED, BEFORE, AFTER, EFFECT, "_first"])
+        if intervals:
+            reaches = [_reach(rows.get(point), values.get(point, math.nan), ends) for point in (first, number)]
+            factors = _of_ratio(1 + effect / 100, *reaches)
+            compared[-1] |= {end: 100 * (factor - 1) for end, factor in zip(intervals, factors, strict=True)}
+    result = pd.DataFrame(compared, columns=[*sweep, CHANGED, BEFORE, AFTER, EFFECT, *intervals, "_first"])
     result = result.sort_values(EFFECT, key=lambda effect: -effect.abs(), kind="stable")
     return result.sort_values("_first", kind="stable", ignore_index=True).drop(columns="_first")
 
@@ -56,3 +66,22 @@ def effects(
 def _value(rows: pd.DataFrame, metric: str) -> float:
     values = set(rows[metric])
     return float(values.pop()) if len(values) == 1 else math.nan
+
+
+def _reach(rows: pd.DataFrame | None, value: float, ends: Sequence[str]) -> tuple[float, float]:
+    """Return how far the interval of a value goes below and above it, as logarithms of factors."""
+    low, high = (math.nan, math.nan) if rows is None else (_value(rows, end) for end in ends)
+    if not 0 < low <= value <= high < math.inf:
+        return math.nan, math.nan
+    return math.log(value / low), math.log(high / value)
+
+
+def _of_ratio(ratio: float, before: tuple[float, float], after: tuple[float, float]) -> tuple[float, float]:
+    """Return the interval of a ratio from those of its parts, as if these were independent of each other.
+
+    G. Y. Zou, A. Donner: Construction of confidence limits about effect measures, Statistics in Medicine 27,
+    2008, on logarithms.
+    """
+    below = math.hypot(after[0], before[1])
+    above = math.hypot(after[1], before[0])
+    return ratio * math.exp(-below), ratio * math.exp(above)

@@ -9,7 +9,7 @@ import pytest
 import pmsim
 from pmsim import ConfigError, Scenario, run
 from pmsim.cli import main
-from pmsim.effects import AFTER, BEFORE, EFFECT, effects
+from pmsim.effects import AFTER, BEFORE, EFFECT, HIGH, LOW, effects
 from pmsim.overrides import with_overrides
 from pmsim.plots.effects import effects_figure
 from pmsim.points import points_of
@@ -166,6 +166,29 @@ def test_effects_compare_a_change_with_the_point_that_it_was_made_from() -> None
         (8, "a", 10.0, 10.0, 0.0),
         (8, "b", 10.0, None, None),
     ]
+
+
+def test_an_effect_has_an_interval_where_its_metric_has() -> None:
+    frame = pd.DataFrame(
+        {
+            CHANGED: [AS_IT_IS, "certain", "chance", "unknown"],
+            "rate": [100.0, 200.0, 101.0, 150.0],
+            "rate_low": [99.0, 200.0, 98.0, math.nan],
+            "rate_high": [102.0, 200.0, 103.0, math.nan],
+        }
+    )
+    found = effects(frame, [0, 1, 2, 3], "rate", [], 3).set_index(CHANGED)
+    # What is certain is as uncertain as what it is compared with, the other way round.
+    assert found.loc["certain", LOW] == pytest.approx(100 * (200 / 102 - 1))
+    assert found.loc["certain", HIGH] == pytest.approx(100 * (200 / 99 - 1))
+    # Both deviations in quadrature, as logarithms.
+    below = math.hypot(math.log(101 / 98), math.log(102 / 100))
+    assert found.loc["chance", LOW] == pytest.approx(100 * (1.01 * math.exp(-below) - 1))
+    assert found.loc["chance", LOW] < 0 < found.loc["chance", HIGH]
+    assert found.loc["unknown", EFFECT] == pytest.approx(50)
+    assert found.loc["unknown", [LOW, HIGH]].isna().all()
+    labels = effects_figure(found.reset_index(), sweep=[], title="", metric="rate").data[0].text
+    assert list(labels) == ["+100.0 ± 3.0 %", "+50.0 %", "+1.0 ± 2.9 %"]
 
 
 def test_an_effect_is_that_of_two_runs_of_their_own() -> None:

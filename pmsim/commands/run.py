@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
-from pmsim.effects import AFTER, BEFORE, EFFECT
+from pmsim.effects import AFTER, BEFORE, EFFECT, HIGH, LOW
 from pmsim.errors import ConfigError
 from pmsim.host_room import check_room
 from pmsim.kinds import find_kind
@@ -120,7 +120,7 @@ def _describe(scenario: Scenario, written: Scenario, origin: str, folder: Path) 
 def _report(result: Result, folder: Path) -> None:
     console = output()
     if len(compared := result.effects()):
-        numbers = [BEFORE, AFTER, EFFECT]
+        numbers = [BEFORE, AFTER, EFFECT, LOW, HIGH]
         _print_rows(console, result.as_written(compared), numbers, [], f"{result.title}: one change at a time")
     elif not result.frame.empty:
         _print_frame(console, result)

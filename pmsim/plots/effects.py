@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from pmsim.effects import AFTER, BEFORE, EFFECT
+from pmsim.effects import AFTER, BEFORE, EFFECT, HIGH, LOW
 from pmsim.plots.style import AXIS, BAR_GAP, LAYOUT, MEASURED, color, log_ticks, value_label
 from pmsim.units import number
 from pmsim.variations import CHANGED
@@ -51,7 +51,7 @@ def effects_figure(frame: pd.DataFrame, *, sweep: Sequence[str], title: str, met
                 base=1 if log else 0,
                 name=name,
                 marker={"color": color(index)},
-                text=[f"{1 + e / 100:,.3g}x" if log else f"{e:+.1f} %" for e in rows[EFFECT]],
+                text=[f"{1 + row[EFFECT] / 100:,.3g}x" if log else _label(row) for _, row in rows.iterrows()],
                 textposition="outside",
                 textfont={"size": 11},
                 cliponaxis=False,
@@ -76,6 +76,11 @@ def effects_figure(frame: pd.DataFrame, *, sweep: Sequence[str], title: str, met
     figure.update_xaxes(**AXIS, **_scale(known[EFFECT], factors, log), zeroline=not log, zerolinecolor=MEASURED)
     figure.update_xaxes(title_text=f"{metric}: then over as it is" if log else f"change of: {metric} [%]")
     return figure
+
+
+def _label(row: pd.Series) -> str:
+    reach = (row[HIGH] - row[LOW]) / 2 if HIGH in row else math.nan
+    return f"{row[EFFECT]:+.1f} ± {reach:.1f} %" if math.isfinite(reach) else f"{row[EFFECT]:+.1f} %"
 
 
 def _scale(effect: pd.Series, factors: pd.Series, log: bool) -> dict[str, Any]:
