@@ -159,7 +159,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"update_percent", "group_size", "timeout", "technique", "background", "writers", "page_size"}
         | {"pages", "dirty_lines", "dirty_limit", "dirty_target", "crash_at", "restart_after", "duration"}
         | {"windows", "segment", "ssd_capacity", "recording", "speed_percent", "prices", "log_device"}
-        | {"commits", "zipf", "warmup"},
+        | {"commits", "cleaning", "zipf", "warmup"},
         {"offered_per_s", "throughput_per_s", "saturation_per_s", "waited_ns", "mean_in_system"}
         | {"in_system_at_end", "keeps_up", "steady", "latency_p99_ns_low", "latency_p99_ns_high"}
         | {"latency_p999_ns_low", "latency_p999_ns_high"}

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine_model.hpp"
@@ -66,7 +67,8 @@ EngineOptions small_log(const std::string& engine) {
   return options;
 }
 
-class Checkpoints : public ::testing::TestWithParam<const char*> {
+/// Of an engine and its EngineOptions::cleaning.
+class Checkpoints : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
  protected:
   Checkpoints() {
     for (std::uint64_t key = 1; key <= kRows; ++key)
@@ -85,7 +87,14 @@ class Checkpoints : public ::testing::TestWithParam<const char*> {
   /// Log that changes of dirty pages may be spread over, at most: of so small a log half is the reserve.
   [[nodiscard]] double kept() const { return static_cast<double>(options.log_bytes) / 2; }
 
-  EngineOptions options = small_log(GetParam());
+  void lose_nothing_in_crashes();
+
+  EngineOptions options = [] {
+    const auto& [engine, cleaning] = GetParam();
+    EngineOptions given = small_log(engine);
+    given.cleaning = cleaning;
+    return given;
+  }();
   SimMemory memory{{.persistence = memory::Persistence::kAdr}};
   std::unique_ptr<Engine<SimMemory>> engine = engine_named<SimMemory>(options.engine).create(memory, options);
   Rows rows;
@@ -123,7 +132,7 @@ TEST_P(Checkpoints, WriteFewPagesAtATimeAndEachOnce) {
   EXPECT_EQ(count("checkpoints"), 0);
 }
 
-TEST_P(Checkpoints, LoseNothingInACrash) {
+void Checkpoints::lose_nothing_in_crashes() {
   Random random(11);
   for (int i = 1; i <= 900; ++i) {
     // Popular rows, whose pages stay dirty over many truncations, and others.
@@ -146,27 +155,64 @@ TEST_P(Checkpoints, LoseNothingInACrash) {
   EXPECT_GE(count("pages_cleaned"), 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Logged, Checkpoints,
-                         ::testing::Values("basic-nvm-bm", "file-bm", "redirect-bm", "ssd-bm", "three-tier",
-                                           "spitfire", "main-memory"),
-                         [](const auto& parameter) {
-                           std::string name = parameter.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+TEST_P(Checkpoints, LoseNothingInACrash) { lose_nothing_in_crashes(); }
+
+class PacedCheckpoints : public Checkpoints {};
+
+TEST_P(PacedCheckpoints, LoseNothingInACrash) { lose_nothing_in_crashes(); }
+
+TEST_P(PacedCheckpoints, WritePagesThatWereChangedAtOneTimeOneAfterTheOther) {
+  for (std::uint64_t key = 1; key <= 100; ++key)
+    update(key, 0, std::byte{9});
+  constexpr double pages = 25;  // of four rows
+  const double begin = count("log_bytes");
+  // One hot row until half of the log that there is has passed: half of the pages, and never two at once.
+  double cleaned = count("pages_cleaned");
+  while (count("log_bytes") - begin < kept() / 2) {
+    update(kRows, 0, std::byte{1});
+    EXPECT_LE(count("pages_cleaned") - cleaned, 1);
+    cleaned = count("pages_cleaned");
+  }
+  EXPECT_GT(cleaned, pages / 4);
+  EXPECT_LT(cleaned, pages);
+  EXPECT_EQ(count("log_truncations"), 0) << "none was due";
+}
+
+TEST_P(PacedCheckpoints, TruncateTheLogByPieces) {
+  double used = 0;
+  for (int i = 0; i < 2000; ++i) {
+    update(7, 300, static_cast<std::byte>(i));
+    used = count("log_bytes");
+  }
+  // Each transaction that finds the log full frees about what it takes.
+  const double full = (used - kept()) / (used / 2000);
+  EXPECT_GT(count("log_truncations"), full / 2);
+}
+
+const auto kLogged = ::testing::Values("basic-nvm-bm", "file-bm", "redirect-bm", "ssd-bm", "three-tier",
+                                       "spitfire", "main-memory");
+std::string name_of(const ::testing::TestParamInfo<std::tuple<const char*, const char*>>& parameter) {
+  std::string name = std::get<0>(parameter.param);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Logged, Checkpoints, ::testing::Combine(kLogged, ::testing::Values("due")), name_of);
+INSTANTIATE_TEST_SUITE_P(Logged, PacedCheckpoints, ::testing::Combine(kLogged, ::testing::Values("paced")),
+                         name_of);
 
 TEST(Checkpoints, KeepRandomSequencesRightWhereTheLogIsSmall) {
   for (const char* engine : {"basic-nvm-bm", "redirect-bm", "three-tier", "main-memory"}) {
     EngineOptions options = small_log(engine);
     if (options.engine != "main-memory")
       options.dram_bytes = 64 * kPageBytes;
-    const Plan plan{.options = options,
+    Plan plan{.options = options,
                     .table = {"t", 8, kRowBytes},
                     .rows = 120,
                     .keys = 250,
                     .transactions = 80,
                     .operations = 8};
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      plan.options.cleaning = seed % 2 == 0 ? "paced" : "due";
       Sequence(plan, seed).run();
       if (HasFatalFailure())
         return;

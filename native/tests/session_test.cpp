@@ -190,6 +190,7 @@ std::map<std::string, workloads::Parameters::Value> small_engine(const std::stri
           {"latches", std::string("optimistic")},
           {"logs", std::string("shared")},
           {"commits", std::string("single")},
+          {"cleaning", std::string("due")},
           {"fixes", std::string("counted")},
           {"rows", std::int64_t{10'000}},
           {"row_size", std::int64_t{8}}};

@@ -9,10 +9,12 @@ from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.latches import (
+    CLEANING,
     COMMITS,
     FIXES,
     LATCHES,
     LOGS,
+    Cleaning,
     EngineCommits,
     EngineFixes,
     EngineLatches,
@@ -144,6 +146,7 @@ class EnginePart(Part):
     log_size: LineSize = Field(2**26, description="bytes of the log [B]")
     logs: EngineLogs = LOGS
     commits: EngineCommits = COMMITS
+    cleaning: Cleaning = CLEANING
     cpu_cycles: CountOrZero = Field(
         0, description="CPU cycles of an operation besides its instructions; a calibration"
     )

@@ -200,6 +200,7 @@ SYSTEM: Uses = {
     "ssd_capacity": (_ON_ENGINE,),
     "log_device": (_ON_ENGINE, LOGGED),
     "commits": (_ON_ENGINE, LOGGED, _LOG_ON_SSD, _SEVERAL_WORKERS),
+    "cleaning": (_ON_ENGINE, LOGGED),
     "update_percent": (_ON_ENGINE, Condition("study", lambda study: study != "recorded", "another study")),
     # A table is as it was after any lookups.
     "warmup": (_one_of("service", "log", "block-log", "engine"), _one_of("study", "load", "long-run")),

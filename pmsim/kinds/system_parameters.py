@@ -11,7 +11,7 @@ from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import Prices
 from pmsim.kinds.engine_options import EngineName, Exponent
-from pmsim.kinds.latches import CommitsOrAuto
+from pmsim.kinds.latches import CLEANING, Cleaning, CommitsOrAuto
 from pmsim.kinds.log_place import AUTO
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (
@@ -101,6 +101,7 @@ class SystemParameters(KindParameters):
         "and the platform's is durable, else on the SSD",
     )
     commits: CommitsOrAuto = AUTO
+    cleaning: Cleaning = CLEANING
     update_percent: CountOrZero = Field(100, le=100, description="engine: updates, the rest are reads [%]")
     warmup: CountOrZero = Field(
         0,

@@ -51,6 +51,7 @@ def engine_of(parameters: SystemParameters) -> EnginePart:
         # The kind has decided where a scenario leaves it open.
         log_device=cast(Literal["pmem", "ssd"], parameters.log_device),
         commits=cast(Literal["single", "group"], parameters.commits),
+        cleaning=parameters.cleaning,
     )
 
 

@@ -143,7 +143,10 @@ class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
 
   // Of LoggedStore.
   void pages_work_as(std::uint32_t thread) noexcept { manager_.work_as(thread); }
-  wal::Lsn write_back_before(M& memory, wal::Lsn age) { return manager_.write_back_before(memory, age); }
+  [[nodiscard]] std::uint64_t dirty_pages() const noexcept { return manager_.dirty_pages(); }
+  wal::Lsn write_back_before(M& memory, wal::Lsn age, std::uint64_t most = ~std::uint64_t{0}) {
+    return manager_.write_back_before(memory, age, most);
+  }
   void write_back_all(M& memory) { manager_.write_back_all(memory); }
   void persist_allocation(M& memory) { manager_.persist_allocation(memory); }
   void taking_back(const UndoRecord& record) noexcept { updating_ = record.kind == UndoRecord::Kind::kUpdate; }

@@ -241,15 +241,17 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
   }
 
   // Of LoggedStore.
-  wal::Lsn write_back_before(M& memory, wal::Lsn age) {
+  [[nodiscard]] std::uint64_t dirty_pages() const noexcept { return dirty_.size(); }
+  wal::Lsn write_back_before(M& memory, wal::Lsn age, std::uint64_t most = ~std::uint64_t{0}) {
     for (; !dirty_.empty(); dirty_.pop()) {
       const wal::DirtyQueue::Entry oldest = dirty_.front(memory);
-      if (oldest.first >= age)
+      if (oldest.first >= age || most == 0)
         return oldest.first;
       if (!is_dirty(memory, oldest))
         continue;
       write_back(memory, oldest.id);
       ++cleaned_;
+      --most;
     }
     return ~wal::Lsn{0};
   }

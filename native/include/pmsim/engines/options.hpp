@@ -43,6 +43,9 @@ struct EngineOptions {
   /// Of several threads with one log on the SSD: "single", each by a write and a flush of its own, one after
   /// the other, or "group", in which whoever finds no group under way writes what all have appended.
   std::string commits = "single";
+  /// When dirty pages are written back, where a log in `log_bytes` has to be truncated: "due", as late as can
+  /// be, or "paced", evenly over what the log holds (wal/logged_store.hpp).
+  std::string cleaning = "due";
   /// DRAM buffer of the open transaction's log records, at least six pages, ten with hashed leaves; 0: 16
   /// pages, or a tenth of a small log.
   std::uint64_t log_buffer_bytes = 0;

@@ -79,6 +79,7 @@ class EngineSubject final : public Subject {
 
   EngineSubject(const engines::EngineOptions& options, const Size& size, std::uint64_t seed, Scale scale)
       : options_(options), size_(size), random_(mix64(seed)) {
+    options_.cleaning = seed % 4 < 2 ? "due" : "paced";
     const std::uint32_t count = scale == Scale::kSmall ? size.transactions / 2 : size.transactions;
     Rows rows{{kProbe, payload(0)}};
     for (std::uint64_t key = 1; key <= size.rows; ++key)

@@ -30,6 +30,7 @@ inline constexpr double kLeafFill = 0.7;
   options.log_bytes = bytes("log_size");
   options.logs = parameters.choice("logs", {"shared", "per-thread"});
   options.commits = parameters.choice("commits", {"single", "group"});
+  options.cleaning = parameters.choice("cleaning", {"due", "paced"});
   options.library_cycles = static_cast<std::uint32_t>(parameters.number("library_cycles", 0, 1'000'000));
   options.system_call_cycles =
       static_cast<std::uint32_t>(parameters.number("system_call_cycles", 0, 1'000'000));

@@ -111,9 +111,12 @@ class BufferManager {
   // truncated. Nothing is pinned.
   void write_back_all(M& memory);
   static constexpr std::uint64_t kNothingDirty = ~std::uint64_t{0};
-  /// Writes back the pages whose first change is by a transaction that begins before `lsn`, oldest first.
-  /// Returns from where the log is still needed: kNothingDirty, or at least `lsn`.
-  std::uint64_t write_back_before(M& memory, std::uint64_t lsn);
+  /// Writes back the pages whose first change is by a transaction that begins before `lsn`, oldest first, and
+  /// no more than `most`. Returns from where the log is still needed: kNothingDirty, or at least `lsn` where
+  /// all of these have been written.
+  std::uint64_t write_back_before(M& memory, std::uint64_t lsn, std::uint64_t most = ~std::uint64_t{0});
+  /// Pages that are dirty, and perhaps some that have been.
+  [[nodiscard]] std::uint64_t dirty_pages() const noexcept { return dirty_.size(); }
   void persist_allocation(M& memory);
   /// Frames that hold changes: visit(id, lsn).
   void for_each_dirty(M& memory, const std::function<void(PageId, std::uint64_t)>& visit);

@@ -31,10 +31,10 @@ void BufferManager<M>::note_first_change(M& memory, Address frame, std::uint64_t
 }
 
 template <memory::Memory M>
-std::uint64_t BufferManager<M>::write_back_before(M& memory, std::uint64_t lsn) {
+std::uint64_t BufferManager<M>::write_back_before(M& memory, std::uint64_t lsn, std::uint64_t most) {
   for (; !dirty_.empty(); dirty_.pop()) {
     const wal::DirtyQueue::Entry oldest = dirty_.front(memory);
-    if (oldest.first >= lsn)
+    if (oldest.first >= lsn || most == 0)
       return oldest.first;
     const Address frame = frame_of(memory, oldest);
     if (frame == 0)
@@ -43,6 +43,7 @@ std::uint64_t BufferManager<M>::write_back_before(M& memory, std::uint64_t lsn) 
     ensure((head.state.flags & kPinned) == 0, "a checkpoint inside of a transaction");
     write_back(memory, frame, head);
     ++counters_.pages_cleaned;
+    --most;
   }
   return kNothingDirty;
 }

@@ -114,6 +114,10 @@ class Wal {
   [[nodiscard]] Lsn due_age() const {
     return order_ ? age_of(epochs_->within(log_, kept(), tail())) : tail() - std::min(kept(), used());
   }
+  /// What a truncation frees, at least.
+  [[nodiscard]] std::uint64_t piece() const { return capacity() / pieces_; }
+  /// Length of all logs together that changes of dirty pages may be spread over.
+  [[nodiscard]] std::uint64_t spread() const { return kept() * logs(); }
   [[nodiscard]] bool is_open() const noexcept { return open_; }
   /// Grows with every record.
   [[nodiscard]] std::uint64_t recorded() const noexcept { return bytes_ + used_; }
@@ -252,6 +256,9 @@ class Wal {
   }
 
  private:
+  /// Of a log, that a truncation frees; nobody waits for long while PopLog zeroes a small one.
+  static constexpr std::uint64_t kPieces = 64;
+  static constexpr std::uint64_t kSmallPieces = 1024;
   /// An age of several logs is an epoch and, so that it differs from transaction to transaction, a number.
   static constexpr int kAgeBits = 32;
   [[nodiscard]] static constexpr Lsn age_of(std::uint64_t epoch) noexcept { return epoch << kAgeBits; }
@@ -266,6 +273,7 @@ class Wal {
       : regions_(options),
         makes_redo_(options.log_device != "none"),
         stamps_(regions_.stamps()),
+        pieces_(options.cleaning == "paced" ? kSmallPieces : kPieces),
         capacity_(regions_.batch_capacity()),
         rollback_(options.leaf_layout == "hash") {}
 
@@ -293,9 +301,9 @@ class Wal {
     work_as(0);
   }
 
-  /// Length of log that changes of dirty pages may be spread over. A 64th less than may be in use, so that a
+  /// Length of log that changes of dirty pages may be spread over. A piece less than may be in use, so that a
   /// truncation, which has a price of its own, frees that much.
-  [[nodiscard]] std::uint64_t kept() const { return capacity() - reserve() - capacity() / 64; }
+  [[nodiscard]] std::uint64_t kept() const { return capacity() - reserve() - piece(); }
   [[nodiscard]] const LogFile& log() const { return logs_[log_]; }
   [[nodiscard]] Lsn tail() const { return log().tail(); }
   template <Memory M>
@@ -458,6 +466,7 @@ class Wal {
   LogRegions regions_;
   bool makes_redo_;
   Stamps stamps_;
+  std::uint64_t pieces_;    ///< of a log, of which a truncation frees one
   std::uint64_t capacity_;  ///< of the batch buffer, for records
   Place place_;
   std::vector<LogFile> logs_;
