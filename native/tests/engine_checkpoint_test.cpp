@@ -90,8 +90,8 @@ class Checkpoints : public ::testing::TestWithParam<std::tuple<const char*, cons
   void lose_nothing_in_crashes();
 
   EngineOptions options = [] {
-    const auto& [engine, cleaning] = GetParam();
-    EngineOptions given = small_log(engine);
+    const auto& [name, cleaning] = GetParam();
+    EngineOptions given = small_log(name);
     given.cleaning = cleaning;
     return given;
   }();
