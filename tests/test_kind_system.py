@@ -60,9 +60,8 @@ def test_a_log_that_is_full_gives_up_a_piece_of_itself_and_not_all() -> None:
     """PopLog zeroes what it gives up: of a whole log one append would take as long as all of it takes."""
     small, large = (full_once(size, algorithm="poplog", requests=2_000) for size in (2**18, 2**21))
     zeroed = [each["counter.pmem_write_lines"] / each["simulated_ops"] for each in (small, large)]
-    assert zeroed[0] == pytest.approx(
-        zeroed[1], rel=0.1
-    )  # of the head, which moves with a piece, a small log has more
+    # Of the head, which moves with each piece, a small log has more.
+    assert zeroed[0] == pytest.approx(zeroed[1], rel=0.1)
     # A 256th of 2 MiB is 8 KiB, 128 lines of 4 to 10 ns; the whole log would be 32,768.
     assert large["latency_max_ns"] < 5_000
     assert full_once(2**21, algorithm="rawl", requests=2_000)["latency_max_ns"] < large["latency_max_ns"]

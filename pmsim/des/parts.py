@@ -8,13 +8,12 @@ from pydantic import Field, ValidationError
 from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.kinds.cleaning import CLEANING, Cleaning
 from pmsim.kinds.latches import (
-    CLEANING,
     COMMITS,
     FIXES,
     LATCHES,
     LOGS,
-    Cleaning,
     EngineCommits,
     EngineFixes,
     EngineLatches,

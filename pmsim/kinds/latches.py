@@ -39,17 +39,6 @@ CommitsOrAuto = Annotated[
     Literal["auto", "single", "group"], Field(description=f"{_COMMITS}; auto: in groups where they can be")
 ]
 
-#: As the engines have it whose wear and throughput are held against publications.
-CLEANING: Literal["due", "paced"] = "due"
-
-Cleaning = Annotated[
-    Literal["due", "paced"],
-    Field(
-        description="when dirty pages are written back so that the log can be truncated: due, late; "
-        "paced, evenly over what the log holds"
-    ),
-]
-
 #: The engines of the publications count.
 FIXES: Literal["counted", "optimistic"] = "counted"
 

@@ -51,7 +51,10 @@ class System(Kind[SystemParameters]):
     unrecordable = (
         "when its requests come decides what is executed; record another kind, such as log, page-flush or oltp"
     )
-    unsteady = "the 99th percentile was still changing while requests were counted; raise requests or warmup"
+    unsteady = (
+        "the 99th percentile was still changing while requests were counted; raise requests, or warmup where "
+        "there is one"
+    )
     unseeded = frozenset({"load_percent"})  # so the saturation is one, too, and is sought once
     uses = SYSTEM
     parameter_model = SystemParameters

@@ -10,8 +10,9 @@ from pmsim.des.parts import PageTechnique
 from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import Prices
+from pmsim.kinds.cleaning import CLEANING, Cleaning
 from pmsim.kinds.engine_options import EngineName, Exponent
-from pmsim.kinds.latches import CLEANING, Cleaning, CommitsOrAuto
+from pmsim.kinds.latches import CommitsOrAuto
 from pmsim.kinds.log_place import AUTO
 from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (

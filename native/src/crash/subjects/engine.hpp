@@ -40,12 +40,15 @@ inline constexpr std::array kPmemLogsPoints{blocks::log::PopLog::kSites[0], bloc
                                             engines::wal::Horizon::kPmemSites[1]};
 inline constexpr std::array kSsdLogsPoints{kSsdLogPoints[0], engines::wal::Horizon::kSsdSites[0]};
 
-/// Three threads instead of one, with a log each as large as its only one was.
+/// Three threads instead of one, with a log each, which has room for the largest transaction, with splits, and
+/// its rollback.
 inline void give_logs(engines::EngineOptions& options) {
   options.threads = 3;
   options.logs = "per-thread";
-  options.log_bytes = options.log_bytes * options.threads + engines::wal::Horizon::kBytes;
+  options.log_bytes = 9 * options.log_buffer_bytes * options.threads + engines::wal::Horizon::kBytes;
 }
+/// As EngineSubject::Size::logged_before: the first of these logs is full.
+inline constexpr double kFillsALog = 210e3;
 
 /// What an engine holds after its restart.
 struct FoundRows final : Recovered {

@@ -68,7 +68,9 @@ std::unique_ptr<Subject> spitfire(std::uint64_t seed, Scale scale) {
 }
 std::unique_ptr<Subject> with_logs(engines::EngineOptions options, std::uint64_t seed, Scale scale) {
   give_logs(options);
-  return std::make_unique<EngineSubject>(options, kLongSize, seed, scale);
+  EngineSubject::Size size = kLongSize;
+  size.logged_before = kFillsALog;
+  return std::make_unique<EngineSubject>(options, size, seed, scale);
 }
 std::unique_ptr<Subject> three_tier_logs(std::uint64_t seed, Scale scale) {
   return with_logs(tiny("three-tier"), seed, scale);

@@ -19,7 +19,8 @@ engines::EngineOptions tiny() {
 
 constexpr EngineSubject::Size kSize{.logged_before = 90e3};
 /// Pages come into being and are gone again, in different logs.
-constexpr EngineSubject::Size kSizeOfLogs{.transactions = 16, .most_operations = 6, .logged_before = 210e3};
+constexpr EngineSubject::Size kSizeOfLogs{
+    .transactions = 16, .most_operations = 6, .logged_before = kFillsALog};
 
 std::unique_ptr<Subject> on_pmem(std::uint64_t seed, Scale scale) {
   return std::make_unique<EngineSubject>(tiny(), kSize, seed, scale);
@@ -33,7 +34,6 @@ std::unique_ptr<Subject> on_ssd(std::uint64_t seed, Scale scale) {
 
 std::unique_ptr<Subject> with_logs(std::uint64_t seed, Scale scale) {
   engines::EngineOptions options = tiny();
-  options.log_bytes = 9 * options.log_buffer_bytes;  // six operations, splits among them, and their rollback
   give_logs(options);
   return std::make_unique<EngineSubject>(options, kSizeOfLogs, seed, scale);
 }

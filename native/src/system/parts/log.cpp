@@ -16,7 +16,7 @@ using blocks::log::Place;
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 /// A log that is full gives up so much of itself at once: who cleans ahead of it does not stop it. All of a log
-/// that has to be zeroed (PopLog's) would be a millisecond for the one append that finds it full.
+/// that has to be zeroed (PopLog's) would be a millisecond for every 4 MiB, and one append would take it.
 constexpr std::uint64_t kPieces = 256;
 constexpr std::uint64_t kSmallestPiece = 4096;  ///< each moves the head, durably
 
