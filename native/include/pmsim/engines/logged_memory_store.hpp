@@ -79,7 +79,7 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
     const PageId id = page_id(page);
     follow(memory, page);
     wal_->release(memory, id);
-    released_.push_back(id);
+    released_[thread_].push_back(id);
   }
   void overwrite(M& memory, Page page, std::uint32_t offset, std::span<const std::byte> bytes) {
     if (bytes.empty())
@@ -155,7 +155,8 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
       : page_bytes_(options.page_bytes),
         pages_(options.dram_bytes / options.page_bytes),
         on_ssd_(options.ssd_bytes != 0),
-        place_(place) {
+        place_(place),
+        released_(std::max(options.threads, 1U)) {
     if (pages_ < 2)
       throw CapacityError("engine " + options.engine + ": dram_bytes = " + std::to_string(options.dram_bytes) +
                           ": holds less than two pages of " + std::to_string(page_bytes_) + " bytes; raise it");
@@ -241,6 +242,7 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
   }
 
   // Of LoggedStore.
+  void pages_work_as(std::uint32_t thread) noexcept { thread_ = thread % released_.size(); }
   [[nodiscard]] std::uint64_t dirty_pages() const noexcept { return dirty_.size(); }
   wal::Lsn write_back_before(M& memory, wal::Lsn age, std::uint64_t most = ~std::uint64_t{0}) {
     for (; !dirty_.empty(); dirty_.pop()) {
@@ -279,9 +281,9 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
   void persist_allocation(M& memory) { allocator_.persist(memory); }
   void taking_back(const UndoRecord&) const noexcept {}
   void end(M& memory, wal::Lsn) {
-    for (const PageId id : released_)
+    for (const PageId id : released_[thread_])
       allocator_.set(memory, id, false);
-    released_.clear();
+    released_[thread_].clear();
   }
 
   void read_image(M& memory) {
@@ -331,7 +333,8 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
   buffer::PmemWriter pmem_;
   buffer::SsdWriter ssd_;
   wal::DirtyQueue dirty_;
-  std::vector<PageId> released_;  ///< by the open transaction
+  std::vector<std::vector<PageId>> released_;  ///< by each thread's open transaction
+  std::size_t thread_ = 0;
   std::vector<std::byte> moved_;
   std::uint64_t written_ = 0;
   std::uint64_t cleaned_ = 0;

@@ -56,7 +56,8 @@ class TreeEngine final : public Engine<M> {
         transaction_cycles_(options.transaction_cycles),
         latches_(memory, options, 0),
         store_(memory, options),
-        place_(store_.place()) {
+        place_(store_.place()),
+        threads_(std::max(options.threads, 1U)) {
     place_.latches = latches_.base;
     latch_store();
     const std::vector<std::byte> empty(store_.page_bytes());
@@ -69,7 +70,8 @@ class TreeEngine final : public Engine<M> {
         transaction_cycles_(options.transaction_cycles),
         latches_(memory, options, place.latches),
         store_(memory, options, place),
-        place_(place) {
+        place_(place),
+        threads_(std::max(options.threads, 1U)) {
     latch_store();
     open_tables(memory);
     store_.finish_restart(memory, [&](const UndoRecord& record) { undo(memory, record); });
@@ -78,7 +80,7 @@ class TreeEngine final : public Engine<M> {
   }
 
   TableId load(M& memory, const TableSpec& spec, RowSource& rows, double fill) override {
-    ensure(!in_transaction_, "load() inside of a transaction");
+    ensure(!is_any_open(), "load() inside of a transaction");
     check_new(spec);
     CatalogRow row{.root = kNoPage,
                    .key_bytes = spec.key_bytes,
@@ -106,28 +108,28 @@ class TreeEngine final : public Engine<M> {
   }
 
   void work_as(std::uint32_t thread) override {
-    ensure(!in_transaction_, "work_as() inside of a transaction");
+    mine_ = thread % threads_.size();
     if constexpr (requires(Store& store) { store.work_as(thread); })
       store_.work_as(thread);
   }
   void begin(M& memory) override {
     require_whole();
-    ensure(!in_transaction_, "begin() inside of a transaction");
+    ensure(!threads_[mine_].in_transaction, "begin() inside of a transaction");
     cpu_work(memory, transaction_cycles_);
     store_.begin(memory);
-    in_transaction_ = true;
+    threads_[mine_].in_transaction = true;
   }
   void commit(M& memory) override {
     require_whole();
-    ensure(in_transaction_, "commit() outside of a transaction");
+    ensure(threads_[mine_].in_transaction, "commit() outside of a transaction");
     require_room();
     try {
       store_.commit(memory);
     } catch (...) {
-      must_abort_ = kUndoesPhysically;
+      threads_[mine_].must_abort = kUndoesPhysically;
       throw;
     }
-    in_transaction_ = false;
+    threads_[mine_].in_transaction = false;
   }
   void on_placed(std::function<void()> placed) override {
     if constexpr (requires { store_.on_placed(std::move(placed)); })
@@ -135,7 +137,7 @@ class TreeEngine final : public Engine<M> {
   }
   void abort(M& memory) override {
     require_whole();
-    ensure(in_transaction_, "abort() outside of a transaction");
+    ensure(threads_[mine_].in_transaction, "abort() outside of a transaction");
     try {
       store_.abort(memory, [&](const UndoRecord& record) { undo(memory, record); });
     } catch (...) {
@@ -144,7 +146,7 @@ class TreeEngine final : public Engine<M> {
     }
     if constexpr (kUndoesPhysically)
       reopen(memory);
-    in_transaction_ = must_abort_ = false;
+    threads_[mine_].in_transaction = threads_[mine_].must_abort = false;
   }
 
   bool read(M& memory, TableId table, std::uint64_t key, std::uint32_t offset,
@@ -199,12 +201,12 @@ class TreeEngine final : public Engine<M> {
 
   void checkpoint(M& memory) override {
     require_whole();
-    ensure(!in_transaction_, "checkpoint() inside of a transaction");
+    ensure(!is_any_open(), "checkpoint() inside of a transaction");
     store_.checkpoint(memory);
   }
   void shutdown(M& memory) override {
     require_whole();
-    ensure(!in_transaction_, "shutdown() inside of a transaction");
+    ensure(!is_any_open(), "shutdown() inside of a transaction");
     store_.shutdown(memory);
   }
 
@@ -334,7 +336,7 @@ class TreeEngine final : public Engine<M> {
   auto with(M& memory, TableId table, std::uint64_t key, std::uint32_t offset, std::size_t bytes,
             Operation&& operation) {
     require_whole();
-    ensure(in_transaction_, "an operation outside of a transaction");
+    ensure(threads_[mine_].in_transaction, "an operation outside of a transaction");
     require_room();
     if (table >= tables_.size()) [[unlikely]]
       throw ConfigError("table " + std::to_string(table) + " does not exist");
@@ -353,7 +355,7 @@ class TreeEngine final : public Engine<M> {
                           : operation(*entry.wide, key);
     } catch (...) {
       half_done_ = recorded() != before || latches_.get() != nullptr;
-      must_abort_ = kUndoesPhysically;
+      threads_[mine_].must_abort = kUndoesPhysically;
       throw;
     }
   }
@@ -361,6 +363,9 @@ class TreeEngine final : public Engine<M> {
     if constexpr (requires { store_.recorded(); })
       return store_.recorded();
     return 0;  // undone physically, byte by byte
+  }
+  [[nodiscard]] bool is_any_open() const noexcept {
+    return std::ranges::any_of(threads_, &Thread::in_transaction);
   }
   /// An operation that stops in the middle, for want of room, has left a tree that no operation can take back;
   /// where there are latches it has left them, too.
@@ -373,7 +378,7 @@ class TreeEngine final : public Engine<M> {
 
   /// Undone byte by byte it can be taken back, and nothing else can be done with it.
   void require_room() const {
-    if (must_abort_) [[unlikely]]
+    if (threads_[mine_].must_abort) [[unlikely]]
       throw ConfigError(
           "the transaction has run out of room in the middle of an operation: abort the transaction, and make "
           "it smaller, or give it more room");
@@ -412,9 +417,13 @@ class TreeEngine final : public Engine<M> {
   EnginePlace place_;
   RootRef catalog_{.id = kCatalog};
   std::vector<Table> tables_;
-  bool in_transaction_ = false;
+  struct Thread {
+    bool in_transaction = false;
+    bool must_abort = false;
+  };
+  std::vector<Thread> threads_;
+  std::size_t mine_ = 0;
   bool half_done_ = false;
-  bool must_abort_ = false;
   /// Point reads that missed one page, which came from PMem, and the lines that they loaded: since such a page
   /// comes without any line, these are the lines that a lookup accesses (section 3.1). One from the SSD comes
   /// whole.

@@ -16,6 +16,7 @@
 #include "pmsim/engines/buffer/frame.hpp"
 #include "pmsim/engines/buffer/id_table.hpp"
 #include "pmsim/engines/buffer/page_allocator.hpp"
+#include "pmsim/engines/buffer/pins.hpp"
 #include "pmsim/engines/buffer/pmem_pool.hpp"
 #include "pmsim/engines/buffer/users.hpp"
 #include "pmsim/engines/buffer/write_back.hpp"
@@ -58,6 +59,7 @@ class BufferManager {
   /// The thread in whose name pages are used from now on.
   void work_as(std::uint32_t thread) noexcept {
     staging_ = stagings_ + thread % config_.threads * config_.page_bytes;
+    pins_.work_as(thread);
   }
   /// Config's spare_dram_bytes in the DRAM region, aligned to 4 KiB.
   [[nodiscard]] Address spare_dram() const noexcept { return spare_; }
@@ -305,11 +307,10 @@ class BufferManager {
   BeforeWriteBack hook_;
   BufferCounters counters_;
   Random random_;
-  std::uint64_t hand_ = 0;          ///< clock's, over slots
-  std::uint32_t hand_mini_ = 0;     ///< and within a slab
-  Address guarded_ = 0;             ///< a frame on PMem that must not be evicted now
-  std::vector<Address> pins_;       ///< frames the open transaction has changed
-  std::vector<PageId> releases_;    ///< of the open transaction
+  std::uint64_t hand_ = 0;       ///< clock's, over slots
+  std::uint32_t hand_mini_ = 0;  ///< and within a slab
+  Address guarded_ = 0;          ///< a frame on PMem that must not be evicted now
+  Pins pins_;
   std::vector<std::byte> scratch_;  ///< for memmove
 };
 

@@ -44,8 +44,8 @@ Address BufferManager<M>::change(M& memory, Page& page, std::uint32_t offset, st
   }
   if (std::memcmp(&state, &before, sizeof state) != 0)
     memory.template store<FrameState>(base, state);
-  if (pin && (before.flags & kPinned) == 0)
-    pins_.push_back(frame);
+  if (pin && ((before.flags & kPinned) == 0 || !pins_.is_mine(frame)))
+    pins_.add(frame);
   return at;
 }
 
@@ -181,7 +181,7 @@ void BufferManager<M>::format(M& memory, Page& page, std::uint64_t lsn) {
 template <memory::Memory M>
 void BufferManager<M>::release(M& memory, Page& page) {
   unfix(memory, page);
-  releases_.push_back(page.id);
+  pins_.add_release(page.id);
 }
 
 template <memory::Memory M>
@@ -191,26 +191,30 @@ void BufferManager<M>::pin(M& memory, Page& page) {
     return;
   const Address frame = on_pmem(page.frame) ? migrated(memory, page) : frame_behind(memory, page);
   auto state = memory.template load<FrameState>(untagged(frame));
-  if ((state.flags & kPinned) != 0)
+  if ((state.flags & kPinned) != 0) {
+    if (!pins_.is_mine(frame))
+      pins_.add(frame);
     return;
+  }
   state.flags |= kPinned;
   memory.template store<FrameState>(untagged(frame), state);
-  pins_.push_back(frame);
+  pins_.add(frame);
 }
 
 template <memory::Memory M>
 void BufferManager<M>::unpin_all(M& memory, std::uint64_t age) {
-  for (const Address frame : pins_) {
+  for (const Address frame : pins_.frames()) {
     auto state = memory.template load<FrameState>(untagged(frame));
-    state.flags = static_cast<std::uint8_t>(state.flags & ~kPinned);
+    if (!pins_.is_others(frame))
+      state.flags = static_cast<std::uint8_t>(state.flags & ~kPinned);
     memory.template store<FrameState>(untagged(frame), state);
     if (age != 0)
       note_first_change(memory, frame, age);
   }
-  pins_.clear();
-  for (const PageId id : releases_)
+  pins_.clear_frames();
+  for (const PageId id : pins_.releases())
     drop(memory, id);
-  releases_.clear();
+  pins_.clear_releases();
 }
 
 /// The page is nowhere any more, and its id is free. Idempotent.

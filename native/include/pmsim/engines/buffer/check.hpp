@@ -16,7 +16,7 @@ std::string BufferManager<M>::check(M& memory, std::span<const PageId> owned) {
     if (wrong.empty())
       wrong = "page " + std::to_string(id) + ": " + what;
   };
-  if (!pins_.empty() || !releases_.empty() || !users_.empty())
+  if (!pins_.empty() || !users_.empty())
     return "pages are pinned or about to be released, or in use";
 
   // What each tier says.

@@ -157,7 +157,7 @@ void BufferManager<M>::relocate(M& memory, Address mini) {
   }
   table_.assign(memory, table_.find(memory, head.id), to);
   if ((head.state.flags & kPinned) != 0)
-    std::replace(pins_.begin(), pins_.end(), mini, to);
+    pins_.replace(mini, to);
   if (const auto parent = memory.template load<Address>(parent_at(to))) {
     const HeldLatch<M> above = changing_frame(memory, parent);
     memory.template store<Swip>(data_of(parent) + memory.template load<std::uint16_t>(parent_offset_at(to)),

@@ -271,7 +271,7 @@ Address BufferManager<M>::promote(M& memory, Address mini) {
   head.state.flags = static_cast<std::uint8_t>((head.state.flags & ~kPinned) | kPromoted);
   memory.template store<FrameState>(base, head.state);
   memory.template store<Address>(base + MiniFrame::kFull, full);
-  std::replace(pins_.begin(), pins_.end(), mini, full);
+  pins_.replace(mini, full);
   return full;
 }
 

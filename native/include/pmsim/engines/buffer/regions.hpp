@@ -97,12 +97,15 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
   ssd_ = SsdWriter(place_.meta + journal, config_.journal_slots, place_.ssd, config_.page_bytes,
                    place_.dram + sector, staging_);
   scratch_.resize(config_.page_bytes);
-  pins_.reserve(64);
 }
 
 template <memory::Memory M>
 BufferManager<M>::BufferManager(M& memory, const BufferConfig& config)
-    : config_(config), layout_{config.page_bytes}, header_bytes_(layout_.header_bytes()), random_(config.seed) {
+    : config_(config),
+      layout_{config.page_bytes},
+      header_bytes_(layout_.header_bytes()),
+      random_(config.seed),
+      pins_(config.threads) {
   lay_out(memory, true);
 }
 
@@ -112,7 +115,8 @@ BufferManager<M>::BufferManager(M& memory, const BufferConfig& config, const Eng
       layout_{config.page_bytes},
       header_bytes_(layout_.header_bytes()),
       place_(place),
-      random_(config.seed) {
+      random_(config.seed),
+      pins_(config.threads) {
   lay_out(memory, false);
 }
 

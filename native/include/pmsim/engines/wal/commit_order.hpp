@@ -88,7 +88,7 @@ class CommitOrder {
   template <Memory M>
   void enter(M& memory) {
     if (const Address word = latch(mine_, threads_[mine_].transactions); word != 0)
-      held_ = memory.acquire(word, LatchMode::kExclusive);
+      threads_[mine_].held = memory.acquire(word, LatchMode::kExclusive);
   }
   /// Before the last batch of a transaction is appended: those that it has followed are durable.
   template <Memory M>
@@ -117,7 +117,7 @@ class CommitOrder {
   void leave(M& memory) {
     Thread& thread = threads_[mine_];
     if (const Address word = latch(mine_, thread.transactions); word != 0)
-      static_cast<void>(memory.release(word, LatchMode::kExclusive, held_));
+      static_cast<void>(memory.release(word, LatchMode::kExclusive, thread.held));
     thread.ended[thread.transactions++ % kLatest] = thread.last;
   }
 
@@ -132,6 +132,7 @@ class CommitOrder {
     std::vector<Lsn> awaited{};        ///< of pages that the open transaction has changed
     std::array<Lsn, kLatest> ended{};  ///< the last of each of its latest transactions
     std::uint64_t transactions = 0;    ///< that have ended
+    std::uint64_t held = 0;            ///< version of the latch of the open one
   };
 
   [[nodiscard]] Address latch(std::uint32_t log, std::uint64_t transaction) const noexcept {
@@ -142,7 +143,6 @@ class CommitOrder {
   std::vector<Thread> threads_;
   std::vector<Lsn> releases_;  ///< the latest of each log; 0: there was none
   std::uint32_t mine_ = 0;
-  std::uint64_t held_ = 0;  ///< version of the latch of the open transaction
 };
 
 }  // namespace pmsim::engines::wal

@@ -8,9 +8,9 @@ namespace pmsim::engines::wal {
 
 template <Memory M, typename Undo>
 void Wal::abort(M& memory, Undo&& undo) {
-  ensure(open_, "wal: an abort without a transaction");
-  if (used_ == 0 && first_part_ == 0) {
-    open_ = false;
+  ensure(mine_->open, "wal: an abort without a transaction");
+  if (mine_->used == 0 && mine_->first_part == 0) {
+    mine_->open = false;
     return;
   }
   collect_undo(memory);
@@ -20,42 +20,42 @@ void Wal::abort(M& memory, Undo&& undo) {
 
 template <Memory M>
 void Wal::collect_undo(M& memory) {
-  undo_.clear();
+  mine_->undo.clear();
   const auto note = [&](std::span<const std::byte> batch) {
     RecordReader records(batch, stamps_);
     while (const std::optional<Record> record = records.next()) {
       if (!is_redo(record->head.kind))
-        undo_.note(*record);
+        mine_->undo.note(*record);
     }
   };
   std::vector<std::byte> bytes;
-  if (first_part_ != 0) {
+  if (mine_->first_part != 0) {
     // A log on SSD reads into the batch buffer: what is there goes first.
-    if (regions_.on_ssd() && used_ > 0)
+    if (regions_.on_ssd() && mine_->used > 0)
       append(memory, End::kPart);
-    Lsn at = first_part_;
+    Lsn at = mine_->first_part;
     while (const std::optional<Lsn> behind = log().read(memory, at, bytes)) {
       note(bytes);
       at = *behind;
     }
   }
-  if (used_ == 0)
+  if (mine_->used == 0)
     return;
-  bytes.resize(BatchHead::kBytes + used_);
+  bytes.resize(BatchHead::kBytes + mine_->used);
   memory.read(batch(), bytes);
   note(bytes);
 }
 
 template <Memory M, typename Undo>
 void Wal::take_back(M& memory, Undo&& undo) {
-  undoing_ = true;
-  while (undo_.size() > 0) {
-    undo(undo_.back());
-    undo_.shrink(undo_.size() - 1);
-    put(memory, {Kind::kUndone, 0, 0, 0, 0, undo_.size()}, {});
+  mine_->undoing = true;
+  while (mine_->undo.size() > 0) {
+    undo(mine_->undo.back());
+    mine_->undo.shrink(mine_->undo.size() - 1);
+    put(memory, {Kind::kUndone, 0, 0, 0, 0, mine_->undo.size()}, {});
     end_operation(memory);
   }
-  undoing_ = false;
+  mine_->undoing = false;
   close(memory, End::kAbort);
 }
 
@@ -72,7 +72,7 @@ void Wal::replay(M& memory, Redo&& redo) {
     Loser& loser = losers_[static_cast<std::size_t>(at - cursors.begin())];
     if (at->is_first()) {
       ++batches;
-      transaction_ = std::max(transaction_, at->head().transaction);
+      begun_ = std::max(begun_, at->head().transaction);
       if (loser.first_part == 0)
         loser.first_part = at->batch();
     }
@@ -97,10 +97,11 @@ void Wal::resume_loser(M& memory) {
     if (losers_[log].first_part == 0)
       continue;
     work_as(log);
-    first_part_ = std::exchange(losers_[log].first_part, 0);
+    mine_->first_part = std::exchange(losers_[log].first_part, 0);
     prepare(memory);
-    open_ = true;
-    undo_ = std::move(losers_[log].undo);
+    mine_->open = true;
+    mine_->number = begun_;
+    mine_->undo = std::move(losers_[log].undo);
     return;
   }
   losers_.clear();
@@ -108,7 +109,7 @@ void Wal::resume_loser(M& memory) {
 
 template <Memory M, typename Undo, typename Ended>
 void Wal::finish(M& memory, Undo&& undo, Ended ended) {
-  while (open_) {
+  while (mine_->open) {
     const Lsn age = open_age();
     take_back(memory, undo);
     ended(age);

@@ -20,7 +20,7 @@
 #include "pmsim/engines/wal/log_file.hpp"
 #include "pmsim/engines/wal/log_regions.hpp"
 #include "pmsim/engines/wal/record.hpp"
-#include "pmsim/engines/wal/rollback_bound.hpp"
+#include "pmsim/engines/wal/transaction.hpp"
 #include "pmsim/engines/wal/undo_list.hpp"
 
 namespace pmsim::engines::wal {
@@ -71,6 +71,9 @@ class Wal {
     start(memory);
   }
 
+  Wal(Wal&&) noexcept = default;
+  Wal& operator=(Wal&&) noexcept = default;
+
   /// The logs that the above has made, after a restart; nothing where it had not finished.
   template <Memory M>
   [[nodiscard]] static std::optional<Wal> recover(M& memory, const EngineOptions& options, const Place& place) {
@@ -100,7 +103,9 @@ class Wal {
   /// Bytes of the log in use.
   [[nodiscard]] std::uint64_t used() const { return log().used(); }
   /// The age of a change that the open transaction makes: the log must not be truncated beyond it.
-  [[nodiscard]] Lsn open_age() const { return order_ ? age_ : first_part_ != 0 ? first_part_ : tail(); }
+  [[nodiscard]] Lsn open_age() const {
+    return order_ ? mine_->age : mine_->first_part != 0 ? mine_->first_part : tail();
+  }
   /// What a transaction finds free when it begins: a quarter of the log, and in a small one as much as one
   /// takes that fills a batch buffer, with its rollback (at most half).
   [[nodiscard]] std::uint64_t reserve() const {
@@ -112,23 +117,21 @@ class Wal {
   [[nodiscard]] bool cleaning_is_due() const { return used() > kept(); }
   /// Older pages are to be written back now; then the log can be truncated to it.
   [[nodiscard]] Lsn due_age() const {
-    return order_ ? age_of(epochs_->within(log_, kept(), tail())) : tail() - std::min(kept(), used());
+    return order_ ? age_of(epochs_->within(mine_->log, kept(), tail())) : tail() - std::min(kept(), used());
   }
   /// What a truncation frees, at least.
   [[nodiscard]] std::uint64_t piece() const { return capacity() / pieces_; }
   /// Length of all logs together that changes of dirty pages may be spread over.
   [[nodiscard]] std::uint64_t spread() const { return kept() * logs(); }
-  [[nodiscard]] bool is_open() const noexcept { return open_; }
+  [[nodiscard]] bool is_open() const noexcept { return mine_->open; }
   /// Grows with every record.
-  [[nodiscard]] std::uint64_t recorded() const noexcept { return bytes_ + used_; }
+  [[nodiscard]] std::uint64_t recorded() const noexcept { return bytes_ + mine_->used; }
 
   /// The thread whose transactions run from now on: it collects them in a buffer of its own.
   void work_as(std::uint32_t thread) noexcept {
-    buffer_ = thread % regions_.buffers();
-    if (!order_)
-      return;
-    log_ = static_cast<std::uint32_t>(buffer_);
-    order_->work_as(log_);
+    mine_ = &transactions_[thread % transactions_.size()];
+    if (order_)
+      order_->work_as(mine_->log);
   }
 
   /// Whether threads have logs of their own: then whoever changes a page first says what LSN it has.
@@ -141,14 +144,15 @@ class Wal {
     if (!order_) [[likely]]
       return;
     // Of a transaction that a restart takes back, parts are in the log already.
-    epochs_->enter(memory, log_, first_part_ != 0 ? first_part_ : tail(), [&] { return order_->next(); });
+    epochs_->enter(memory, mine_->log, mine_->first_part != 0 ? mine_->first_part : tail(),
+                   [&] { return order_->next(); });
     order_->raise(epochs_->first_lsn(epochs_->now()));
-    age_ = age_of(epochs_->now()) + static_cast<std::uint32_t>(transaction_ + 1);
+    mine_->age = age_of(epochs_->now()) + static_cast<std::uint32_t>(begun_ + 1);
   }
   void begin() {
-    ensure(!open_, "wal: a transaction inside of another");
-    open_ = true;
-    ++transaction_;
+    ensure(!mine_->open, "wal: a transaction inside of another");
+    mine_->open = true;
+    mine_->number = ++begun_;
   }
 
   /// Redo records; each returns its LSN, for the page.
@@ -177,10 +181,10 @@ class Wal {
   /// Begins an operation of the tree. Ignored while undoing: undo is not undone.
   template <Memory M>
   void note_undo(M& memory, const UndoRecord& record) {
-    if (undoing_)
+    if (mine_->undoing)
       return;
     end_operation(memory);
-    rollback_.begin_operation(record.kind);
+    mine_->rollback.begin_operation(record.kind);
     const Kind kind = record.kind == UndoRecord::Kind::kUpdate   ? Kind::kUpdate
                       : record.kind == UndoRecord::Kind::kInsert ? Kind::kInsert
                                                                  : Kind::kErase;
@@ -193,16 +197,16 @@ class Wal {
   /// Where no log is kept, nothing is.
   template <Memory M>
   void force(M& memory, Lsn lsn) {
-    if (regions_.is_kept() && used_ > 0 && is_collected(lsn))
+    if (regions_.is_kept() && mine_->used > 0 && is_collected(lsn))
       append_part(memory);
   }
 
   /// As Engine::on_placed.
-  void on_placed(std::function<void()> placed) { placed_ = std::move(placed); }
+  void on_placed(std::function<void()> placed) { mine_->placed = std::move(placed); }
   /// Whether anything had to be appended.
   template <Memory M>
   bool commit(M& memory) {
-    ensure(open_, "wal: a commit without a transaction");
+    ensure(mine_->open, "wal: a commit without a transaction");
     return close(memory, End::kCommit);
   }
 
@@ -216,19 +220,19 @@ class Wal {
   void truncate_to(M& memory, Lsn age) {
     age = std::min(age, open_age());
     if (!order_)
-      return cut(memory, log_, age);
+      return cut(memory, mine_->log, age);
     const std::uint64_t epoch = age >> kAgeBits;
-    const Lsn end = epochs_->since(log_, epoch, tail());
+    const Lsn end = epochs_->since(mine_->log, epoch, tail());
     if (end <= log().head())
       return;
     move_horizon(memory, epochs_->first_lsn(epoch));
-    cut(memory, log_, end);
-    epochs_->forget(log_, end, epoch);
+    cut(memory, mine_->log, end);
+    epochs_->forget(mine_->log, end, epoch);
   }
   /// Durable on return: the logs are empty. All changes must be durable in the pages, and in their map.
   template <Memory M>
   void truncate_all(M& memory) {
-    ensure(!open_, "wal: all of the log is truncated inside of a transaction");
+    ensure(!mine_->open, "wal: all of the log is truncated inside of a transaction");
     if (order_) {
       epochs_->end(memory, order_->next());
       move_horizon(memory, epochs_->first_lsn(epochs_->now()));
@@ -274,8 +278,15 @@ class Wal {
         makes_redo_(options.log_device != "none"),
         stamps_(regions_.stamps()),
         pieces_(options.cleaning == "paced" ? kSmallPieces : kPieces),
-        capacity_(regions_.batch_capacity()),
-        rollback_(options.leaf_layout == "hash") {}
+        capacity_(regions_.batch_capacity()) {
+    for (std::uint32_t thread = 0; thread < std::max(options.threads, 1U); ++thread) {
+      const std::uint64_t buffer = thread % regions_.buffers();
+      transactions_.push_back({.buffer = buffer,
+                               .log = regions_.per_thread() ? static_cast<std::uint32_t>(buffer) : 0,
+                               .rollback = RollbackBound(options.leaf_layout == "hash")});
+    }
+    mine_ = transactions_.data();
+  }
 
   [[nodiscard]] std::uint32_t logs() const noexcept { return regions_.logs(); }
   template <Memory M>
@@ -304,7 +315,7 @@ class Wal {
   /// Length of log that changes of dirty pages may be spread over. A piece less than may be in use, so that a
   /// truncation, which has a price of its own, frees that much.
   [[nodiscard]] std::uint64_t kept() const { return capacity() - reserve() - piece(); }
-  [[nodiscard]] const LogFile& log() const { return logs_[log_]; }
+  [[nodiscard]] const LogFile& log() const { return logs_[mine_->log]; }
   [[nodiscard]] Lsn tail() const { return log().tail(); }
   template <Memory M>
   void cut(M& memory, std::uint32_t log, Lsn end) {
@@ -329,20 +340,20 @@ class Wal {
   }
   /// Of the batch, in the thread's buffer.
   [[nodiscard]] Address batch() const noexcept {
-    return regions_.staging(place_, buffer_) + LogFile::kHeadBytes;
+    return regions_.staging(place_, mine_->buffer) + LogFile::kHeadBytes;
   }
 
   template <Memory M>
   Lsn put(M& memory, const RecordHead& head, std::span<const std::byte> data) {
-    ensure(open_, "wal: a change outside of a transaction");
+    ensure(mine_->open, "wal: a change outside of a transaction");
     if (!makes_redo_ && is_redo(head.kind))
-      return tail() + BatchHead::kBytes + used_;
+      return tail() + BatchHead::kBytes + mine_->used;
     const memory::InSection section(memory, memory::Section::kLog);
     const std::uint64_t bytes = footprint(head, stamps_);
-    if (used_ + bytes > capacity_)
+    if (mine_->used + bytes > capacity_)
       throw ConfigError("one operation logs more than " + std::to_string(capacity_) +
                         " bytes, the log buffer; raise log_buffer_bytes");
-    const std::uint64_t at = BatchHead::kBytes + used_;
+    const std::uint64_t at = BatchHead::kBytes + mine_->used;
     memory.compute(0, kInstructionsPerRecord);
     memory.write(batch() + at, std::as_bytes(std::span(&head, 1)));
     const Lsn lsn = order_ ? stamp(memory, head.kind, at) : tail() + at;
@@ -354,22 +365,22 @@ class Wal {
         memory.write(batch() + from + data.size(), std::span(kZeros).first(rest));
       }
     }
-    used_ += bytes;
-    rollback_.add(bytes);
+    mine_->used += bytes;
+    mine_->rollback.add(bytes);
     return lsn;
   }
   /// Of a record of several logs, whose head is at `at` in the batch.
   template <Memory M>
   Lsn stamp(M& memory, Kind kind, std::uint64_t at) {
-    if (!entered_) {
+    if (!mine_->entered) {
       order_->enter(memory);
-      entered_ = true;
+      mine_->entered = true;
     }
     if (!is_redo(kind))
       return 0;
     const Lsn lsn = order_->stamp();
-    if (first_lsn_ == 0)
-      first_lsn_ = lsn;
+    if (mine_->first_lsn == 0)
+      mine_->first_lsn = lsn;
     memory.template store<Lsn>(batch() + at + sizeof(RecordHead), lsn);
     return lsn;
   }
@@ -378,56 +389,56 @@ class Wal {
   [[nodiscard]] bool is_collected(Lsn lsn) const {
     if (!order_)
       return lsn >= tail();
-    return CommitOrder::log_of(lsn) == log_ && first_lsn_ != 0 && lsn >= first_lsn_;
+    return CommitOrder::log_of(lsn) == mine_->log && mine_->first_lsn != 0 && lsn >= mine_->first_lsn;
   }
 
   /// The tree is sound here: what has been collected may be appended.
   template <Memory M>
   void end_operation(M& memory) {
-    if (!undoing_ && regions_.is_kept())
+    if (!mine_->undoing && regions_.is_kept())
       require_rollback();
-    if (used_ > capacity_ / 2)
+    if (mine_->used > capacity_ / 2)
       append_part(memory);
   }
   /// A transaction that leaves no room for its rollback must not go on. It is asked before an operation begins,
   /// so with room for one: a split that writes two pages anew, in a log that has it.
   void require_rollback() const {
-    if (log().fits(2 * BatchHead::kBytes + used_ + rollback_.bytes() +
+    if (log().fits(2 * BatchHead::kBytes + mine_->used + mine_->rollback.bytes() +
                    std::min(capacity_ + capacity_ / 2, reserve() / 2)))
       return;
     throw ConfigError(
-        "a transaction with more than " + std::to_string(parts_bytes_ + used_) +
+        "a transaction with more than " + std::to_string(mine_->parts_bytes + mine_->used) +
         " bytes of log does not fit into the log, in which it must leave room for its rollback (" +
-        std::to_string(rollback_.bytes()) + " bytes): " + std::to_string(used()) + " of " +
+        std::to_string(mine_->rollback.bytes()) + " bytes): " + std::to_string(used()) + " of " +
         std::to_string(capacity()) + " bytes are in use; raise log_bytes or make the transaction smaller");
   }
 
   template <Memory M>
   void append_part(M& memory) {
-    if (!regions_.is_kept() && !undoing_)
+    if (!regions_.is_kept() && !mine_->undoing)
       throw ConfigError("a transaction makes more than " + std::to_string(capacity_ / 2) +
                         " bytes of log, which could not be rolled back with log_device = \"" +
                         regions_.options().log_device +
                         "\"; choose pmem or ssd, or make the transaction smaller");
-    parts_bytes_ += used_;
-    if (first_part_ == 0)
-      first_part_ = tail();
+    mine_->parts_bytes += mine_->used;
+    if (mine_->first_part == 0)
+      mine_->first_part = tail();
     append(memory, End::kPart);
     ++early_;
   }
 
   template <Memory M>
   bool close(M& memory, End end) {
-    const bool anything = used_ > 0 || first_part_ != 0;
+    const bool anything = mine_->used > 0 || mine_->first_part != 0;
     if (anything)
       append(memory, end);
-    if (std::exchange(entered_, false))
+    if (std::exchange(mine_->entered, false))
       order_->leave(memory);
-    open_ = false;
-    placed_ = {};
-    first_part_ = 0;
-    parts_bytes_ = 0;
-    rollback_.clear();
+    mine_->open = false;
+    mine_->placed = {};
+    mine_->first_part = 0;
+    mine_->parts_bytes = 0;
+    mine_->rollback.clear();
     return anything;
   }
 
@@ -436,23 +447,23 @@ class Wal {
     const memory::InSection section(memory, memory::Section::kLog);
     if (order_ && end != End::kPart)
       order_->await(memory);
-    memory.template store<std::uint64_t>(batch(), BatchHead{transaction_, end}.word());
+    memory.template store<std::uint64_t>(batch(), BatchHead{mine_->number, end}.word());
     const Lsn before = tail();
-    logs_[log_].append(
-        memory, BatchHead::kBytes + used_, batch(), [&] { return latch(memory); },
+    logs_[mine_->log].append(
+        memory, BatchHead::kBytes + mine_->used, batch(), [&] { return latch(memory); },
         [&] {
           // Several logs have no order of their own.
-          if (end == End::kCommit && !order_ && placed_)
-            placed_();
+          if (end == End::kCommit && !order_ && mine_->placed)
+            mine_->placed();
         });
-    used_ = 0;
-    first_lsn_ = 0;
+    mine_->used = 0;
+    mine_->first_lsn = 0;
     ++batches_;
     bytes_ += tail() - before;
   }
 
   // undo.hpp
-  /// Fills undo_ with the records of the open transaction, from the log and from the buffer.
+  /// Fills the list of undo with the records of the open transaction, from the log and from the buffer.
   template <Memory M>
   void collect_undo(M& memory);
 
@@ -472,23 +483,11 @@ class Wal {
   std::vector<LogFile> logs_;
   std::optional<CommitOrder> order_;  ///< of several logs, as epochs_
   std::optional<Epochs> epochs_;
-  Lsn horizon_ = 0;  ///< nothing before it is redone
-  // Of the thread that works.
-  std::uint64_t buffer_ = 0;
-  std::uint32_t log_ = 0;
-  Lsn age_ = 0;             ///< of what it changes
-  Lsn first_lsn_ = 0;       ///< in the batch buffer
-  bool entered_ = false;    ///< CommitOrder
-  std::uint64_t used_ = 0;  ///< of it
-  bool open_ = false;
-  bool undoing_ = false;
-  std::uint64_t transaction_ = 0;
-  Lsn first_part_ = 0;             ///< of the open transaction, where parts of it are in the log already; or 0
-  std::uint64_t parts_bytes_ = 0;  ///< in these
-  RollbackBound rollback_;
-  std::function<void()> placed_;  ///< of the open transaction
-  UndoList undo_;
-  std::vector<Loser> losers_;  ///< by log, from replay() to finish()
+  Lsn horizon_ = 0;                        ///< nothing before it is redone
+  std::vector<Transaction> transactions_;  ///< by thread
+  Transaction* mine_ = nullptr;            ///< of the thread that works
+  std::uint64_t begun_ = 0;                ///< transactions
+  std::vector<Loser> losers_;              ///< by log, from replay() to finish()
   std::uint64_t batches_ = 0;
   std::uint64_t bytes_ = 0;  ///< with the entries' headers and padding
   std::uint64_t early_ = 0;
