@@ -31,6 +31,71 @@ TEST(NoSteal, PinnedPagesAreNotEvictedAndATransactionLargerThanDramIsRefused) {
   EXPECT_EQ(rig.check(), "");
 }
 
+BufferConfig by_two_threads() {
+  BufferConfig config = three_tier(8, 32, 64);
+  config.threads = 2;
+  return config;
+}
+
+TEST(NoSteal, APageThatTwoTransactionsHaveChangedIsPinnedUntilBothHaveEnded) {
+  OnPmem rig(by_two_threads(), 32);
+  for (const std::uint32_t thread : {0, 1}) {
+    rig.manager->work_as(thread);
+    FixedPage page = rig.manager->fix_page(rig.memory, 3, Access::kFull);
+    rig.overwrite(page, 100 + 8 * thread, Bytes(8, std::byte{2}));
+    rig.manager->unfix(rig.memory, page);
+  }
+  for (const std::uint32_t thread : {0, 1}) {
+    for (PageId id = 10; id < 30; ++id)
+      rig.touch(id, Access::kFull);
+    EXPECT_EQ(rig.counts().pages_written_pmem, 0U) << "before thread " << thread << " has ended";
+    rig.manager->work_as(thread);
+    rig.manager->unpin_all(rig.memory);
+  }
+  for (PageId id = 10; id < 30; ++id)
+    rig.touch(id, Access::kFull);
+  EXPECT_EQ(rig.counts().pages_written_pmem, 1U);
+  rig.touch(3, Access::kFull);
+  EXPECT_EQ(rig.check(), "");
+}
+
+/// Of a group that is durable, in which its transaction has not ended yet.
+TEST(NoSteal, APageThatIsCleanedWhilePinnedIsDirtyAgainWhenItChangesAgain) {
+  OnPmem rig(by_two_threads(), 32);
+  const auto change = [&](std::uint32_t thread, std::uint32_t offset) {
+    rig.manager->work_as(thread);
+    FixedPage page = rig.manager->fix_page(rig.memory, 3, Access::kFull);
+    rig.overwrite(page, offset, Bytes(8, std::byte{2}));
+    rig.manager->unfix(rig.memory, page);
+  };
+  change(1, 100);
+  rig.manager->unpin_all(rig.memory, 5);
+  change(0, 108);
+  rig.manager->work_as(1);
+  EXPECT_EQ(rig.manager->write_back_before(rig.memory, 10), Rig::Manager::kNothingDirty);
+  EXPECT_GE(rig.forced, rig.lsn);
+  rig.manager->work_as(0);
+  rig.manager->unpin_all(rig.memory, 6);
+  EXPECT_EQ(rig.manager->write_back_before(rig.memory, 10), Rig::Manager::kNothingDirty);
+  change(0, 116);
+  rig.manager->unpin_all(rig.memory, 8);
+  EXPECT_EQ(rig.manager->write_back_before(rig.memory, 8), 8U);
+  EXPECT_EQ(rig.check(), "");
+}
+
+TEST(DirtyQueue, WhoBeganEarlierAndEndedLaterIsTheOldest) {
+  SimMemory memory;
+  wal::DirtyQueue queue(memory.allocate(memory::Medium::kDram, wal::DirtyQueue::bytes_for(8)), 8);
+  const auto is_current = [](const wal::DirtyQueue::Entry&) { return true; };
+  for (const wal::Lsn first : {10, 30, 40, 20, 40, 5})
+    queue.push(memory, {first, first}, is_current);
+  for (const wal::Lsn first : {5, 10, 20, 30, 40, 40}) {
+    EXPECT_EQ(queue.front(memory).first, first);
+    queue.pop();
+  }
+  EXPECT_TRUE(queue.empty());
+}
+
 TEST(NoSteal, PinnedMiniPagesMakeRoomForFullPagesByMovingTogether) {
   OnPmem rig(three_tier(8, 140, 140), 140);
   for (PageId id = 0; id < 120; ++id)

@@ -336,6 +336,85 @@ TEST_P(EngineWalLogs, WhatIsOverIsNotRedoneFromALogThatHasBeenTruncatedLess) {
   EXPECT_EQ(found.changes.at(3).size(), 1U);
 }
 
+/// Transactions of threads 0 and 1 that have not ended, both of which have changed page 7; and then thread 1
+/// does something. Where it waits, thread 0 commits.
+class EngineWalOverlap : public EngineWalLogs {
+ protected:
+  void begin_both() {
+    one_change(0, 7, "before");
+    begin(0);
+    change(wal_, memory_, 7, "of thread 0");
+    begin(1);
+    wal_.note_undo(memory_, {UndoRecord::Kind::kInsert, 0, 1, 0, {}});
+    change(wal_, memory_, 7, "of thread 1");
+    memory_.on_latch_wait([this] {
+      ++waits_;
+      wal_.work_as(0);
+      wal_.commit(memory_);
+      wal_.work_as(1);
+    });
+  }
+  int waits_ = 0;
+};
+
+TEST_P(EngineWalOverlap, ABatchWaitsForATransactionThatHasNotEnded) {
+  begin_both();
+  commit();
+  EXPECT_EQ(waits_, 1);
+  SimMemory later = crashed();
+  EXPECT_EQ(replay(after_crash(later), later).changes, made_);
+}
+
+TEST_P(EngineWalOverlap, APartWaitsAsWell) {
+  begin_both();
+  change(wal_, memory_, 8, std::string(options_.log_buffer_bytes / 2, 'x'));
+  EXPECT_EQ(waits_, 0);
+  wal_.note_undo(memory_, {UndoRecord::Kind::kInsert, 0, 2, 0, {}});
+  EXPECT_EQ(waits_, 1);
+  EXPECT_GT(wal_.used(), 0U) << "it is a part of the log";
+}
+
+TEST_P(EngineWalOverlap, WhatIsForcedWaitsAsWell) {
+  begin_both();
+  wal_.force(memory_, lsns_[7]);
+  EXPECT_EQ(waits_, 1);
+  EXPECT_GT(wal_.used(), 0U);
+}
+
+TEST_P(EngineWalOverlap, APageIsNotWrittenBackBeforeItsTransactionIsDurable) {
+  one_change(0, 7, "before");
+  const Lsn before = lsns_[7];
+  begin_both();
+  begin(2);
+  wal_.force(memory_, before);
+  EXPECT_EQ(waits_, 0) << "that has been durable for long";
+  wal_.work_as(0);
+  change(wal_, memory_, 9, "of thread 0");
+  wal_.work_as(2);
+  wal_.force(memory_, lsns_[9]);
+  EXPECT_EQ(waits_, 1);
+}
+
+TEST_P(EngineWalOverlap, BeforeTheMapOfPagesIsWrittenNobodyHasBegun) {
+  begin_both();
+  wal_.settle(memory_);
+  EXPECT_EQ(waits_, 1);
+  wal_.settle(memory_);
+  EXPECT_EQ(waits_, 1) << "nobody else is left";
+}
+
+TEST_P(EngineWalOverlap, NobodysChangesAreOlderThanWhatOthersSay) {
+  EXPECT_EQ(wal_.others_age(), Wal::kNoAge);
+  begin(0);
+  const Lsn age = wal_.open_age();
+  EXPECT_EQ(wal_.others_age(), Wal::kNoAge) << "its own";
+  begin(1);
+  EXPECT_GT(wal_.open_age(), age);
+  EXPECT_EQ(wal_.others_age(), age);
+}
+
+const auto kDevices = testing::Values(Device{"pmem", "poplog", "padded"}, Device{"ssd", "poplog", "padded"});
+INSTANTIATE_TEST_SUITE_P(Devices, EngineWalOverlap, kDevices, rig::name_of);
 INSTANTIATE_TEST_SUITE_P(Devices, EngineWalLogs,
                          testing::Values(Device{"pmem", "poplog", "padded"}, Device{"pmem", "rawl", "naive"},
                                          Device{"pmem", "classic", "dram-tail"},

@@ -401,4 +401,33 @@ TEST(SimMemory, PollsAfterSoManyFencesAndBlockTransfersWithoutAStreamToo) {
 }
 
 }  // namespace
+TEST(SimMemory, WhoWaitsForALatchLetsOthersGoOn) {
+  SimMemory memory;
+  const Address latch = memory.allocate(Medium::kDram, 64);
+  const std::uint64_t held = memory.acquire(latch, LatchMode::kExclusive);
+  EXPECT_THROW(memory.acquire(latch, LatchMode::kShared), SimulationError) << "there is nobody else";
+  int waits = 0;
+  memory.on_latch_wait([&] {
+    if (++waits == 3)
+      memory.release(latch, LatchMode::kExclusive, held);
+  });
+  EXPECT_EQ(memory.acquire(latch, LatchMode::kAttempt), LatchWord::kNotAcquired) << "an attempt does not wait";
+  EXPECT_EQ(memory.acquire(latch, LatchMode::kExclusive), held + 1);
+  EXPECT_EQ(waits, 3);
+}
+
+TEST(SimMemory, ALockedInstructionIsOneStep) {
+  SimMemory memory({.persistence = Persistence::kAdr});
+  const Address latch = memory.allocate(Medium::kDram, 64);
+  std::vector<std::uint64_t> seen;
+  memory.on_persistence_step([&] {
+    std::uint64_t word = 0;
+    memory.peek(latch, std::as_writable_bytes(std::span(&word, 1)));
+    seen.push_back(word);
+  });
+  static_cast<void>(memory.acquire(latch, LatchMode::kExclusive));
+  static_cast<void>(memory.fetch_add(latch + 8, 5));
+  EXPECT_EQ(seen, std::vector<std::uint64_t>(2, LatchWord::kWriter)) << "nobody sees it half done";
+}
+
 }  // namespace pmsim::memory

@@ -105,6 +105,8 @@ void Aftermath::recover_stepwise(const Subject& subject, const memory::DurableIm
     } catch (...) {
       failure = std::current_exception();
     }
+    if (resumed)
+      resumed->step(memory);
   };
   memory.on_persistence_step(visit);
   std::unique_ptr<Recovered> recovered;

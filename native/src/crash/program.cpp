@@ -21,14 +21,15 @@ Program::Program(const SubjectKind& kind, std::uint64_t seed, Scale scale, const
 void Program::visit() {
   ++point_.step;
   aftermath_.follow();
-  if (!visiting_)
-    return;
-  try {
-    (*visitor_)(*this, point_);
-  } catch (...) {
-    failure_ = std::current_exception();
-    visiting_ = false;
+  if (visiting_) {
+    try {
+      (*visitor_)(*this, point_);
+    } catch (...) {
+      failure_ = std::current_exception();
+      visiting_ = false;
+    }
   }
+  subject_->step(memory_);
 }
 
 void Program::run(const Visitor& visitor) {

@@ -118,10 +118,16 @@ void SimMemory::put_tracked(Region& region, OpKind kind, Address address, std::s
 
 void SimMemory::change_tracked(Region& region, Address address, std::span<const std::byte> word, bool locked) {
   Stream* const attached = std::exchange(stream_, nullptr);  // it has its micro-operation
-  if (locked)
-    mfence();
+  if (locked) {
+    note(OpKind::kMfence, kNoSite, 0, 0);
+    if (durability_)
+      durability_->fence();
+  }
   put_tracked(region, OpKind::kStore, address, word);
   stream_ = attached;
+  // One instruction: it has one step, when it is done.
+  if (locked && durability_ && !region.persistent)
+    step();
 }
 
 void SimMemory::track_flush(Address line, FlushKind kind) {

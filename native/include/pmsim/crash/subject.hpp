@@ -53,6 +53,10 @@ class Subject {
   /// had not begun.
   [[nodiscard]] virtual std::unique_ptr<Subject> resume(Recovered& /*recovered*/) const { return nullptr; }
 
+  /// Called after each persistence step of create() and run(): here a subject lets another one of its threads
+  /// go on.
+  virtual void step(memory::SimMemory& /*memory*/) {}
+
   /// One line for a counter-example: "append 24 bytes 'abc...'".
   [[nodiscard]] virtual std::string describe(std::uint32_t index) const = 0;
 

@@ -38,7 +38,8 @@ enum class ScanMode : std::uint8_t { kGrained, kFullPages, kPrefetchNext };
 ///
 /// All operations but load, and check, belong to a transaction: begin ... commit or abort. Virtual threads take
 /// turns between transactions, each of which is executed at once; what several of them wait for each other is
-/// in the latches (latches.hpp) that the engine acquires in their names.
+/// in the latches (latches.hpp) that the engine acquires in their names. Of engines with write-ahead logs for
+/// each thread, or with groups, others may also run while a commit is under way (the crash checker has it so).
 template <memory::Memory M>
 class Engine {
  public:
@@ -51,7 +52,7 @@ class Engine {
   /// detached.
   virtual TableId load(M& memory, const TableSpec& spec, RowSource& rows, double fill) = 0;
 
-  /// The thread, of EngineOptions::threads, whose transactions run from now on. Between transactions only.
+  /// The thread, of EngineOptions::threads, whose transactions run from now on, or whose commit() goes on.
   virtual void work_as(std::uint32_t thread) { static_cast<void>(thread); }
   virtual void begin(M& memory) = 0;
   /// DURABLE on return.

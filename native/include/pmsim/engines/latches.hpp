@@ -61,7 +61,7 @@ class HeldLatch {
       return;
     version_ = memory.acquire(latch_, mode_);
     if (version_ == memory::LatchWord::kNotAcquired)
-      latch_ = 0;  // held by the thread itself, since an engine runs one transaction at a time
+      latch_ = 0;  // held by the thread itself, since operations run one at a time
   }
   HeldLatch(HeldLatch&& other) noexcept { *this = static_cast<HeldLatch&&>(other); }
   /// What it held before must have been given up.
@@ -77,7 +77,7 @@ class HeldLatch {
   HeldLatch& operator=(const HeldLatch&) = delete;
   ~HeldLatch() noexcept(false) { done(); }
 
-  /// An engine runs one transaction at a time, so what was read optimistically is always good: reading again is
+  /// An engine runs one operation at a time, so what was read optimistically is always good: reading again is
   /// for the machine, in time (memory.hpp).
   void done() {
     if (latch_ == 0) [[likely]]

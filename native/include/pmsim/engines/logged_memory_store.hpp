@@ -251,6 +251,12 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
         return oldest.first;
       if (!is_dirty(memory, oldest))
         continue;
+      if (wal_->others_age() != wal::Wal::kNoAge) [[unlikely]] {
+        wal_->force(memory,
+                    memory.template load<std::uint64_t>(address(oldest.id) + offsetof(PageHeader, lsn)));
+        if (!is_dirty(memory, oldest))
+          continue;
+      }
       write_back(memory, oldest.id);
       ++cleaned_;
       --most;

@@ -98,7 +98,8 @@ struct LatchWord {
 ///    the same, so that what has been read may be believed (all others say yes). An attempt does not wait, and
 ///    returns kNotAcquired where the latch is held. On SimMemory operations run
 ///    one after the other: the word is free but for what the thread itself holds, no version changes meanwhile
-///    but by its own attempts, and to acquire what is held, other than by an attempt, is an error. There it is
+///    but by its own attempts, and to acquire what is held, other than by an attempt, is an error, unless there
+///    is somebody to let go on (SimMemory::on_latch_wait). There it is
 ///    the machine that waits, and that spends the time of reading again; an attempt never fails because of
 ///    others.
 /// Block device

@@ -126,12 +126,15 @@ class SimMemory {
     return before;
   }
   std::uint64_t acquire(Address latch, LatchMode mode) {
-    const std::uint64_t before = word_at(latch);
+    std::uint64_t before = word_at(latch);
     if (mode == LatchMode::kAttempt && !LatchWord::admits(before, mode)) {
       emit(OpKind::kLoad, latch, sizeof before);
       return LatchWord::kNotAcquired;
     }
-    ensure(LatchWord::admits(before, mode), "a latch is acquired that is held already");
+    for (; !LatchWord::admits(before, mode); before = word_at(latch)) {
+      ensure(static_cast<bool>(on_latch_wait_), "a latch is acquired that is held already");
+      on_latch_wait_();
+    }
     change_word(OpKind::kAcquire, latch, LatchWord::held(before, mode), mode);
     return LatchWord::version(before);
   }
@@ -175,6 +178,8 @@ class SimMemory {
   }
   /// From now on sections are marked in the stream. Threads take turns in Section::kWork alone.
   void mark_sections() noexcept { marks_sections_ = true; }
+  /// kWork, where they are not marked.
+  [[nodiscard]] Section section() const noexcept { return section_; }
 
   /// Makes the flushes, fences and ordering points of one site do nothing: the mutation test of the crash
   /// checker. kNoSite enables all.
@@ -207,6 +212,10 @@ class SimMemory {
   /// Called after each micro-operation that can change what is durable, while tracking: where a crash checker
   /// looks. The callback must not use this memory except through const functions.
   void on_persistence_step(std::function<void()> callback) { on_step_ = std::move(callback); }
+
+  /// Called, again and again, while a latch that is to be acquired is held: lets another thread go on. Without
+  /// it, nobody else could give the latch up.
+  void on_latch_wait(std::function<void()> callback) { on_latch_wait_ = std::move(callback); }
 
   /// What survives a power failure at this moment. Throws ConfigError when persistence is not tracked.
   [[nodiscard]] const DurabilityTracker& durability() const;
@@ -408,6 +417,7 @@ class SimMemory {
   std::vector<std::unique_ptr<Region>> all_;
   std::optional<DurabilityTracker> durability_;
   std::function<void()> on_step_;
+  std::function<void()> on_latch_wait_;
   std::function<void()> poll_;
   std::uint32_t worked_ = 0;  ///< since it was called
   std::vector<std::uint64_t> site_uses_;

@@ -21,6 +21,7 @@
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/engines/wal/horizon.hpp"
 #include "pmsim/engines/wal/sector_log.hpp"
+#include "turns.hpp"
 
 namespace pmsim::crash {
 
@@ -59,10 +60,12 @@ struct FoundRows final : Recovered {
 };
 
 /// Transactions, checkpoints and clean restarts of a storage engine with tiny capacities, by one thread or by
-/// several in turn.
+/// several in turn, or beside each other: while one's commit is under way, from any of its persistence steps in
+/// the log on, another runs, and where that waits for the first one, or while its own commit is under way, the
+/// first one goes on. Both use rows of their own, as if they had locked them.
 ///
-/// Promise: acknowledged transactions are there whole, the one in flight is there whole or not at all (not at
-/// all before commit() is called, and where it is aborted), and every data structure is sound.
+/// Promise: acknowledged transactions are there whole, those in flight are there whole or not at all (not at
+/// all before commit() is called, and where they are aborted), and every data structure is sound.
 ///
 /// recover() restarts the engine and commits one transaction more, on a row of its own: a restart must leave
 /// the log in a state in which it can be used, and the checker's crashes during recovery hit that as well.
@@ -75,6 +78,7 @@ class EngineSubject final : public Subject {
     std::uint32_t rows = 2;             ///< loaded
     std::uint32_t keys = 12;            ///< many hits, and three leaves and a root when all are there
     bool checkpoints = true;
+    bool beside = false;  ///< transactions run beside others
     /// Large programs with even seeds begin when so many bytes have been logged: the log has been truncated as
     /// it filled, and soon begins to reuse its space.
     double logged_before = 0;
@@ -91,12 +95,12 @@ class EngineSubject final : public Subject {
     if (seed % 2 != 0 || scale == Scale::kSmall)
       size_.logged_before = 0;
     for (std::uint32_t index = 0; index < count; ++index) {
-      plan_.push_back(transaction(rows, size.most_operations, size.rows < 4 && index < 2));
+      plan_.push_back(step(rows, size.rows < 4 && index < 2));
       const std::uint64_t dice = random_.below(8);
       if (size.checkpoints && dice < 3)
-        plan_.push_back({Kind::kCheckpoint, {}});
+        plan_.push_back({Kind::kCheckpoint, {}, {}});
       if (dice == 3)
-        plan_.push_back({Kind::kRestart, {}});
+        plan_.push_back({Kind::kRestart, {}, {}});
     }
   }
 
@@ -127,16 +131,24 @@ class EngineSubject final : public Subject {
       default:
         break;
     }
-    Rows after = committed_;
-    work_as(memory, index % options_.threads);
-    engine_->begin(memory);
-    for (const Operation& operation : step.operations)
-      run(memory, operation, after);
-    if (step.kind == Kind::kAbort)
-      return engine_->abort(memory);
-    committing_ = std::move(after);
-    engine_->commit(memory);
-    committed_ = *std::exchange(committing_, std::nullopt);
+    if (step.beside.empty())
+      return run(memory, step, 0, index);
+    memory.mark_sections();
+    memory.on_latch_wait([&] {
+      ensure(++waits_ < kMostWaits && change_turns(memory), "a thread waits for a latch that nobody gives up");
+    });
+    Turns turns;
+    turns_ = &turns;
+    turns.run([&] { run(memory, step, 0, index); }, [&] { run(memory, step.beside.front(), 1, index + 1); });
+    turns_ = nullptr;
+    memory.on_latch_wait({});
+  }
+
+  void step(memory::SimMemory& memory) override {
+    waits_ = 0;
+    if (options_.logs == "per-thread" && turns_ != nullptr && in_flight_[turns_->running()] != nullptr &&
+        memory.section() == memory::Section::kLog && random_.below(3) == 0)
+      static_cast<void>(change_turns(memory));
   }
 
   [[nodiscard]] std::unique_ptr<Recovered> recover(memory::SimMemory& memory) const override {
@@ -175,11 +187,11 @@ class EngineSubject final : public Subject {
       return place_ ? "the engine is gone although it had been created" : "";
     if (!found.problem.empty())
       return found.problem;
-    if (committing_ && difference(found.rows, *committing_).empty())
-      return "";
     const std::string wrong = difference(found.rows, committed_);
-    return wrong.empty() ? ""
-                         : wrong + (committing_ ? " (and it is not the committing transaction's either)" : "");
+    if (wrong.empty() ||
+        std::ranges::any_of(allowed_, [&](const Rows& rows) { return difference(found.rows, rows).empty(); }))
+      return "";
+    return wrong + (allowed_.empty() ? "" : " (and it is not the committing transaction's either)");
   }
 
   /// Goes on with the engine that has restarted: a transaction, a checkpoint, a transaction.
@@ -196,13 +208,7 @@ class EngineSubject final : public Subject {
       return "checkpoint";
     if (step.kind == Kind::kRestart)
       return "shutdown and restart";
-    std::string text;
-    for (const Operation& operation : step.operations) {
-      static constexpr const char* kNames[]{"update", "insert", "erase"};
-      text += std::string(text.empty() ? "" : ", ") + kNames[static_cast<int>(operation.kind)] + " " +
-              std::to_string(operation.key);
-    }
-    return text + (step.kind == Kind::kAbort ? "; abort" : "; commit");
+    return describe(step) + (step.beside.empty() ? "" : "; beside it " + describe(step.beside.front()));
   }
 
  private:
@@ -228,7 +234,9 @@ class EngineSubject final : public Subject {
   struct Step {
     Kind kind;
     std::vector<Operation> operations;
+    std::vector<Step> beside;  ///< none or one
   };
+  static constexpr std::uint32_t kMostWaits = 10'000;  ///< without a persistence step
   class Source final : public engines::RowSource {
    public:
     explicit Source(const Rows& rows) : next_(rows.begin()), rows_(rows.size()) {}
@@ -254,13 +262,59 @@ class EngineSubject final : public Subject {
         place_(before.place_),
         committed_(found) {
     Rows rows = found;
-    plan_.push_back(transaction(rows, size_.most_operations, false));
+    plan_.push_back(step(rows, false));
     if (size_.checkpoints)
-      plan_.push_back({Kind::kCheckpoint, {}});
-    plan_.push_back(transaction(rows, size_.most_operations, false));
+      plan_.push_back({Kind::kCheckpoint, {}, {}});
+    plan_.push_back(step(rows, false));
   }
 
-  /// Threads take turns between transactions, each with its own flushes and fences.
+  /// Part `part` of a step, by a thread of its own.
+  void run(memory::SimMemory& memory, const Step& step, std::size_t part, std::uint32_t thread) {
+    threads_[part] = thread;
+    work_as(memory, thread % options_.threads);
+    engine_->begin(memory);
+    for (const Operation& operation : step.operations)
+      run(memory, operation);
+    if (step.kind == Kind::kAbort)
+      return engine_->abort(memory);
+    note_in_flight(part, &step);
+    if (options_.logs == "shared" && turns_ != nullptr)
+      engine_->on_placed([&] { static_cast<void>(change_turns(memory)); });
+    engine_->commit(memory);
+    apply(step, committed_);
+    note_in_flight(part, nullptr);
+  }
+  /// What a crash may find besides what is committed: those in flight, each of them or both.
+  void note_in_flight(std::size_t part, const Step* step) {
+    in_flight_[part] = step;
+    allowed_.clear();
+    for (const Step* one : in_flight_) {
+      if (one != nullptr)
+        apply(*one, allowed_.emplace_back(committed_));
+    }
+    if (allowed_.size() == 2)
+      apply(*in_flight_[1], allowed_.emplace_back(allowed_[0]));
+  }
+  static void apply(const Step& step, Rows& rows) {
+    for (const Operation& operation : step.operations) {
+      if (operation.kind == Operation::Kind::kErase)
+        rows.erase(operation.key);
+      else if (operation.kind == Operation::Kind::kInsert)
+        rows[operation.key] = operation.bytes;
+      else
+        std::ranges::copy(operation.bytes, rows.at(operation.key).begin() + operation.offset);
+    }
+  }
+  /// The other thread goes on, if it has not ended, until it is this one's turn again.
+  bool change_turns(memory::SimMemory& memory) {
+    const std::uint32_t thread = threads_[turns_->running()];
+    const memory::Section section = memory.enter(memory::Section::kWork);
+    const bool changed = turns_->yield();
+    work_as(memory, thread % options_.threads);
+    static_cast<void>(memory.enter(section));
+    return changed;
+  }
+  /// Each thread has its own flushes and fences.
   void work_as(memory::SimMemory& memory, std::uint32_t thread) {
     if (options_.threads == 1)
       return;
@@ -284,12 +338,23 @@ class EngineSubject final : public Subject {
     return bytes;
   }
 
-  /// `rows` are those before it, and then those after it. The first transactions only insert.
-  [[nodiscard]] Step transaction(Rows& rows, std::uint32_t most, bool fill) {
-    Step step{fill || random_.below(4) > 0 ? Kind::kCommit : Kind::kAbort, {}};
+  /// A transaction, or two. `rows` are those before it, and then those after it. The first transactions only
+  /// insert.
+  [[nodiscard]] Step step(Rows& rows, bool fill) {
+    Step step = transaction(rows, fill, {});
+    if (size_.beside && random_.below(2) == 0)
+      step.beside.push_back(transaction(rows, fill, step.operations));
+    return step;
+  }
+  /// Without the rows of `others`.
+  [[nodiscard]] Step transaction(Rows& rows, bool fill, const std::vector<Operation>& others) {
+    const std::uint32_t most = size_.most_operations;
+    Step step{fill || random_.below(4) > 0 ? Kind::kCommit : Kind::kAbort, {}, {}};
     Rows after = rows;
     for (std::uint64_t left = fill ? most : 1 + random_.below(most); left > 0; --left) {
       const std::uint64_t key = 1 + random_.below(size_.keys);
+      if (std::ranges::find(others, key, &Operation::key) != others.end())
+        continue;
       const auto row = after.find(key);
       if (row == after.end()) {
         step.operations.push_back({Operation::Kind::kInsert, key, 0, payload(key)});
@@ -311,20 +376,27 @@ class EngineSubject final : public Subject {
     return step;
   }
 
-  void run(memory::SimMemory& memory, const Operation& operation, Rows& after) {
+  [[nodiscard]] static std::string describe(const Step& step) {
+    std::string text;
+    for (const Operation& operation : step.operations) {
+      static constexpr const char* kNames[]{"update", "insert", "erase"};
+      text += std::string(text.empty() ? "" : ", ") + kNames[static_cast<int>(operation.kind)] + " " +
+              std::to_string(operation.key);
+    }
+    return text + (step.kind == Kind::kAbort ? "; abort" : "; commit");
+  }
+
+  void run(memory::SimMemory& memory, const Operation& operation) {
     bool done = false;
     switch (operation.kind) {
       case Operation::Kind::kUpdate:
         done = engine_->update(memory, table_, operation.key, operation.offset, operation.bytes);
-        std::ranges::copy(operation.bytes, after.at(operation.key).begin() + operation.offset);
         break;
       case Operation::Kind::kInsert:
         done = engine_->insert(memory, table_, operation.key, operation.bytes);
-        after[operation.key] = operation.bytes;
         break;
       case Operation::Kind::kErase:
         done = engine_->erase(memory, table_, operation.key);
-        after.erase(operation.key);
         break;
     }
     ensure(done, "the engine refuses an operation of the program");
@@ -359,7 +431,11 @@ class EngineSubject final : public Subject {
   std::optional<engines::EnginePlace> place_;
   memory::Stream ignored_;
   Rows committed_;
-  std::optional<Rows> committing_;  ///< rows after the transaction whose commit() is under way
+  std::vector<Rows> allowed_;               ///< as well, while commits are under way
+  std::array<const Step*, 2> in_flight_{};  ///< whose commit() is under way, of the two of a step
+  std::array<std::uint32_t, 2> threads_{};  ///< which run them
+  Turns* turns_ = nullptr;
+  std::uint32_t waits_ = 0;
 };
 
 }  // namespace pmsim::crash

@@ -21,6 +21,9 @@ engines::EngineOptions tiny(const char* engine) {
   return options;
 }
 
+/// Where two transactions run beside each other, each of which keeps its pages in DRAM.
+constexpr std::uint64_t kDramForTwo = 12 * (kPageBytes + 256);
+
 /// Two rows per page, ten pages and more.
 constexpr EngineSubject::Size kSize{.transactions = 6,
                                     .most_operations = 3,
@@ -68,8 +71,10 @@ std::unique_ptr<Subject> spitfire(std::uint64_t seed, Scale scale) {
 }
 std::unique_ptr<Subject> with_logs(engines::EngineOptions options, std::uint64_t seed, Scale scale) {
   give_logs(options);
+  options.dram_bytes = kDramForTwo;
   EngineSubject::Size size = kLongSize;
   size.logged_before = kFillsALog;
+  size.beside = true;
   return std::make_unique<EngineSubject>(options, size, seed, scale);
 }
 std::unique_ptr<Subject> three_tier_logs(std::uint64_t seed, Scale scale) {
@@ -93,7 +98,12 @@ std::unique_ptr<Subject> ssd_bm_groups(std::uint64_t seed, Scale scale) {
   options.log_device = "ssd";
   options.threads = 3;
   options.commits = "group";
-  return std::make_unique<EngineSubject>(options, kLongSize, seed, scale);
+  options.dram_bytes = kDramForTwo;
+  options.log_bytes = 9 * options.log_buffer_bytes;  // room for two transactions, with their rollback
+  EngineSubject::Size size = kLongSize;
+  size.logged_before = kFillsALog;
+  size.beside = true;
+  return std::make_unique<EngineSubject>(options, size, seed, scale);
 }
 
 }  // namespace

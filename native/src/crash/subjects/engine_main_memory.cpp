@@ -20,7 +20,7 @@ engines::EngineOptions tiny() {
 constexpr EngineSubject::Size kSize{.logged_before = 90e3};
 /// Pages come into being and are gone again, in different logs.
 constexpr EngineSubject::Size kSizeOfLogs{
-    .transactions = 16, .most_operations = 6, .logged_before = kFillsALog};
+    .transactions = 16, .most_operations = 6, .beside = true, .logged_before = kFillsALog};
 
 std::unique_ptr<Subject> on_pmem(std::uint64_t seed, Scale scale) {
   return std::make_unique<EngineSubject>(tiny(), kSize, seed, scale);

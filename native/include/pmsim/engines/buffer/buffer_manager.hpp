@@ -30,8 +30,8 @@ namespace pmsim::engines::buffer {
 /// HyMem's buffer manager over DRAM, PMem and SSD, and by configuration its rivals
 /// (docs/engines/buffer_manager.md).
 ///
-/// Not thread-safe; virtual threads take turns between transactions. Pages are used in DRAM (spitfire: on PMem
-/// too).
+/// Not thread-safe; virtual threads take turns between transactions, and while one commits. Pages are used in
+/// DRAM (spitfire: on PMem too).
 ///
 /// What a log above it may rely on
 ///  - No-steal: what pin() names is not written back before unpin_all().
@@ -110,7 +110,7 @@ class BufferManager {
   void unpin_all(M& memory, std::uint64_t age = 0);
 
   // Checkpoint: write_back_all() or write_back_before(), persist_allocation(), and only then may the log be
-  // truncated. Nothing is pinned.
+  // truncated. The thread that works has pinned nothing; for write_back_all(), nobody has.
   void write_back_all(M& memory);
   static constexpr std::uint64_t kNothingDirty = ~std::uint64_t{0};
   /// Writes back the pages whose first change is by a transaction that begins before `lsn`, oldest first, and
@@ -231,6 +231,10 @@ class BufferManager {
   [[nodiscard]] Address begin_write_call(M& memory, Address data);
   void set_newer_than_ssd(M& memory, Address frame);
   bool is_mini_place(M& memory, Address slot, Address frame);
+  /// Of the page, in its frame in DRAM.
+  [[nodiscard]] Address first_line(Address frame) const noexcept {
+    return untagged(frame) + (is_mini(frame) ? MiniFrame::kHeaderBytes : header_bytes_);
+  }
   void call_hook(M& memory, Address first_line) {
     if (hook_)
       hook_(memory, memory.template load<std::uint64_t>(first_line));

@@ -208,7 +208,7 @@ void BufferManager<M>::unpin_all(M& memory, std::uint64_t age) {
     if (!pins_.is_others(frame))
       state.flags = static_cast<std::uint8_t>(state.flags & ~kPinned);
     memory.template store<FrameState>(untagged(frame), state);
-    if (age != 0)
+    if (age != 0 && (state.flags & kSomeDirty) != 0)  // it may have been cleaned since, with the change durable
       note_first_change(memory, frame, age);
   }
   pins_.clear_frames();

@@ -32,18 +32,23 @@ void BufferManager<M>::note_first_change(M& memory, Address frame, std::uint64_t
 
 template <memory::Memory M>
 std::uint64_t BufferManager<M>::write_back_before(M& memory, std::uint64_t lsn, std::uint64_t most) {
-  for (; !dirty_.empty(); dirty_.pop()) {
+  for (bool has_waited = false; !dirty_.empty();) {
     const wal::DirtyQueue::Entry oldest = dirty_.front(memory);
     if (oldest.first >= lsn || most == 0)
       return oldest.first;
-    const Address frame = frame_of(memory, oldest);
-    if (frame == 0)
-      continue;
-    const auto head = memory.template load<FrameHead>(untagged(frame));
-    ensure((head.state.flags & kPinned) == 0, "a checkpoint inside of a transaction");
-    write_back(memory, frame, head);
-    ++counters_.pages_cleaned;
-    --most;
+    if (const Address frame = frame_of(memory, oldest)) {
+      const auto head = memory.template load<FrameHead>(untagged(frame));
+      if ((head.state.flags & kPinned) != 0 && !has_waited) [[unlikely]] {
+        call_hook(memory, first_line(frame));
+        has_waited = true;  // all may have changed, and there may be older changes now
+        continue;
+      }
+      write_back(memory, frame, head);
+      ++counters_.pages_cleaned;
+      --most;
+    }
+    dirty_.pop();
+    has_waited = false;
   }
   return kNothingDirty;
 }

@@ -272,7 +272,7 @@ template <memory::Memory M>
 void BufferManager<M>::write_back(M& memory, Address frame, FrameHead head) {
   const memory::InSection pages(memory, memory::Section::kPages);
   const Address base = untagged(frame);
-  const Address first = base + (is_mini(frame) ? MiniFrame::kHeaderBytes : layout_.header_bytes());
+  const Address first = first_line(frame);
   call_hook(memory, first);
   const auto target = memory.template load<Address>(base + FullFrame::kPmem);
   if (target != 0) {

@@ -30,8 +30,8 @@ namespace pmsim::engines::wal {
 /// names, which has waited for its own before.
 ///
 /// Two transactions of several operations could each have to wait for the other one. An engine would then
-/// append the other's batch as far as it goes. Here it does not happen: transactions are executed one after the
-/// other, and wait for earlier ones only.
+/// append the other's batch as far as it goes. Here it does not happen: a transaction begins when others have
+/// ended, or while they commit, and these have changed their last page.
 class CommitOrder {
  public:
   static constexpr std::uint32_t kLogBits = 8;
@@ -41,7 +41,7 @@ class CommitOrder {
   /// waits.
   CommitOrder(std::uint32_t logs, Lsn first, Address latches)
       : latches_(latches == 0 ? Latches() : Latches(latches, std::uint64_t{logs} * kLatest)),
-        threads_(logs, Thread{.last = first, .durable = std::vector<Lsn>(logs, first)}),
+        threads_(logs, Thread{.last = first, .durable = std::vector<Lsn>(logs, first), .end = first}),
         releases_(logs, 0) {}
 
   [[nodiscard]] static constexpr std::uint64_t latch_bytes(std::uint32_t logs) noexcept {
@@ -97,8 +97,13 @@ class CommitOrder {
     for (const Lsn page : thread.awaited) {
       const std::uint32_t log = log_of(page);
       const Thread& other = threads_[log];
-      if (page <= thread.durable[log] || other.transactions == 0)
+      if (page <= thread.durable[log])
         continue;
+      if (is_open(page)) {
+        await_open(memory, page);
+        thread.durable[log] = other.end;
+        continue;
+      }
       // The transaction that has made this LSN is the first one that ended behind it. Where that was before the
       // latest, or the oldest of them, it has long been durable.
       const std::uint64_t oldest = other.transactions - std::min<std::uint64_t>(other.transactions, kLatest);
@@ -112,13 +117,32 @@ class CommitOrder {
     }
     thread.awaited.clear();
   }
+  /// Before a part of a transaction: the same, but for who is done in the order of execution, as latches of
+  /// pages are in hand.
+  template <Memory M>
+  void await_open(M& memory) {
+    for (const Lsn page : threads_[mine_].awaited)
+      await_open(memory, page);
+  }
+  /// Waits until the transaction of another thread is durable that has made this LSN, where it has not ended.
+  template <Memory M>
+  void await_open(M& memory, Lsn page) {
+    if (log_of(page) != mine_ && is_open(page))
+      await_log(memory, log_of(page));
+  }
+  /// Waits until the transaction of that log is durable, if one has begun and not ended.
+  template <Memory M>
+  void await_log(M& memory, std::uint32_t log) {
+    if (const Address word = latch(log, threads_[log].transactions); word != 0)
+      static_cast<void>(memory.acquire(word, LatchMode::kOptimistic));
+  }
   /// The transaction is durable.
   template <Memory M>
   void leave(M& memory) {
     Thread& thread = threads_[mine_];
     if (const Address word = latch(mine_, thread.transactions); word != 0)
       static_cast<void>(memory.release(word, LatchMode::kExclusive, thread.held));
-    thread.ended[thread.transactions++ % kLatest] = thread.last;
+    thread.ended[thread.transactions++ % kLatest] = thread.end = thread.last;
   }
 
  private:
@@ -131,10 +155,13 @@ class CommitOrder {
     std::vector<Lsn> durable;          ///< of each log, as far as this thread has seen
     std::vector<Lsn> awaited{};        ///< of pages that the open transaction has changed
     std::array<Lsn, kLatest> ended{};  ///< the last of each of its latest transactions
+    Lsn end = 0;                       ///< the last of all of them
     std::uint64_t transactions = 0;    ///< that have ended
     std::uint64_t held = 0;            ///< version of the latch of the open one
   };
 
+  /// Whether the transaction that has made the LSN has not ended.
+  [[nodiscard]] bool is_open(Lsn page) const noexcept { return page > threads_[log_of(page)].end; }
   [[nodiscard]] Address latch(std::uint32_t log, std::uint64_t transaction) const noexcept {
     return latches_.of(std::uint64_t{log} * kLatest + transaction % kLatest);
   }

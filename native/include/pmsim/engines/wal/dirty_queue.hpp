@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -47,7 +48,16 @@ class DirtyQueue {
       drop_stale(memory, current);
       ensure(size() <= mask_, "more dirty pages than there are frames");
     }
-    memory.template store<Entry>(at(end_++), entry);
+    std::uint64_t place = end_++;
+    // The transaction of another thread began later and has ended before.
+    for (; entry.first < latest_ && place != begin_; --place) {
+      const auto before = memory.template load<Entry>(at(place - 1));
+      if (before.first <= entry.first)
+        break;
+      memory.template store<Entry>(at(place), before);
+    }
+    memory.template store<Entry>(at(place), entry);
+    latest_ = std::max(latest_, entry.first);
   }
 
  private:
@@ -71,6 +81,7 @@ class DirtyQueue {
   std::uint64_t mask_ = 0;
   std::uint64_t begin_ = 0;  ///< both only grow
   std::uint64_t end_ = 0;
+  Lsn latest_ = 0;  ///< `first` of all that have been here
 };
 
 }  // namespace pmsim::engines::wal

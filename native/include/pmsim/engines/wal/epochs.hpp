@@ -17,8 +17,8 @@ using memory::Address;
 /// 2013, section 4.1). An epoch ends when a log has grown by a part of its size in it, so that a log is cut at
 /// its bounds. The number is one word of DRAM, which all read when a transaction begins and which hardly ever
 /// changes. The order of LSNs is that of epochs: whoever ends one looks at every thread's clock, and nobody's
-/// next LSN is earlier. (In an engine whose transactions overlap, those of the old epoch would have to end
-/// first.)
+/// next LSN is earlier. A transaction whose commit is under way has all of its LSNs. (In an engine whose
+/// operations overlap, those of the old epoch would have to end first.)
 ///
 /// Volatile: after a restart everything is of the first epoch.
 class Epochs {

@@ -121,12 +121,15 @@ class LogFile {
   void append(M& memory, std::uint64_t bytes, Address batch, Latch&& latch, Placed&& placed) {
     if (auto* log = std::get_if<SectorLog>(&log_); log != nullptr && gathers_) {
       std::uint64_t gathered = 0;
+      Lsn end = 0;
       {
         const auto alone = latch();
-        gathered = log->gather(memory, bytes, batch - kHeadBytes);
+        gathered = gathered_ = log->gather(memory, bytes, batch - kHeadBytes);
+        end = log->tail();
       }
       placed();
       SectorLog::commit(memory, gathered);
+      durable_ = std::max(durable_, end);
     } else if (log != nullptr) {
       const auto alone = latch();
       placed();
@@ -143,6 +146,16 @@ class LogFile {
       std::get<blocks::log::AnyLog>(log_).append(memory, payload);
     }
   }
+  /// Returns when what lies before `end` is durable. Only a member of a group may have been handed over and not
+  /// be.
+  template <Memory M>
+  void make_durable(M& memory, Lsn end) {
+    if (!gathers_ || end <= durable_)
+      return;
+    const Lsn all = tail();
+    SectorLog::commit(memory, gathered_);
+    durable_ = std::max(durable_, all);
+  }
   /// `end`: the position of a batch, or the tail.
   template <Memory M>
   void truncate_to(M& memory, Lsn end) {
@@ -156,7 +169,7 @@ class LogFile {
 
  private:
   LogFile(Log log, const Place& place, bool gathers = false)
-      : log_(std::move(log)), place_(place), gathers_(gathers) {}
+      : log_(std::move(log)), place_(place), gathers_(gathers), durable_(tail()) {}
 
   [[nodiscard]] static blocks::log::Place block_place(const Place& place) noexcept {
     return {place.log, place.bytes, place.tail_bytes == 0 ? 0 : place.tail, place.tail_bytes};
@@ -168,6 +181,8 @@ class LogFile {
   Log log_;
   Place place_;
   bool gathers_;
+  std::uint64_t gathered_ = 0;        ///< of groups: the latest of which has been handed over
+  Lsn durable_ = 0;                   ///< of groups: what lies before it is
   std::vector<std::byte> registers_;  ///< a batch is copied through them to the log
 };
 

@@ -107,7 +107,7 @@ class LoggedStore {
   [[nodiscard]] Store& self() noexcept { return static_cast<Store&>(*this); }
 
   void ended(M& memory, Lsn first) {
-    if (paced_ && (pieces_.empty() || first - pieces_.back() >= wal_->piece()))
+    if (paced_ && (pieces_.empty() || first >= pieces_.back() + wal_->piece()))
       pieces_.push_back(first);
     self().end(memory, first);
   }
@@ -131,11 +131,13 @@ class LoggedStore {
     if (!wal_->cleaning_is_due())
       return;
     const Lsn due = wal_->due_age();
-    Lsn needed = self().write_back_before(memory, due);
+    const Lsn others = wal_->others_age();  // before anybody is waited for
+    Lsn needed = std::min(self().write_back_before(memory, due), others);
     if (paced_)
       needed = std::min(needed, piece_behind(due));
     if (!wal_->is_at_reserve())
       return;
+    wal_->settle(memory);  // allocations that are not durable must not come into the map
     self().persist_allocation(memory);
     wal_->truncate_to(memory, needed);
     ++truncations_;

@@ -16,7 +16,7 @@ struct Transaction {
   std::uint32_t log = 0;     ///< and its log
   bool open = false;
   std::uint64_t number = 0;
-  Lsn age = 0;             ///< of several logs: of what it changes
+  Lsn age = 0;             ///< of what it changes; of one log, from where it is appended on
   std::uint64_t used = 0;  ///< of the batch buffer, by records
   Lsn first_lsn = 0;       ///< of several logs: in the batch buffer
   bool entered = false;    ///< CommitOrder

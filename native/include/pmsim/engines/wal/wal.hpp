@@ -25,8 +25,8 @@
 
 namespace pmsim::engines::wal {
 
-/// Write-ahead log of a store with one transaction at a time (section 2.3 of the paper; ARIES, Mohan et al.
-/// 1992): redo in terms of pages, undo in terms of the tree.
+/// Write-ahead log of a store with one transaction of each thread at a time (section 2.3 of the paper; ARIES,
+/// Mohan et al. 1992): redo in terms of pages, undo in terms of the tree.
 ///
 /// A transaction's records are collected in a DRAM buffer and appended as one entry at commit(): one barrier
 /// (of poplog; section A.5: "bundles many small writes into one large sequential write at the end of the
@@ -49,7 +49,13 @@ namespace pmsim::engines::wal {
 /// or each to a log of its own (EngineOptions::logs). Then LSNs are those of CommitOrder, redo records carry
 /// them, and since when a page is dirty is a time of Epochs ("age"), which in a single log is the LSN of a
 /// batch. A transaction waits for those that have changed its pages before it when it ends, not before, because
-/// it has latches of pages in hand until then: parts, and what is forced, wait for nobody in virtual time.
+/// it has latches of pages in hand until then: parts, and what is forced, wait for nobody in virtual time, but
+/// for who has not ended in the order of execution.
+///
+/// While a commit is under way, other threads may run transactions where threads have logs of their own, or
+/// commit in groups: what a thread's transaction has is its own (Transaction), force() and settle() wait for
+/// those that have not ended, and others_age() says what they need. With one log on PMem they may not, as an
+/// LSN is a place in the log, and known before it is taken.
 ///
 /// Restart: replay() repeats history, also of transactions without end (analysis needs no pass of its own: the
 /// only loser of a log is its last transaction), and remembers what they must take back; finish() does so.
@@ -106,6 +112,17 @@ class Wal {
   [[nodiscard]] Lsn open_age() const {
     return order_ ? mine_->age : mine_->first_part != 0 ? mine_->first_part : tail();
   }
+  /// The same, of the transactions that other threads have not ended yet: kNoAge where nothing of them is in
+  /// the log.
+  [[nodiscard]] Lsn others_age() const noexcept {
+    Lsn age = kNoAge;
+    for (const Transaction& transaction : transactions_) {
+      if (&transaction != mine_ && transaction.open)
+        age = std::min(age, transaction.age);
+    }
+    return age;
+  }
+  static constexpr Lsn kNoAge = ~Lsn{0};
   /// What a transaction finds free when it begins: a quarter of the log, and in a small one as much as one
   /// takes that fills a batch buffer, with its rollback (at most half).
   [[nodiscard]] std::uint64_t reserve() const {
@@ -153,6 +170,8 @@ class Wal {
     ensure(!mine_->open, "wal: a transaction inside of another");
     mine_->open = true;
     mine_->number = ++begun_;
+    if (!order_)
+      mine_->age = kNoAge;
   }
 
   /// Redo records; each returns its LSN, for the page.
@@ -197,8 +216,24 @@ class Wal {
   /// Where no log is kept, nothing is.
   template <Memory M>
   void force(M& memory, Lsn lsn) {
-    if (regions_.is_kept() && mine_->used > 0 && is_collected(lsn))
+    if (!regions_.is_kept())
+      return;
+    if (mine_->used > 0 && is_collected(lsn))
       append_part(memory);
+    else if (order_)
+      order_->await_open(memory, lsn);
+    else
+      logs_[mine_->log].make_durable(memory, lsn + 1);
+  }
+  /// Returns when what other threads have appended, or are appending, is durable. No latch is in hand.
+  template <Memory M>
+  void settle(M& memory) {
+    if (!order_)
+      return logs_[mine_->log].make_durable(memory, tail());
+    for (const Transaction& transaction : transactions_) {
+      if (&transaction != mine_ && transaction.open)
+        order_->await_log(memory, transaction.log);
+    }
   }
 
   /// As Engine::on_placed.
@@ -445,8 +480,12 @@ class Wal {
   template <Memory M>
   void append(M& memory, End end) {
     const memory::InSection section(memory, memory::Section::kLog);
-    if (order_ && end != End::kPart)
+    if (!order_)
+      mine_->age = open_age();
+    else if (end != End::kPart)
       order_->await(memory);
+    else
+      order_->await_open(memory);
     memory.template store<std::uint64_t>(batch(), BatchHead{mine_->number, end}.word());
     const Lsn before = tail();
     logs_[mine_->log].append(
