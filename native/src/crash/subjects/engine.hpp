@@ -95,7 +95,7 @@ class EngineSubject final : public Subject {
     if (seed % 2 != 0 || scale == Scale::kSmall)
       size_.logged_before = 0;
     for (std::uint32_t index = 0; index < count; ++index) {
-      plan_.push_back(step(rows, size.rows < 4 && index < 2));
+      plan_.push_back(next_step(rows, size.rows < 4 && index < 2));
       const std::uint64_t dice = random_.below(8);
       if (size.checkpoints && dice < 3)
         plan_.push_back({Kind::kCheckpoint, {}, {}});
@@ -139,9 +139,17 @@ class EngineSubject final : public Subject {
     });
     Turns turns;
     turns_ = &turns;
-    turns.run([&] { run(memory, step, 0, index); }, [&] { run(memory, step.beside.front(), 1, index + 1); });
-    turns_ = nullptr;
-    memory.on_latch_wait({});
+    const auto end = [&] {
+      turns_ = nullptr;
+      memory.on_latch_wait({});
+    };
+    try {
+      turns.run([&] { run(memory, step, 0, index); }, [&] { run(memory, step.beside.front(), 1, index + 1); });
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
   }
 
   void step(memory::SimMemory& memory) override {
@@ -262,10 +270,10 @@ class EngineSubject final : public Subject {
         place_(before.place_),
         committed_(found) {
     Rows rows = found;
-    plan_.push_back(step(rows, false));
+    plan_.push_back(next_step(rows, false));
     if (size_.checkpoints)
       plan_.push_back({Kind::kCheckpoint, {}, {}});
-    plan_.push_back(step(rows, false));
+    plan_.push_back(next_step(rows, false));
   }
 
   /// Part `part` of a step, by a thread of its own.
@@ -340,7 +348,7 @@ class EngineSubject final : public Subject {
 
   /// A transaction, or two. `rows` are those before it, and then those after it. The first transactions only
   /// insert.
-  [[nodiscard]] Step step(Rows& rows, bool fill) {
+  [[nodiscard]] Step next_step(Rows& rows, bool fill) {
     Step step = transaction(rows, fill, {});
     if (size_.beside && random_.below(2) == 0)
       step.beside.push_back(transaction(rows, fill, step.operations));
