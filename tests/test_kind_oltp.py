@@ -182,6 +182,16 @@ def test_a_log_costs_what_is_made_and_what_is_written() -> None:
     assert unwritten["log_bytes_per_tx"] == 248
 
 
+def test_pages_that_are_written_back_at_a_pace_are_as_many_and_keep_nobody_waiting() -> None:
+    given = {"engine": "three-tier", "workload": "ycsb-a", "data_size": "32 MiB", "dram_capacity": "64 MiB"}
+    # The log has been full before what is measured.
+    given |= {"scale": 1, "pmem_capacity": "256 MiB", "log_size": "8 MiB", "operations": 40_000}
+    given |= {"warmup": 60_000}
+    due, paced = (measure(**given, cleaning=cleaning) for cleaning in ("due", "paced"))
+    assert paced["latency_max_ns"] < 0.5 * due["latency_max_ns"]
+    assert paced["pages_dram_to_pmem_per_tx"] == pytest.approx(due["pages_dram_to_pmem_per_tx"], rel=0.2)
+
+
 def test_lookups_and_updates_may_be_of_whole_rows() -> None:
     given = {"engine": "nvm-undo", "workload": "ycsb-rw", "update_percent": 100}
     field, row = (measure(**given, access=access) for access in ("field", "row"))

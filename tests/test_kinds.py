@@ -46,6 +46,7 @@ ENGINE = {
         "locks",
         "logs",
         "commits",
+        "cleaning",
         "scale",
         "scale_caches",
         "warmup",

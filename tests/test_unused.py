@@ -63,6 +63,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
         {},
         "parameters.commits: has no meaning for log_device = 'pmem'; remove it or use log_device = 'ssd'",
     ),
+    "cleaning": (
+        "oltp",
+        {"engine": "nvm-direct", "cleaning": "paced"},
+        {},
+        "parameters.cleaning: has no meaning for engine = 'nvm-direct'; remove it or use engine = 'main-memo",
+    ),
     "locks": (
         "oltp",
         {"locks": "none", "threads": 2},

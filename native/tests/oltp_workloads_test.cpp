@@ -272,6 +272,7 @@ TEST(Restart, PollsInTheCleanEndOfAnEngineAndEndsWhenThatThrows) {
                                                        {"latches", std::string("optimistic")},
                                                        {"logs", std::string("shared")},
                                                        {"commits", std::string("single")},
+                                                       {"cleaning", std::string("due")},
                                                        {"fixes", std::string("counted")},
                                                        {"access", std::string("field")},
                                                        {"data_size", std::int64_t{24} << 20},

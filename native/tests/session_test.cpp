@@ -191,6 +191,7 @@ std::map<std::string, workloads::Parameters::Value> small_engine(const std::stri
           {"logs", std::string("shared")},
           {"commits", std::string("single")},
           {"cleaning", std::string("due")},
+          {"cleaning", std::string("due")},
           {"fixes", std::string("counted")},
           {"rows", std::int64_t{10'000}},
           {"row_size", std::int64_t{8}}};

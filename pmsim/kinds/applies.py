@@ -152,6 +152,7 @@ ENGINE: Uses = {
     "log_layout": (LOGGED, _LOG_ON_PMEM),
     "logs": (_SEVERAL_THREADS, LOGGED),
     "commits": (_SEVERAL_THREADS, LOGGED, _LOG_ON_SSD, _one_of("logs", "shared")),
+    "cleaning": (LOGGED,),
     "library_cycles": (_one_of("engine", "nvm-undo"),),
     "system_call_cycles": (_FILES,),
     "system_call_copies": (_FILES,),

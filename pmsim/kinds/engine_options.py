@@ -13,6 +13,7 @@ from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
 from pmsim.kinds import log_place
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
+from pmsim.kinds.cleaning import CLEANING, Cleaning
 from pmsim.kinds.latches import (
     FIXES,
     LATCHES,
@@ -235,6 +236,7 @@ class EngineParameters(KindParameters):
     )
     logs: EngineLogs = LOGS
     commits: CommitsOrAuto = AUTO
+    cleaning: Cleaning = CLEANING
     # Calibrated on two numbers of main-memory at 1 GB, on the emulator of the paper: 3.6 M transactions/s of
     # YCSB-RO, one operation each, and 88 k of TPC-C, some forty each (van Renen et al. 2018, section 5.3;
     # docs/calibration.md).
@@ -364,6 +366,7 @@ class EngineParameters(KindParameters):
             "log_layout",
             "logs",
             "commits",
+            "cleaning",
             "cpu_cycles",
             "transaction_cycles",
             "library_cycles",

@@ -54,6 +54,7 @@ engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t
   options.log_bytes = bytes(parameters, "log_size");
   options.logs = parameters.choice("logs", {"shared", "per-thread"});
   options.commits = parameters.choice("commits", {"single", "group"});
+  options.cleaning = parameters.choice("cleaning", {"due", "paced"});
   options.library_cycles = static_cast<std::uint32_t>(parameters.number("library_cycles", 0, 1'000'000));
   options.system_call_cycles =
       static_cast<std::uint32_t>(parameters.number("system_call_cycles", 0, 1'000'000));
