@@ -108,6 +108,7 @@ class TreeEngine final : public Engine<M> {
   }
 
   void work_as(std::uint32_t thread) override {
+    ensure(!threads_[mine_].in_transaction || commits_overlap(), "work_as() inside of a transaction");
     mine_ = thread % threads_.size();
     if constexpr (requires(Store& store) { store.work_as(thread); })
       store_.work_as(thread);
@@ -280,7 +281,6 @@ class TreeEngine final : public Engine<M> {
       return Store::kUndoesPhysically;
     return false;
   }();
-
   static constexpr bool kCountsTransfers = requires(const Store& store) { store.manager().counts(); };
 
   [[nodiscard]] static std::uint32_t row_offset(std::uint32_t table) noexcept {
@@ -363,6 +363,12 @@ class TreeEngine final : public Engine<M> {
     if constexpr (requires { store_.recorded(); })
       return store_.recorded();
     return 0;  // undone physically, byte by byte
+  }
+  /// Whether other threads may run while one commits.
+  [[nodiscard]] bool commits_overlap() const noexcept {
+    if constexpr (requires { store_.commits_overlap(); })
+      return store_.commits_overlap();
+    return false;
   }
   [[nodiscard]] bool is_any_open() const noexcept {
     return std::ranges::any_of(threads_, &Thread::in_transaction);

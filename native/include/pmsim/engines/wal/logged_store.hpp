@@ -51,6 +51,7 @@ class LoggedStore {
     make_room(memory);
     wal_->begin();
   }
+  [[nodiscard]] bool commits_overlap() const noexcept { return wal_->commits_overlap(); }
   void on_placed(std::function<void()> placed) { wal_->on_placed(std::move(placed)); }
   void commit(M& memory) {
     const Lsn first = wal_->open_age();

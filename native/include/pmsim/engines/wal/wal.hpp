@@ -151,6 +151,8 @@ class Wal {
       order_->work_as(mine_->log);
   }
 
+  /// Whether other threads may run transactions while one commits.
+  [[nodiscard]] bool commits_overlap() const noexcept { return order_ || LogFile::gathers(regions_.options()); }
   /// Whether threads have logs of their own: then whoever changes a page first says what LSN it has.
   [[nodiscard]] bool follows_pages() const noexcept { return order_.has_value(); }
   void follow(Lsn page) { order_->follow(page); }
