@@ -421,6 +421,49 @@ INSTANTIATE_TEST_SUITE_P(Devices, EngineWalLogs,
                                          Device{"ssd", "poplog", "padded"}),
                          rig::name_of);
 
+/// A batch has its place in a group, and its thread waits until that is durable; meanwhile others run.
+TEST(EngineWalGroups, WhoNeedsAMemberOfAGroupMakesItDurable) {
+  EngineOptions options = rig::options_of({"ssd", "poplog", "padded"});
+  options.threads = 2;
+  options.commits = "group";
+  SimMemory memory({.persistence = memory::Persistence::kAdr});
+  Wal wal(memory, options);
+  const auto change = [&](std::uint32_t thread, const std::string& text) {
+    wal.work_as(thread);
+    wal.begin();
+    return wal.overwrite(memory, thread, 64, std::as_bytes(std::span(text)));
+  };
+  // What a crash leaves at worst: no sector that need not be there.
+  const auto found = [&] {
+    memory::DurableImage least;
+    const std::vector<memory::UncertainCell> cells = memory.durability().cells(1'000'000).value();
+    for (const memory::UncertainCell& cell : cells)
+      least.push_back({cell.address, cell.contents.front().bytes});
+    SimMemory later = memory.crash(least);
+    return replay(Wal::recover(later, options, wal.place()), later).lsns.size();
+  };
+  const Lsn begin = wal.open_age();
+  const Lsn lsn = change(0, "of thread 0");
+  int placed = 0;
+  wal.on_placed([&] {
+    ++placed;
+    static_cast<void>(change(1, "of thread 1"));
+    EXPECT_EQ(wal.others_age(), begin);
+    EXPECT_EQ(found(), 0U);
+    wal.force(memory, lsn);
+    EXPECT_EQ(found(), 1U) << "its page may be written back";
+    wal.commit(memory);
+    EXPECT_EQ(found(), 2U);
+    wal.work_as(0);
+  });
+  wal.commit(memory);
+  EXPECT_EQ(placed, 1);
+  EXPECT_EQ(wal.others_age(), Wal::kNoAge);
+  std::map<std::string, double> counters;
+  wal.counters(counters);
+  EXPECT_EQ(counters["log_bytes"], 2 * memory::kSectorBytes) << "each batch counts once";
+}
+
 TEST(EngineWalLogsOptions, WhatCannotWorkIsRefusedByName) {
   const auto refusal = [](auto change) {
     EngineOptions options = rig::options_of({"pmem", "poplog", "padded"}, kThreads);

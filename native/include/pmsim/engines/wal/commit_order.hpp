@@ -117,8 +117,8 @@ class CommitOrder {
     }
     thread.awaited.clear();
   }
-  /// Before a part of a transaction: the same, but for who is done in the order of execution, as latches of
-  /// pages are in hand.
+  /// Before a part of a transaction is appended: the same, but only for transactions that have not been
+  /// executed to their ends. For the others nobody waits in virtual time, as latches of pages are in hand.
   template <Memory M>
   void await_open(M& memory) {
     for (const Lsn page : threads_[mine_].awaited)

@@ -116,9 +116,11 @@ class LogFile {
   }
   /// Appends `bytes` from `batch`, in a staging buffer. `latch()` holds others off, from where they meet, to
   /// where the batch is durable or, of a group, handed over. `placed()` is called when whoever comes later is
-  /// behind it in the log, before the batch is durable.
+  /// behind it in the log, before the batch is durable. Returns the bytes of log that it takes, with the
+  /// entry's header and padding.
   template <Memory M, typename Latch, typename Placed>
-  void append(M& memory, std::uint64_t bytes, Address batch, Latch&& latch, Placed&& placed) {
+  std::uint64_t append(M& memory, std::uint64_t bytes, Address batch, Latch&& latch, Placed&& placed) {
+    const Lsn begin = tail();
     if (auto* log = std::get_if<SectorLog>(&log_); log != nullptr && gathers_) {
       std::uint64_t gathered = 0;
       Lsn end = 0;
@@ -130,6 +132,7 @@ class LogFile {
       placed();
       SectorLog::commit(memory, gathered);
       durable_ = std::max(durable_, end);
+      return log->footprint(bytes);  // others may have appended meanwhile
     } else if (log != nullptr) {
       const auto alone = latch();
       placed();
@@ -145,6 +148,7 @@ class LogFile {
       placed();
       std::get<blocks::log::AnyLog>(log_).append(memory, payload);
     }
+    return tail() - begin;
   }
   /// Returns when what lies before `end` is durable. Only a member of a group may have been handed over and not
   /// be.
