@@ -117,3 +117,17 @@ def test_a_crash_costs_a_longer_recovery_than_a_clean_end() -> None:
     assert 0 < clean["recovery_ms"] < crashed["recovery_ms"]
     assert clean["steady"] == crashed["steady"] == 1
     assert 0 < clean["warmup_transactions"] == crashed["warmup_transactions"] < given["warmup"]
+
+
+def test_the_windows_of_a_restart_have_tails_of_their_own() -> None:
+    given = {"engine": "three-tier", "data_size": "256 MiB", "dram_capacity": "1 GiB", "operations": 8_000}
+    scenario = pmsim.Scenario(
+        kind="restart", platform="sep-e5-4620v2", parameters=given | {"warmup": 8_000, "windows": 10}
+    )
+    frame = pmsim.run(scenario, jobs=1).frame
+    tails = frame["window_latency_p99_ns"]
+    idle = frame["transactions_per_s"] == 0
+    assert tails[~idle].gt(0).all()
+    assert tails[idle].isna().all()
+    # Pages come back from PMem at first.
+    assert tails.dropna().iloc[0] > tails.iloc[-1]

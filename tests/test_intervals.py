@@ -65,3 +65,11 @@ def test_a_run_whose_latency_drifts_is_not_steady() -> None:
     assert latencies(times).is_steady(0.99) == 1
     assert latencies(times * np.linspace(2, 1, 20)[:, None]).is_steady(0.99) == 0
     assert sum(latencies(random.exponential(size=(20, 500))).is_steady(0.99) for _ in range(100)) >= 97
+
+
+def test_a_window_has_the_percentile_of_its_batches() -> None:
+    counts = np.array([[3, 0], [0, 1], [0, 2]])
+    found = Latencies(counts, np.array([10, 20])).of_windows([0, 0, 2], 3, 0.5)
+    assert found[0] == 10
+    assert math.isnan(found[1])
+    assert found[2] == 20

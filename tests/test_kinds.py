@@ -12,6 +12,7 @@ from pmsim.kinds import COUNTER_PREFIX, KINDS, find_kind
 from pmsim.kinds.counters import ENGINE_COUNTERS, ENGINE_PREFIX
 
 LATENCIES = {"latency_ns", *(f"latency_{part}_ns" for part in ("p50", "p95", "p99", "p999", "max"))}
+TAILS = {f"latency_{part}_ns_{end}" for part in ("p99", "p999") for end in ("low", "high")}
 COMMON = {"simulated_ops", "out_of_range_count"}
 AMPLIFICATION = {"read_amplification", "write_amplification"}
 BLOCK = {"ops_per_s", "barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"}
@@ -146,12 +147,13 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"table_rows", "lines_per_cold_read", "rolled_back_ratio", "warmup_transactions", "steady"}
         | {f"{name}_per_tx" for name in PER_TX}
         | {f"wear_{name}" for name in WEAR}
+        | TAILS
         | LATENCIES,
     ),
     "restart": (
         ENGINE | {"end", "windows"},
         {"time_ms", "transactions_per_s", "recovery_ms", "time_to_peak_ms", "peak_transactions_per_s", "fits"}
-        | {"warmup_transactions", "steady"}
+        | {"warmup_transactions", "steady", "window_latency_p99_ns"}
         | LATENCIES,
     ),
     "system": (
@@ -162,8 +164,8 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"windows", "segment", "ssd_capacity", "recording", "speed_percent", "prices", "log_device"}
         | {"commits", "cleaning", "zipf", "warmup"},
         {"offered_per_s", "throughput_per_s", "saturation_per_s", "waited_ns", "mean_in_system"}
-        | {"in_system_at_end", "keeps_up", "steady", "latency_p99_ns_low", "latency_p99_ns_high"}
-        | {"latency_p999_ns_low", "latency_p999_ns_high"}
+        | {"in_system_at_end", "keeps_up", "steady"}
+        | TAILS
         | LATENCIES,
     ),
     "trace": (
@@ -184,7 +186,7 @@ QUICK: dict[str, dict[str, Any]] = {
     },
     "log": {},
     "sorted-run": {},
-    "oltp": SMALL_ENGINE | {"breakdown": True},
+    "oltp": SMALL_ENGINE | {"breakdown": True, "operations": 800_000},  # for intervals of tails
     "restart": SMALL_ENGINE | {"engine": "nvm-direct"},
     "system": {"requests": 50_000},
 }

@@ -1,7 +1,5 @@
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "latency_table.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/system/driver.hpp"
 #include "py_session.hpp"
@@ -85,24 +84,12 @@ py::list windows(Recorder& recorder, Picoseconds at) {
   return rows;
 }
 
-/// Requests by window and bucket of their latency, and the largest latency of each bucket; none behind the last
-/// one that is used.
-std::pair<py::array_t<std::int64_t>, py::array_t<Picoseconds>> latencies(Recorder& recorder, Picoseconds at) {
-  const std::vector<Recorder::Window>& all = recorder.windows(at);
-  std::size_t used = 0;
-  for (const Recorder::Window& window : all) {
-    const auto buckets = window.latency.buckets();
-    for (std::size_t index = used; index < buckets.size(); ++index)
-      used = buckets[index] > 0 ? index + 1 : used;
-  }
-  py::array_t<std::int64_t> counts({all.size(), used});
-  for (std::size_t window = 0; window < all.size() && used > 0; ++window)
-    std::ranges::copy(all[window].latency.buckets().first(used), counts.mutable_data(window, 0));
-  py::array_t<Picoseconds> edges(static_cast<py::ssize_t>(used));
-  const Picoseconds maximum = recorder.total().latency.maximum();
-  for (std::size_t index = 0; index < used; ++index)
-    *edges.mutable_data(index) = std::min(maximum, machine::Histogram::upper_edge(index));
-  return {counts, edges};
+/// Requests by window and bucket of their latency.
+LatencyTable latencies(Recorder& recorder, Picoseconds at) {
+  std::vector<machine::Histogram> windows;
+  for (const Recorder::Window& window : recorder.windows(at))
+    windows.push_back(window.latency);
+  return latency_table(windows, recorder.total().latency.maximum());
 }
 
 /// (arrivals, mix, clients, window)

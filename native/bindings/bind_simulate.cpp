@@ -4,6 +4,7 @@
 #include <array>
 
 #include "bindings.hpp"
+#include "latency_table.hpp"
 #include "pmsim/blocks/log/all.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/core/host_room.hpp"
@@ -58,6 +59,7 @@ py::dict to_dict(const machine::LaneResult& result) {
   row["counters"] = counters;
   row["groups"] = groups;
   row["batch_ends_ps"] = result.batch_ends;
+  row["batch_latencies"] = latency_table(result.batch_latencies, latency.maximum());
   return row;
 }
 
@@ -158,9 +160,10 @@ void bind_simulate(py::module_& module) {
       "simulate", &simulate, py::arg("workload"), py::arg("platforms"), py::arg("parameters"), py::arg("seed"),
       py::arg("watch") = py::none(),
       "Executes a workload once and times it on every platform (values in base units). One dictionary per "
-      "platform: started_ps, elapsed_ps, batch_ends_ps, operations, user_bytes, micro_ops, warmup_micro_ops, "
-      "latency, counters, "
-      "groups, facts. `watch` is called now and then with what is being done (\"loading\", \"warming up\", "
+      "platform: started_ps, elapsed_ps, batch_ends_ps, batch_latencies (operations of each batch by bucket, "
+      "and the largest latency of each bucket), operations, user_bytes, micro_ops, warmup_micro_ops, latency, "
+      "counters, groups, facts. `watch` is called now and then with what is being done (\"loading\", \"warming "
+      "up\", "
       "\"measuring\") and the share of that which is done. Raises ConfigError.");
 }
 

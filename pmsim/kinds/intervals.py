@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from pmsim.kinds.metric import INTERVAL_ENDS, Metric
+
 #: Batches of a run, where it is long enough.
 BATCHES = 20
 #: Student's t for 95 %, two-sided, by degrees of freedom from 1.
@@ -25,6 +27,21 @@ _DRIFT = math.log(9 / 8)
 #: Operations beyond a percentile without which it has no interval, and how often batches are drawn for one.
 _BEYOND = 40
 _RESAMPLES = 1_000
+_PS_PER_NS = 1_000
+#: Percentiles of latencies that have an interval, and their shares.
+TAILS = {"latency_p99_ns": 0.99, "latency_p999_ns": 0.999}
+
+
+def ends_of(name: str, unit: str) -> tuple[Metric, Metric]:
+    """Return the metrics that are the ends of the interval of one."""
+    low, high = (
+        Metric(name + end, unit, f"{which} end of its 95 % confidence interval over batches")
+        for end, which in zip(INTERVAL_ENDS, ("lower", "upper"), strict=True)
+    )
+    return low, high
+
+
+TAIL_METRICS = tuple(end for name in TAILS for end in ends_of(name, "ns"))
 
 
 def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float, float]:
@@ -72,6 +89,13 @@ class Latencies:
     counts: npt.NDArray[np.int64]
     edges: npt.NDArray[np.int64]
 
+    def of_windows(self, window_of_batch: Sequence[int], windows: int, share: float) -> list[float]:
+        """Return a percentile [ps] of the batches that belong to each window; not a number where none does."""
+        counts = np.zeros((windows, len(self.edges)), dtype=np.int64)
+        np.add.at(counts, np.asarray(window_of_batch, dtype=np.int64), self.counts)
+        found = np.where(counts.any(axis=1), self._percentiles(counts, share), math.nan)
+        return [float(value) for value in found]
+
     def percentile_interval(self, share: float) -> tuple[float, float]:
         """Return the interval [ps] of a percentile, `share` of the operations.
 
@@ -88,6 +112,14 @@ class Latencies:
         percentiles = self._percentiles(draws @ self.counts, share)
         low, high = np.quantile(percentiles, [0.025, 0.975], method="inverted_cdf")
         return float(low), float(high)
+
+    def tail_metrics(self) -> dict[str, float]:
+        """Return the values of `TAIL_METRICS`."""
+        metrics: dict[str, float] = {}
+        for name, share in TAILS.items():
+            ends = zip(INTERVAL_ENDS, self.percentile_interval(share), strict=True)
+            metrics |= {name + end: value / _PS_PER_NS for end, value in ends}
+        return metrics
 
     def is_steady(self, share: float) -> float:
         """Tell whether a percentile is the same in both halves of the run, but for chance.

@@ -9,6 +9,7 @@ from typing import Any
 from pmsim import _native
 from pmsim.errors import InternalError
 from pmsim.kinds.base import COUNTER_PREFIX, Metric
+from pmsim.kinds.intervals import Latencies
 from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform
 from pmsim.standing import phases, stretch
@@ -107,9 +108,10 @@ class Measurement:
     pmem_block_bytes: int
     #: What the workload says about its data structures; empty for a replayed trace.
     facts: Mapping[str, float]
-    #: When the measured part began, and how long after that each of its batches ended [ps].
-    started_ps: int = 0
-    batch_ends_ps: tuple[int, ...] = ()
+    #: When the measured part began, how long after that each of its batches ended [ps], and their latencies.
+    started_ps: int
+    batch_ends_ps: tuple[int, ...]
+    batch_latencies: Latencies
 
     def common(self) -> dict[str, int | float]:
         """Return the metrics that every kind has, and the counters."""
@@ -181,6 +183,7 @@ def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
         facts={str(name): float(value) for name, value in result.get("facts", {}).items()},
         started_ps=_integer(result["started_ps"]),
         batch_ends_ps=tuple(_integer(end) for end in result["batch_ends_ps"]),
+        batch_latencies=Latencies(*result["batch_latencies"]),
     )
 
 

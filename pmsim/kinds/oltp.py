@@ -93,10 +93,10 @@ class Oltp(Kind[OltpParameters]):
     default_metric = "transactions_per_s"
     metrics = (
         Metric("transactions_per_s", "1/s", "transactions per second"),
-        Metric("transactions_per_s_low", "1/s", "lower end of the 95 % confidence interval over batches"),
-        Metric("transactions_per_s_high", "1/s", "upper end of the 95 % confidence interval over batches"),
+        *intervals.ends_of("transactions_per_s", "1/s"),
         Metric("fits", "", "1: the engine holds the data; 0: it does not, and nothing was simulated"),
         *LATENCY_METRICS,
+        *intervals.TAIL_METRICS,
         Metric(
             "dram_hit_ratio",
             "",
@@ -283,7 +283,7 @@ def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters)
         "steady": facts["steady"],
     }
     metrics |= _breakdown(count) if parameters.breakdown else dict.fromkeys(_SHARES, math.nan)
-    metrics |= run.total.latency.metrics()
+    metrics |= run.total.latency.metrics() | run.batch_latencies.tail_metrics()
     metrics |= {name: engine[counter] / transactions for name, (counter, _) in _PER_TRANSACTION.items()}
     metrics |= {name: facts.get(name, 0.0 if seen.wear else math.nan) for name in _WEAR}
     if parameters.rows == "wear":

@@ -31,7 +31,10 @@ _BATCHES = 2_000
 #: Throughput counts as the peak from this part of it on.
 _NEAR_PEAK = 0.9
 _WINDOW = f"{COUNTER_PREFIX}window."
+#: What a row has of its window.
+_SERIES = ("time_ms", "transactions_per_s", "window_latency_p99_ns")
 _PS_PER_MS = 1e9
+_PS_PER_NS = 1e3
 
 
 class RestartParameters(EngineParameters):
@@ -51,6 +54,7 @@ class Restart(Kind[RestartParameters]):
     metrics = (
         Metric("time_ms", "ms", "time since the restart, end of the window"),
         Metric("transactions_per_s", "1/s", "transactions per second in the window"),
+        Metric("window_latency_p99_ns", "ns", "99th percentile of their latency; nan where there are none"),
         Metric("recovery_ms", "ms", "time until the first transaction begins"),
         Metric("time_to_peak_ms", "ms", "time until a window reaches 90 % of the peak throughput"),
         Metric("peak_transactions_per_s", "1/s", "highest throughput of a window"),
@@ -114,10 +118,13 @@ class Restart(Kind[RestartParameters]):
             "steady": run.facts["steady"],
             "time_ms": ends[-1] / _PS_PER_MS,
             "transactions_per_s": run.total.operations_per_s,
+            "window_latency_p99_ns": run.total.latency.p99_ps / _PS_PER_NS,
         }
-        for number, (time, throughput) in enumerate(curve):
-            metrics[f"{_WINDOW}{number}.time_ms"] = time
-            metrics[f"{_WINDOW}{number}.transactions_per_s"] = throughput
+        window_of_batch = [min(end * parameters.windows // ends[-1], parameters.windows - 1) for end in ends]
+        tails = run.batch_latencies.of_windows(window_of_batch, parameters.windows, 0.99)
+        for number, ((time, throughput), tail) in enumerate(zip(curve, tails, strict=True)):
+            values = zip(_SERIES, (time, throughput, tail / _PS_PER_NS), strict=True)
+            metrics |= {f"{_WINDOW}{number}.{name}": value for name, value in values}
         return metrics | run.total.latency.metrics() | run.common()
 
     def curve(self, parameters: RestartParameters) -> tuple[str, str] | None:
@@ -128,12 +135,11 @@ class Restart(Kind[RestartParameters]):
     def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
         """Return one row per window."""
         common = {name: value for name, value in metrics.items() if not name.startswith(_WINDOW)}
-        count = sum(name.startswith(_WINDOW) for name in metrics) // 2
+        count = sum(name.startswith(_WINDOW) for name in metrics) // len(_SERIES)
         if not count:
             return [common]
         return [
-            common | {name: metrics[f"{_WINDOW}{number}.{name}"] for name in ("time_ms", "transactions_per_s")}
-            for number in range(count)
+            common | {name: metrics[f"{_WINDOW}{number}.{name}"] for name in _SERIES} for number in range(count)
         ]
 
 

@@ -16,7 +16,6 @@ from pmsim.kinds.capacities import capacity_columns
 from pmsim.kinds.counters import machine_counters
 from pmsim.kinds.latches import LOGS
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
-from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.kinds.system_checks import check_system
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
 from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log, workers_of
@@ -131,14 +130,8 @@ _WINDOW_METRICS = (
     Metric("window_latency_ns", "ns", "mean latency of those; nan where there are none"),
     Metric("window_latency_p99_ns", "ns", "99th percentile of their latency"),
 )
-#: Percentiles with a confidence interval, and their shares.
-_TAILS = {"latency_p99_ns": 0.99, "latency_p999_ns": 0.999}
 _BATCHES = (
-    *(
-        Metric(name + end, "ns", f"{which} end of its 95 % confidence interval over batches")
-        for name in _TAILS
-        for end, which in zip(INTERVAL_ENDS, ("lower", "upper"), strict=True)
-    ),
+    *intervals.TAIL_METRICS,
     Metric(
         "steady", "", "1: the 99th percentile is the same in the first half of the requests and in the second"
     ),
@@ -302,11 +295,9 @@ def _metrics(found: dict[str, Any], parameters: SystemParameters) -> dict[str, i
 
 def _of_batches(latencies: intervals.Latencies, keeps_up: bool) -> dict[str, float]:
     # Of a queue that grows the latency says how long the run was: no run is a sample of it.
-    metrics: dict[str, float] = {}
-    for name, share in _TAILS.items():
-        ends = latencies.percentile_interval(share) if keeps_up else (math.nan, math.nan)
-        metrics |= {name + end: value / _PS_PER_NS for end, value in zip(INTERVAL_ENDS, ends, strict=True)}
-    return metrics | {"steady": latencies.is_steady(0.99) if keeps_up else math.nan}
+    if not keeps_up:
+        return dict.fromkeys((metric.name for metric in _BATCHES), math.nan)
+    return latencies.tail_metrics() | {"steady": latencies.is_steady(0.99)}
 
 
 def _series(windows: list[dict[str, Any]]) -> dict[str, int | float]:

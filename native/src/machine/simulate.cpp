@@ -56,6 +56,8 @@ struct Measurement {
   std::vector<std::int64_t> operations_before;
   std::vector<std::int64_t> bytes_before;
   std::vector<Picoseconds> batch_ends;
+  Histogram latency;  ///< up to the end of the last batch
+  std::vector<Histogram> batch_latencies;
 
   /// Operations to run before it has to be looked at again.
   [[nodiscard]] std::int64_t goal(const SimulateOptions& options) const {
@@ -81,6 +83,15 @@ struct Measurement {
     }
   }
 
+  void end_batch() {
+    batch_ends.push_back(lane->now() - started);
+    Histogram all;
+    for (const VirtualThread& thread : lane->threads())
+      all.merge(thread.latency());
+    batch_latencies.push_back(all.since(latency));
+    latency = all;
+  }
+
   void stop(const SharedFeed& feed, const Hierarchy& hierarchy) {
     done = true;
     hierarchy_after = hierarchy.counters();
@@ -98,6 +109,7 @@ struct Measurement {
     result.started = started;
     result.elapsed = ended - started;
     result.batch_ends = batch_ends;
+    result.batch_latencies = batch_latencies;
     result.micro_ops = micro_ops_after - micro_ops_before;
     result.warmup_micro_ops = micro_ops_before;
     const Counters timing = lane->counters().since(counters_before);
@@ -181,7 +193,7 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
         }
         const bool reached = measured.lane->operations() >= goal;
         if (reached) {
-          measured.batch_ends.push_back(measured.lane->now() - measured.started);
+          measured.end_batch();
         }
         if (!reached || measured.batch_ends.size() == options.batches) {
           measured.stop(feed, hierarchy);

@@ -34,6 +34,16 @@ class Histogram {
 
   void clear() noexcept { *this = Histogram{}; }
 
+  /// What has been recorded since this histogram was as `before`, but for the maximum, which is that of all.
+  [[nodiscard]] Histogram since(const Histogram& before) const noexcept {
+    Histogram later = *this;
+    for (std::size_t index = 0; index < buckets_.size(); ++index)
+      later.buckets_[index] -= before.buckets_[index];
+    later.count_ -= before.count_;
+    later.sum_ -= before.sum_;
+    return later;
+  }
+
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
   [[nodiscard]] Picoseconds maximum() const noexcept { return maximum_; }
   [[nodiscard]] Picoseconds mean() const noexcept { return count_ == 0 ? 0 : sum_ / count_; }

@@ -37,6 +37,7 @@ struct LaneResult {
   std::vector<GroupResult> groups;
   /// When each batch of the measured part ended, counted from its start.
   std::vector<Picoseconds> batch_ends;
+  std::vector<Histogram> batch_latencies;  ///< of each batch, over all groups
 };
 
 struct SimulateOptions {
