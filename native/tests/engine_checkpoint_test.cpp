@@ -206,11 +206,11 @@ TEST(Checkpoints, KeepRandomSequencesRightWhereTheLogIsSmall) {
     if (options.engine != "main-memory")
       options.dram_bytes = 64 * kPageBytes;
     Plan plan{.options = options,
-                    .table = {"t", 8, kRowBytes},
-                    .rows = 120,
-                    .keys = 250,
-                    .transactions = 80,
-                    .operations = 8};
+              .table = {"t", 8, kRowBytes},
+              .rows = 120,
+              .keys = 250,
+              .transactions = 80,
+              .operations = 8};
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       plan.options.cleaning = seed % 2 == 0 ? "paced" : "due";
       Sequence(plan, seed).run();
