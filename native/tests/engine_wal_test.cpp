@@ -296,6 +296,33 @@ TEST(EngineWalOptions, WhatCannotWorkIsRefusedByName) {
   EXPECT_EQ(refusal([](EngineOptions&) {}), "accepted");
 }
 
+/// The entries of a log on PMem have at most 256 MiB each, but a transaction and its rollback go into many.
+TEST(EngineWalOptions, ATransactionMayBeAsLargeAsItsLogHasRoomFor) {
+  EngineOptions options = rig::options_of({"pmem", "poplog", "padded"});
+  options.log_bytes = std::uint64_t{2} << 30;
+  options.log_buffer_bytes = 8 << 20;
+  SimMemory memory(memory::SimOptions{.capacities = memory::Capacities::of(1 << 30, 4ULL << 30, 1 << 30)});
+  Wal wal(memory, options);
+  wal.begin();
+  const std::string row(60'000, 'r');
+  for (std::uint64_t key = 0; key < 1'300; ++key) {
+    wal.note_undo(memory, {UndoRecord::Kind::kUpdate, 0, key, 0, bytes_of(row)});
+    wal.overwrite(memory, 3, 64, bytes_of(row));
+  }
+  wal.commit(memory);
+}
+
+TEST(EngineWalOptions, ATransactionWithoutChangesTakesItsCallbackWithIt) {
+  SimMemory memory;
+  Wal wal(memory, rig::options_of({"pmem", "poplog", "padded"}));
+  wal.begin();
+  wal.on_placed([] { FAIL() << "that of a transaction which has been taken back"; });
+  wal.abort(memory, [](const UndoRecord&) {});
+  wal.begin();
+  wal.overwrite(memory, 3, 64, bytes_of("new"));
+  wal.commit(memory);
+}
+
 TEST(EngineWalCost, ACommitIsOneBarrierOfPoplog) {
   const EngineOptions options = rig::options_of({"pmem", "poplog", "padded"});
   SimMemory memory;

@@ -144,7 +144,8 @@ class Search {
     // an acknowledgement have been possible before it, when the old state was right, too. So what is about
     // recovery is tried once for either.
     const std::uint64_t promise = 2 * std::uint64_t{where.point.operation} + (where.point.acknowledged ? 1 : 0);
-    const bool is_untried = tried_.insert(mix64(hash + mix64(promise))).second;
+    const std::uint64_t within = mix64(program.subject().promises());
+    const bool is_untried = tried_.insert(mix64(hash + mix64(promise + within))).second;
     const Aftermath::Outcome outcome = after.recover(program.subject(), is_untried);
     ++report_.states;
     report_.distinct += is_new ? 1 : 0;

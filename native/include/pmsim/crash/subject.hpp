@@ -57,6 +57,10 @@ class Subject {
   /// go on.
   virtual void step(memory::SimMemory& /*memory*/) {}
 
+  /// Changes where what a crash may find does so within an operation: of several transactions under way,
+  /// whenever one of them is acknowledged.
+  [[nodiscard]] virtual std::uint64_t promises() const { return 0; }
+
   /// One line for a counter-example: "append 24 bytes 'abc...'".
   [[nodiscard]] virtual std::string describe(std::uint32_t index) const = 0;
 

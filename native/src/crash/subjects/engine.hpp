@@ -295,6 +295,7 @@ class EngineSubject final : public Subject {
   /// What a crash may find besides what is committed: those in flight, each of them or both.
   void note_in_flight(std::size_t part, const Step* step) {
     in_flight_[part] = step;
+    ++promises_;
     allowed_.clear();
     for (const Step* one : in_flight_) {
       if (one != nullptr)
@@ -440,6 +441,7 @@ class EngineSubject final : public Subject {
   memory::Stream ignored_;
   Rows committed_;
   std::vector<Rows> allowed_;               ///< as well, while commits are under way
+  std::uint64_t promises_ = 0;
   std::array<const Step*, 2> in_flight_{};  ///< whose commit() is under way, of the two of a step
   std::array<std::uint32_t, 2> threads_{};  ///< which run them
   Turns* turns_ = nullptr;

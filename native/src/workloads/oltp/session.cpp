@@ -16,8 +16,8 @@ namespace pmsim::workloads::oltp {
 
 namespace {
 
-/// A loaded warehouse at a load factor of 0.66, indexes included.
-constexpr std::uint64_t kWarehouseBytes = 111'000'000;
+/// How often to look whether DRAM is full.
+constexpr std::uint64_t kRowsPerLook = 256;
 
 /// What a transaction reads or writes for its user during one unit of Poll.
 constexpr std::uint32_t kBytesPerUnit = 64;
@@ -45,10 +45,6 @@ Session::Session(Parameters& parameters, const machine::PlatformParams& platform
   transactions_ = make_transactions<Memory>(options);
   engine_ = engines::engine_named<Memory>(engine_options_.engine).create(memory_, engine_options_);
   fill_ = options.fill;
-  // Headers of frames take their part of DRAM, so data of just its size may still be a little too large.
-  const std::uint64_t data =
-      options.workload == "tpcc" ? options.warehouses * kWarehouseBytes : options.data_bytes;
-  fits_dram_ = data + data / 64 <= engine_options_.dram_bytes;
 }
 
 void Session::require(std::uint64_t warmup, std::uint64_t timed_warmup, std::uint64_t operations) const {
@@ -68,8 +64,8 @@ void Session::load(const Watch& watch) {
 
 Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
   memory_.detach();
-  if (fits_dram_ && limit != 0)
-    read_all_tables(watch);
+  if (limit != 0)
+    fill_dram(watch);
   const std::uint64_t window = std::max<std::uint64_t>(1, limit / 20);
   SteadyState<kTransfers.size()> steady;
   WarmUp done;
@@ -104,14 +100,25 @@ Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
   return done;
 }
 
-void Session::read_all_tables(const Watch& watch) {
+void Session::fill_dram(const Watch& watch) {
   Poll poll(watch, Phase::kWarmUp);
+  const auto evictions = [this] {
+    const Counters counters = engine_->counters();
+    const auto found = counters.find("evictions_dram");
+    return found == counters.end() ? 0 : found->second;
+  };
+  const auto before = evictions();
+  std::uint64_t rows = 0;
+  bool full = false;
   engine_->begin(memory_);
   for (const engines::TableId table : transactions_->tables()) {
+    if (full)
+      break;
     engine_->scan(memory_, table, 0, ~std::uint64_t{0}, 0, 8, engines::ScanMode::kFullPages,
-                  [&poll](std::uint64_t, std::span<const std::byte>) {
+                  [&](std::uint64_t, std::span<const std::byte>) {
                     poll.worked();
-                    return true;
+                    full = ++rows % kRowsPerLook == 0 && evictions() != before;
+                    return !full;
                   });
   }
   engine_->commit(memory_);

@@ -64,8 +64,9 @@ void Wal::end_operation(M& memory) {
 }
 
 inline void Wal::require_rollback() const {
-  if (log().fits(2 * BatchHead::kBytes + mine_->used + mine_->rollback.bytes() +
-                 std::min(capacity_ + capacity_ / 2, reserve() / 2)))
+  const std::uint64_t needed = 2 * BatchHead::kBytes + mine_->used + mine_->rollback.bytes() +
+                               std::min(capacity_ + capacity_ / 2, reserve() / 2);
+  if (log().has_room(needed, capacity_ / 2))  // both go into the log in parts
     return;
   throw ConfigError("a transaction with more than " + std::to_string(mine_->parts_bytes + mine_->used) +
                     " bytes of log does not fit into the log, in which it must leave room for its rollback (" +

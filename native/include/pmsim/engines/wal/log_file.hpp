@@ -111,8 +111,12 @@ class LogFile {
     return ask([](const auto& log) { return log.tail(); });
   }
   [[nodiscard]] std::uint64_t used() const { return tail() - head(); }
-  [[nodiscard]] bool fits(std::uint64_t batch) const {
-    return ask([&](const auto& log) { return log.fits(batch); });
+  /// Whether so many bytes fit now, in entries of `piece` bytes or more but for the last one.
+  [[nodiscard]] bool has_room(std::uint64_t bytes, std::uint64_t piece) const {
+    return ask([&](const auto& log) {
+      const std::uint64_t rest = bytes % piece;
+      return bytes / piece * log.footprint(piece) + (rest > 0 ? log.footprint(rest) : 0) <= capacity() - used();
+    });
   }
   /// Appends `bytes` from `batch`, in a staging buffer. `latch()` holds others off, from where they meet, to
   /// where the batch is durable or, of a group, handed over. `placed()` is called when whoever comes later is

@@ -15,7 +15,7 @@ namespace pmsim::engines::wal {
 /// 5.2), or without any log.
 class NoLog {
  public:
-  [[nodiscard]] static constexpr bool fits(std::uint64_t) noexcept { return true; }
+  [[nodiscard]] static constexpr std::uint64_t footprint(std::uint64_t) noexcept { return 0; }
   [[nodiscard]] static constexpr std::uint64_t capacity() noexcept { return std::uint64_t{1} << 62; }
   [[nodiscard]] blocks::log::Lsn head() const noexcept { return head_; }
   [[nodiscard]] blocks::log::Lsn tail() const noexcept { return tail_; }

@@ -10,7 +10,7 @@ template <Memory M, typename Undo>
 void Wal::abort(M& memory, Undo&& undo) {
   ensure(mine_->open, "wal: an abort without a transaction");
   if (mine_->used == 0 && mine_->first_part == 0) {
-    mine_->open = false;
+    close(memory, End::kAbort);
     return;
   }
   collect_undo(memory);

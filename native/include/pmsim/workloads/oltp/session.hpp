@@ -46,11 +46,11 @@ class Session {
     engine_->work_as(thread);
     return transactions_->transaction(memory_, *engine_, random_[thread]);
   }
-  /// Where the data fit into DRAM, first reads all tables as whole pages: what a run comes to in the end that
-  /// lasts until every row has been asked for. (Where they do not, it would leave pages whole that are hot for
-  /// one row.) Then runs up to `limit` transactions, threads in turn, until the engine is steady (SteadyState).
-  /// A recorded sequence is always run up to `limit`, so that all engines are measured on the same part of it.
-  /// Returns how many, and whether the engine was steady in the end.
+  /// First fills DRAM with whole pages, as loading through the buffer manager leaves it: "all newly-allocated
+  /// pages start out on SSD" and are "loaded directly and completely into DRAM" (van Renen et al., SIGMOD 2018,
+  /// section 4.2). Then runs up to `limit` transactions, threads in turn, until the engine is steady
+  /// (SteadyState). A recorded sequence is always run up to `limit`, so that all engines are measured on the
+  /// same part of it. Returns how many, and whether the engine was steady in the end.
   struct WarmUp {
     std::uint64_t transactions = 0;
     std::uint64_t user_bytes = 0;
@@ -74,7 +74,7 @@ class Session {
   [[nodiscard]] std::uint64_t pmem_bytes() const;
 
  private:
-  void read_all_tables(const Watch& watch);
+  void fill_dram(const Watch& watch);
   [[nodiscard]] static memory::SimOptions memory_options(Parameters& parameters,
                                                          const machine::PlatformParams& platform,
                                                          bool& counts_wear);
@@ -86,7 +86,6 @@ class Session {
   engines::EnginePlace place_;
   std::unique_ptr<Transactions<Memory>> transactions_;
   double fill_ = 1;
-  bool fits_dram_ = false;      ///< all of the loaded data
   std::vector<Random> random_;  ///< of each thread
 };
 
