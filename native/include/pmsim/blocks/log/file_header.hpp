@@ -35,6 +35,9 @@ class FileHeader {
       {kReachFlush, "append: write the reach of a larger group back"},
       {kReachFence, "append: wait for the reach before anything of the larger group"},
   }};
+  /// Of the log that keeps it zero.
+  static constexpr SiteInfo kCleanFlush{107, "zero: write back up to where free space is zero",
+                                        "where it is lost, the next recovery looks at more than it must"};
 
   FileHeader() = default;
   explicit FileHeader(Address base) noexcept : base_(base) {}
@@ -77,7 +80,7 @@ class FileHeader {
   template <Memory M>
   void mark_clean(M& memory, Lsn head) const {
     memory.template store<std::uint64_t>(base_ + kClean, head);
-    memory.flush(base_ + kClean, kWord, memory::FlushKind::kClwb);
+    memory.flush(base_ + kClean, kWord, memory::FlushKind::kClwb, kCleanFlush.id);
   }
 
   /// Whether a log of this format is here; false where none was ever completed.

@@ -35,12 +35,13 @@ class PopLog : public LogBase<PopLog> {
   static constexpr bool kTracksReach = true;
   static constexpr Site kEntryFlush = 180, kEntryFence = 181, kZeroFence = 182;
   static constexpr Site kClearFlush = 183, kClearFence = 184;
-  static constexpr std::array<SiteInfo, 5> kSites{{
+  static constexpr std::array<SiteInfo, 6> kSites{{
       {kEntryFlush, "append: write header, count and payload back"},
       {kEntryFence, "append: wait for header, count and payload"},
       {kZeroFence, "truncate: wait for the zeros"},
       {kClearFlush, "recover: write the zeros over a torn entry back"},
       {kClearFence, "recover: wait for the zeros over a torn entry"},
+      FileHeader::kCleanFlush,
   }};
   static constexpr std::array kCachedSites{kEntryFlush};
   /// Counting bits, per word of payload: popcnt with a memory operand, two additions, compare-and-branch.

@@ -7,7 +7,7 @@
 
 namespace pmsim::engines::buffer {
 
-/// Compares everything with everything: for tests and debug builds. Leaves no trace in counters, but emits
+/// Compares everything with everything; tests ask for it, as a run would last for ever. Leaves no trace in counters, but emits
 /// micro-operations: call it detached.
 template <memory::Memory M>
 std::string BufferManager<M>::check(M& memory, std::span<const PageId> owned) {
