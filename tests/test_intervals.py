@@ -52,6 +52,16 @@ def test_an_interval_is_as_wide_as_what_one_bad_batch_does() -> None:
     assert Latencies(counts, np.array([10, 500])).percentile_interval(0.99) == (500, 500)
 
 
+def test_latencies_are_alike_where_all_counts_are() -> None:
+    """`Measurement`, of which they are a part, is compared: a replay is the recorded run."""
+    one, same, other = (
+        Latencies(np.array([counts]), np.array([10, 20])) for counts in ([1, 2], [1, 2], [1, 3])
+    )
+    assert one == same
+    assert one != other
+    assert one != 1
+
+
 def test_a_percentile_that_few_are_beyond_has_no_interval() -> None:
     few = Latencies(np.full((20, 2), 90, dtype=np.int64), np.array([10, 20]))
     assert all(math.isnan(end) for end in few.percentile_interval(0.99))

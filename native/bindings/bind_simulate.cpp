@@ -59,7 +59,9 @@ py::dict to_dict(const machine::LaneResult& result) {
   row["counters"] = counters;
   row["groups"] = groups;
   row["batch_ends_ps"] = result.batch_ends;
-  row["batch_latencies"] = latency_table(result.batch_latencies, latency.maximum());
+  // Lists: who compares two results compares values, and an array has no truth value.
+  const auto [counts, edges] = latency_table(result.batch_latencies, latency.maximum());
+  row["batch_latencies"] = py::make_tuple(counts.attr("tolist")(), edges.attr("tolist")());
   return row;
 }
 

@@ -74,7 +74,7 @@ def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float,
     return low, high
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # its arrays, compared as in a tuple, have no truth value
 class Latencies:
     """What a run has measured, by batches.
 
@@ -88,6 +88,14 @@ class Latencies:
 
     counts: npt.NDArray[np.int64]
     edges: npt.NDArray[np.int64]
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the same has been measured."""
+        if not isinstance(other, Latencies):
+            return NotImplemented
+        return np.array_equal(self.counts, other.counts) and np.array_equal(self.edges, other.edges)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def of_windows(self, window_of_batch: Sequence[int], windows: int, share: float) -> list[float]:
         """Return a percentile [ps] of the batches that belong to each window; not a number where none does."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pmsim import _native
 from pmsim.errors import InternalError
 from pmsim.kinds.base import COUNTER_PREFIX, Metric
@@ -175,6 +177,7 @@ def replayed(trace: Path, machines: Sequence[Platform]) -> list[Measurement]:
 
 def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
     """Return what the core's dictionary for one lane says."""
+    counts, edges = (np.array(part, dtype=np.int64) for part in result["batch_latencies"])
     return Measurement(
         total=_group(result),
         groups=tuple(_group(group) for group in result["groups"]),
@@ -183,7 +186,7 @@ def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
         facts={str(name): float(value) for name, value in result.get("facts", {}).items()},
         started_ps=_integer(result["started_ps"]),
         batch_ends_ps=tuple(_integer(end) for end in result["batch_ends_ps"]),
-        batch_latencies=Latencies(*result["batch_latencies"]),
+        batch_latencies=Latencies(counts, edges),
     )
 
 
