@@ -77,6 +77,25 @@ def test_littles_law_holds_for_a_real_log_under_bursts():
     assert found["mean_in_system"] == pytest.approx(rate * found["mean_ps"], rel=0.02)
 
 
+@pytest.mark.parametrize("load_class", [des.Load, des.NativeLoad])
+@pytest.mark.parametrize(
+    "arrivals",
+    [
+        des.Poisson(rate=1e-6),
+        des.Bursty(rate=1, on="1 us", off="3600 s"),
+        des.Bursty(rate=1, on="1 ms", off="3600 s"),
+        des.Bursty(rate=1e-3, on="1 us", off="1 us"),
+        des.ClosedPool(clients=50, think="1e18 ps"),
+    ],
+)
+def test_requests_that_are_days_away_do_not_come(load_class, arrivals):
+    """Times beyond 2^63 ps had wrapped, to before the begin of the run, or took seconds to draw."""
+    server = server_of()
+    load = load_class(server, [des.Tenant("all", arrivals, [des.Ask("log.append")], "1 s")], seed=1)
+    (server.env if load_class is des.Load else load).run(until="1 s")
+    assert load.summary()["count"] <= 1
+
+
 def test_a_closed_pool_obeys_the_response_time_law():
     """N = X (R + Z)."""
     clients, think = 6, 5 * des.US

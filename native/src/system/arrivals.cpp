@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <set>
 #include <utility>
 
@@ -14,11 +15,39 @@ namespace {
 /// As of the benchmarks (workloads/oltp/options.cpp).
 constexpr double kSteepest = 100;
 
+/// On phases without a request that are drawn one by one. What comes after so many is drawn at once, or a gap
+/// of a million phases would take seconds. Requests of usual bursts come long before.
+constexpr int kPhasesOneByOne = 1000;
+
+/// Beyond `kFarthest` there is no request.
+Picoseconds bounded(double time) {
+  // The comparison is one of doubles: llround of more than 2^63 is undefined.
+  return time < static_cast<double>(kFarthest) ? static_cast<Picoseconds>(std::llround(time)) : kFarthest;
+}
+
+/// The sum of `count` exponential times with a mean of 1, without drawing each (Marsaglia and Tsang, "A simple
+/// method for generating gamma variables", ACM TOMS 2000).
+double sum_of_exponentials(Random& random, double count) {
+  if (count < 1)
+    return 0;
+  const double d = count - 1.0 / 3;
+  const double c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    // Box and Muller; 1 - unit() is not 0.
+    const double radius = std::sqrt(-2 * std::log1p(-unit(random)));
+    const double normal = radius * std::cos(2 * std::numbers::pi * unit(random));
+    const double root = 1 + c * normal;
+    if (root <= 0)
+      continue;
+    const double v = root * root * root;
+    if (std::log1p(-unit(random)) < normal * normal / 2 + d - d * v + d * std::log(v))
+      return d * v;
+  }
+}
+
 }  // namespace
 
-Picoseconds exponential(Random& random, double mean) {
-  return static_cast<Picoseconds>(std::llround(-std::log1p(-unit(random)) * mean));
-}
+Picoseconds exponential(Random& random, double mean) { return bounded(-std::log1p(-unit(random)) * mean); }
 
 Arrivals::Arrivals(std::string_view kind, const std::map<std::string, double>& numbers,
                    std::vector<Picoseconds> times, std::uint64_t seed)
@@ -60,29 +89,46 @@ Arrivals::Arrivals(std::string_view kind, const std::map<std::string, double>& n
 Picoseconds Arrivals::next() {
   switch (kind_) {
     case Kind::kPoisson:
-      return exponential(random_, interval_);
+      return unless_far(exponential(random_, interval_));
     case Kind::kPaced:
-      return static_cast<Picoseconds>(std::llround(interval_));
+      return unless_far(bounded(interval_));
     case Kind::kTrace: {
       if (next_time_ == times_.size())
         return kNoMore;
       const Picoseconds before = next_time_ == 0 ? 0 : times_[next_time_ - 1];
       return times_[next_time_++] - before;
     }
-    default: {
-      Picoseconds waited = 0;
-      for (;;) {
-        const Picoseconds gap = exponential(random_, interval_);
-        if (gap <= left_on_) {
-          left_on_ -= gap;
-          return waited + gap;
-        }
-        // Memoryless: what is left of the gap is drawn anew in the next on phase.
-        waited += left_on_ + exponential(random_, off_);
-        left_on_ = exponential(random_, on_);
-      }
-    }
+    default:
+      return unless_far(next_of_bursts());
   }
+}
+
+Picoseconds Arrivals::unless_far(Picoseconds gap) { return gap < kFarthest ? gap : kNoMore; }
+
+Picoseconds Arrivals::next_of_bursts() {
+  Picoseconds waited = 0;
+  for (int phase = 0; phase < kPhasesOneByOne; ++phase) {
+    const Picoseconds gap = exponential(random_, interval_);
+    if (gap <= left_on_) {
+      left_on_ -= gap;
+      return waited + gap;
+    }
+    // Memoryless: what is left of the gap is drawn anew in the next on phase.
+    waited += left_on_ + exponential(random_, off_);
+    left_on_ = exponential(random_, on_);
+    if (waited >= kFarthest)  // of terms that are none above it: the sum cannot have overflowed
+      return kFarthest;
+  }
+  // Each on phase has a request before its end with one probability, so the number of those without is
+  // geometric. Until its request or its end, a phase lasts as long as the shorter of two exponential times,
+  // which is one of their added rates, whichever comes first; after the request the phase has its whole length
+  // before it again.
+  const double until_either = 1 / (1 / on_ + 1 / interval_);
+  const double empty = std::floor(std::log1p(-unit(random_)) / std::log1p(-on_ / (on_ + interval_)));
+  const double longer =
+      sum_of_exponentials(random_, empty + 1) * until_either + sum_of_exponentials(random_, empty) * off_;
+  left_on_ = exponential(random_, on_);
+  return bounded(static_cast<double>(waited) + longer);
 }
 
 Mix::Mix(std::vector<Entry> entries, std::uint64_t seed) : entries_(std::move(entries)), random_(seed) {

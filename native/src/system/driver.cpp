@@ -31,7 +31,7 @@ Driver::Driver(Session& session, std::vector<TenantSpec> tenants, bool keep_log)
 
 void Driver::set_timer(std::uint32_t tenant) {
   const Picoseconds gap = tenants_[tenant].arrivals.next();
-  if (gap != Arrivals::kNoMore)
+  if (gap != Arrivals::kNoMore && gap < kNever - now_)  // else it comes after the end of time
     push_timer({now_ + gap, next_timer_++, tenant});
 }
 

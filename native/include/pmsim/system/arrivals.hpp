@@ -20,7 +20,10 @@ namespace pmsim::system {
   return static_cast<double>(random.next() >> 11) * 0x1.0p-53;
 }
 
-/// Exponentially distributed with a mean, rounded to whole picoseconds.
+/// No request comes later than so long after the one before it (27 days): times of a run stay below 2^63 ps.
+inline constexpr Picoseconds kFarthest = kNever / 4;
+
+/// Exponentially distributed with a mean, rounded to whole picoseconds; at most `kFarthest`.
 [[nodiscard]] Picoseconds exponential(Random& random, double mean);
 
 /// When requests come: the time from each to the next. The same object serves the native driver and SimPy
@@ -40,7 +43,7 @@ class Arrivals {
   Arrivals(std::string_view kind, const std::map<std::string, double>& numbers, std::vector<Picoseconds> times,
            std::uint64_t seed);
 
-  /// Time to the next request; kNoMore: there is none.
+  /// Time to the next request; kNoMore: there is none, or none before `kFarthest`.
   [[nodiscard]] Picoseconds next();
 
   /// Whether every gap is 0: clients that do not think, but no open loop, whose time would stand still.
@@ -55,6 +58,9 @@ class Arrivals {
 
  private:
   enum class Kind : std::uint8_t { kPoisson, kPaced, kBursty, kTrace };
+
+  [[nodiscard]] static Picoseconds unless_far(Picoseconds gap);
+  [[nodiscard]] Picoseconds next_of_bursts();
 
   Kind kind_;
   double interval_ = 0;
