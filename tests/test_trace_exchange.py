@@ -312,6 +312,18 @@ def test_dependent_loads_wait_for_each_other(tmp_path: Path) -> None:
             "kind,address,bytes,medium\nload,64,8,block\n",
             "medium: row 1: load with block; block_... are of block, all others of dram or pmem",
         ),
+        "half a sector": (
+            "kind,address,bytes,medium\nblock_read,512,256,block\n",
+            "bytes: row 1: block_read with 256; a block device moves whole sectors of 512 bytes",
+        ),
+        "between sectors": (
+            "kind,address,bytes,medium\nblock_write,100,512,block\n",
+            "address: row 1: block_write with 0x64; a block device moves whole sectors of 512 bytes",
+        ),
+        "nothing gathered": (
+            "kind,address,bytes,medium\nblock_gather,512,0,block\n",
+            "bytes: row 1: block_gather with 0; say how many",
+        ),
         "split lock": (
             "kind,address,bytes\natomic,60,8\n",
             "bytes: row 1: atomic with 8; a locked access lies within a line of 64 bytes",

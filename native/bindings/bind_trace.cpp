@@ -10,6 +10,7 @@
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/machine/requests.hpp"
+#include "pmsim/machine/standstill.hpp"
 #include "pmsim/memory/region.hpp"
 #include "pmsim/trace/sources.hpp"
 #include "pmsim/workloads/registry.hpp"
@@ -108,7 +109,9 @@ void check_fits(const std::string& trace, const trace::TraceInfo& info,
   if (info.irregular_operations != 0) {
     throw ConfigError(
         trace + ": " + std::to_string(info.irregular_operations) +
-        " operations lie outside of dram, pmem and block or leave their cache line; record it with pmsim");
+        " operations are none that a machine can run: they lie outside of their medium, leave their cache "
+        "line, "
+        "move no whole sectors of block, or compute for 2^32 cycles or more at once; record it with pmsim");
   }
   const memory::Capacities capacities = workloads::capacities_of(platform).capacities;
   for (const memory::Medium medium : kAllMedia) {
@@ -132,17 +135,25 @@ std::vector<machine::LaneResult> replay(const std::filesystem::path& path,
   for (const machine::PlatformParams& platform : platforms) {
     check_fits("trace " + path.string(), info, platform);
   }
-  std::vector<machine::LaneResult> results = machine::simulate(
-      source, info.threads(), platforms,
-      machine::SimulateOptions{
-          .length = {.warmup_operations = static_cast<std::int64_t>(info.plan.warmup_operations),
-                     .measured_operations = static_cast<std::int64_t>(info.plan.measured_operations)},
-          .group_of_thread = info.plan.group_of_thread,
-          .seed = info.plan.seed,
-          .pmem_footprint = in_use,
-          // Not all traces have operations of a workload, which a run counts otherwise.
-          .watch = [&](Doing doing) { watch({doing.phase, source.share_served()}); },
-          .listener = listener});
+  const machine::SimulateOptions options{
+      .length = {.warmup_operations = static_cast<std::int64_t>(info.plan.warmup_operations),
+                 .measured_operations = static_cast<std::int64_t>(info.plan.measured_operations)},
+      .group_of_thread = info.plan.group_of_thread,
+      .seed = info.plan.seed,
+      .pmem_footprint = in_use,
+      // Not all traces have operations of a workload, which a run counts otherwise.
+      .watch = [&](Doing doing) { watch({doing.phase, source.share_served()}); },
+      .listener = listener};
+  std::vector<machine::LaneResult> results;
+  try {
+    results = machine::simulate(source, info.threads(), platforms, options);
+  } catch (const machine::StandstillError&) {
+    if (info.operations_by_kind[static_cast<std::size_t>(memory::OpKind::kAcquire)] == 0)
+      throw;
+    throw ConfigError("trace " + path.string() +
+                      ": no thread can go on: the latches that they acquire wait for each other; release each "
+                      "latch before its thread acquires it again, and acquire them in one order");
+  }
   source.drain();
   source.check_served();
   return results;

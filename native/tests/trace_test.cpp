@@ -220,6 +220,20 @@ TEST_F(Trace, TheFileSaysWhatAPlatformMustHold) {
   EXPECT_EQ(info.irregular_operations, 0U);
   EXPECT_EQ(record({{{64, 8, OpKind::kLoad, 0, 0}, {dram + 60, 8, OpKind::kStore, 0, 0}}}).irregular_operations,
             2U);
+  EXPECT_EQ(record({{{block, 0, OpKind::kBlockGather, 0, 0},
+                     {block + 8, 512, OpKind::kBlockWrite, 0, 0},
+                     {block, 100, OpKind::kBlockRead, 0, 0},
+                     {dram, 512, OpKind::kBlockRead, 0, 0},
+                     {block, 8, OpKind::kLoad, 0, 0},
+                     {kMostCycles + 1, 1, OpKind::kCompute, 0, 0}}})
+                .irregular_operations,
+            6U);
+  EXPECT_EQ(record({{{block, 512, OpKind::kBlockGather, 0, 0},
+                     {block, 0, OpKind::kBlockCommit, 0, 0},
+                     {block, 0, OpKind::kBlockFlush, 0, 0},
+                     {kMostCycles, 1, OpKind::kCompute, 0, 0}}})
+                .irregular_operations,
+            0U);
 }
 
 TEST_F(Trace, TheSameStreamsGiveTheSameBytes) {

@@ -9,7 +9,16 @@ from pmsim import _native
 from pmsim.errors import ConfigError
 from pmsim.trace import micro_ops
 from pmsim.trace.addresses import AddressSpace
-from pmsim.trace.micro_ops import KINDS, LINE_BYTES, MICRO_OP, WINDOW_BYTES, WINDOW_SHIFT, Array, is_one_of
+from pmsim.trace.micro_ops import (
+    KINDS,
+    LINE_BYTES,
+    MICRO_OP,
+    SECTOR_BYTES,
+    WINDOW_BYTES,
+    WINDOW_SHIFT,
+    Array,
+    is_one_of,
+)
 from pmsim.trace.rows import Rows
 
 #: Longer accesses are somebody's mistake: a bulk copy is many instructions.
@@ -135,13 +144,17 @@ class Composer:
     def _check(self, rows: Rows) -> None:
         placed = ~is_one_of(rows.kind, *micro_ops.WITHOUT_PLACE)
         block = is_one_of(rows.kind, *micro_ops.OF_A_BLOCK_DEVICE)
-        accesses = is_one_of(rows.kind, "load", "store", "stream_store", "block_read", "block_write")
+        accesses = is_one_of(rows.kind, "load", "store", "stream_store", *micro_ops.OF_SECTORS)
         word = is_one_of(rows.kind, *micro_ops.OF_A_WORD)
         over = (rows.address % np.uint64(LINE_BYTES)) + rows.size > LINE_BYTES
         fits = rows.size < 2**32
         elsewhere = (rows.window == _BLOCK_WINDOW) != block
         self._refuse(rows, "bytes", accesses & (rows.size == 0), "say how many")
         self._refuse(rows, "bytes", ~fits, "choose less than 4 GiB")
+        transfer = is_one_of(rows.kind, *micro_ops.OF_SECTORS)
+        sectors = f"a block device moves whole sectors of {SECTOR_BYTES} bytes"
+        self._refuse(rows, "bytes", transfer & (rows.size % SECTOR_BYTES != 0), sectors)
+        self._refuse(rows, "address", transfer & (rows.address % np.uint64(SECTOR_BYTES) != 0), sectors)
         self._refuse(rows, "bytes", word & over, "a locked access lies within a line of 64 bytes")
         self._refuse(
             rows,

@@ -19,6 +19,7 @@ MEDIA = ("dram", "pmem", "block")
 WINDOW_SHIFT = 44
 WINDOW_BYTES = 1 << WINDOW_SHIFT
 LINE_BYTES = 64
+SECTOR_BYTES = 512
 
 _NUMBER = {name: number for number, name in enumerate(KINDS)}
 
@@ -42,6 +43,8 @@ WITHOUT_PLACE = ("sfence", "mfence", "compute", "operation_begin", "operation_en
 OF_LINES = ("load", "store", "stream_store", "clwb", "clflushopt", "clflush", "prefetch")
 #: Kinds that are of one place within a line.
 OF_A_WORD = ("atomic", "acquire", "release")
+#: Kinds that move whole sectors of a block device.
+OF_SECTORS = ("block_read", "block_write", "block_gather")
 OF_A_BLOCK_DEVICE = ("block_read", "block_write", "block_flush", "block_gather", "block_commit")
 
 _WAITS = {"": 0, "dependent": 1}

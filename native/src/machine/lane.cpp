@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "pmsim/core/error.hpp"
+#include "pmsim/machine/standstill.hpp"
 
 namespace pmsim::machine {
 
@@ -167,7 +168,7 @@ bool Lane::run(std::int64_t operations, std::int64_t timed_operations) {
     const Picoseconds next = agents_.earliest_key();
     if (next == kNever) {
       if (!finished()) {
-        throw SimulationError("pmsim bug: all threads wait and nobody can act");
+        throw StandstillError("pmsim bug: all threads wait and nobody can act");
       }
       now_ = std::max(now_, memory_.catch_up_all(kNever));
       return false;

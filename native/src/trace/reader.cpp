@@ -15,6 +15,9 @@ namespace pmsim::trace {
 namespace {
 
 constexpr std::uint32_t kLeastKinds = 15;  ///< of the first traces; some have been appended since
+/// Operations before the measurement and in it: more than any run has, and products with the number of batches
+/// stay below 2^63.
+constexpr std::uint64_t kMostPlanned = std::uint64_t{1} << 50;
 
 }  // namespace
 
@@ -91,6 +94,8 @@ void TraceReader::read_header() {
   info_.plan.warmup_operations = reader.fixed<std::uint64_t>();
   info_.plan.measured_operations = reader.fixed<std::uint64_t>();
   info_.plan.pmem_footprint = reader.fixed<std::uint64_t>();
+  if (std::max(info_.plan.warmup_operations, info_.plan.measured_operations) > kMostPlanned)
+    throw Malformed{"the number of operations to run is impossible"};
   ByteReader groups{checked.subspan(kHeaderBytes)};
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
     info_.plan.group_of_thread.push_back(groups.fixed<std::uint32_t>());
@@ -163,11 +168,12 @@ void TraceReader::read_footer() {
 /// A platform is chosen by what the footer says. Beyond that a machine would look for modules that it has not.
 void TraceReader::check_places(std::span<const MicroOp> ops) const {
   for (const MicroOp& op : ops) {
-    if (!has_place(op.kind))
-      continue;
-    if (is_regular(op) ? end_in_medium(op) > info_.extent_bytes[medium_index(op)]
-                       : info_.irregular_operations == 0)
+    if (!is_regular(op)) {
+      if (info_.irregular_operations == 0)
+        throw Malformed{"an operation is what no machine can run, where the footer says that there are none"};
+    } else if (has_place(op.kind) && end_in_medium(op) > info_.extent_bytes[medium_index(op)]) {
       throw Malformed{"an operation is where the footer says that there are none"};
+    }
   }
 }
 

@@ -72,12 +72,12 @@ void TraceWriter::write(std::span<const std::byte> data) {
 void TraceWriter::count(std::uint32_t thread, const MicroOp& op) {
   ++info_.operations_by_thread[thread];
   ++info_.operations_by_kind[static_cast<std::size_t>(op.kind)];
-  if (!has_place(op.kind))
-    return;
   if (!is_regular(op)) {
     ++info_.irregular_operations;
     return;
   }
+  if (!has_place(op.kind))
+    return;
   std::uint64_t& extent = info_.extent_bytes[medium_index(op)];
   extent = std::max(extent, end_in_medium(op));
 }

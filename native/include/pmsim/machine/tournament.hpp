@@ -113,10 +113,9 @@ class Tournament {
     }
     const auto spread = static_cast<std::uint64_t>(high - low);
     if (spread >= never_) {
-      // Nothing else keeps a thread from acting for so long.
       throw ConfigError(
-          "block: a request takes hours or days of virtual time, more than the threads of a run can be apart; "
-          "choose higher bandwidths or shorter latencies");
+          "an operation takes hours or days of virtual time, more than the threads of a run can be apart; "
+          "choose higher bandwidths and shorter latencies of block, or less to compute at once");
     }
     const Picoseconds before = base_;
     ++base_changes_;

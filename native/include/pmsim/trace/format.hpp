@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pmsim/memory/memory.hpp"
 #include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::trace {
@@ -55,8 +56,7 @@ struct TraceInfo {
   std::vector<std::uint64_t> operations_by_thread;
   /// Bytes from the start of each medium's window to the end of the highest access: what a platform must hold.
   std::array<std::uint64_t, 3> extent_bytes{};
-  /// Micro-operations that no machine can run: an address outside of all media, or an access that leaves its
-  /// line.
+  /// Micro-operations that no machine can run (is_regular).
   std::uint64_t irregular_operations = 0;
   std::uint64_t file_bytes = 0;
   std::vector<ChunkEntry> chunks;
@@ -79,13 +79,27 @@ struct TraceInfo {
          kind != OpKind::kOperationBegin && kind != OpKind::kOperationEnd;
 }
 
-/// Of an operation that has a place: whether a machine can run it. Its address lies in the window of a medium,
-/// and memory is accessed within a line.
+/// Cycles that one operation may compute for; of more, times could overflow.
+inline constexpr std::uint64_t kMostCycles = (std::uint64_t{1} << 32) - 1;
+
+/// Whether a machine can run it. Its address lies in the window of a medium that the kind is for, memory is
+/// accessed within a line, and a block device in whole sectors.
 [[nodiscard]] constexpr bool is_regular(const memory::MicroOp& op) noexcept {
+  using memory::OpKind;
+  if (op.kind == OpKind::kCompute)
+    return op.address <= kMostCycles;
+  if (!has_place(op.kind))
+    return true;
   const std::uint64_t window = op.address >> memory::kMediumShift;
-  const bool is_block = window == 1 + static_cast<std::uint64_t>(memory::Medium::kBlock);
-  return window >= 1 && window <= std::tuple_size_v<decltype(TraceInfo::extent_bytes)> &&
-         (is_block || op.address % memory::kLineBytes + op.bytes <= memory::kLineBytes);
+  const bool on_block = window == 1 + static_cast<std::uint64_t>(memory::Medium::kBlock);
+  const bool moves_sectors =
+      op.kind == OpKind::kBlockRead || op.kind == OpKind::kBlockWrite || op.kind == OpKind::kBlockGather;
+  if (moves_sectors)
+    return on_block && op.bytes > 0 && (op.address | op.bytes) % memory::kSectorBytes == 0;
+  if (op.kind == OpKind::kBlockFlush || op.kind == OpKind::kBlockCommit)
+    return on_block;
+  return window >= 1 && !on_block && window <= std::tuple_size_v<decltype(TraceInfo::extent_bytes)> &&
+         op.address % memory::kLineBytes + op.bytes <= memory::kLineBytes;
 }
 /// Of a regular one: which of TraceInfo::extent_bytes it counts for, and to where it reaches.
 [[nodiscard]] constexpr std::size_t medium_index(const memory::MicroOp& op) noexcept {
