@@ -228,6 +228,16 @@ SCENARIOS = {
         "parameters.operations: step 2 'xp_64' is not an operation",
         "write rp_SIZE",
     ),
+    "modules for a region on DRAM": Case(
+        parameters('memory = "dram"\ndimms = 2'),
+        "parameters.dimms: has no meaning for memory = 'dram'",
+        "remove it or use 'pmem'",
+    ),
+    "modules for persists on DRAM": Case(
+        'kind = "persist"\nplatform = "tum-6212u"\n[parameters]\nmemory = "dram"\ndimms = 2\n',
+        "parameters.dimms: has no meaning for memory = 'dram'",
+        "remove it or use 'pmem'",
+    ),
     "chain with a ragged size": Case(
         'kind = "operations"\nplatform = "tum-6212u"\n[parameters]\noperations = "rp_100"\n',
         "parameters.operations: step 1 'rp_100': 100 B",

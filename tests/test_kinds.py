@@ -290,6 +290,13 @@ def test_a_device_that_takes_longer_than_virtual_time_is_refused(bandwidth: str,
         pmsim.simulate_point("block", machine, {"operation": operation, "threads": threads})
 
 
+def test_modules_matter_to_main_memory_whatever_it_is_called() -> None:
+    machine = {"base": "tum-6212u", "controller": {"memory_mode": True}, "dram": {"capacity": "64 MiB"}}
+    given = {"memory": "dram", "region_size": "512 MiB", "threads": 8}
+    one, two = (pmsim.simulate_point("bandwidth", machine, given | {"dimms": dimms}) for dimms in (1, 2))
+    assert one["bandwidth_gb_s"] < two["bandwidth_gb_s"]
+
+
 @pytest.mark.parametrize("kind", ["latency", "bandwidth", "persist"])
 def test_in_memory_mode_both_names_mean_main_memory(kind: str) -> None:
     machine = {"base": "tum-6212u", "controller": {"memory_mode": True}}

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Scalar
-from pmsim.kinds.checks import check_access, check_region, check_threads, medium
+from pmsim.kinds.checks import check_access, check_modules, check_region, check_threads, medium
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import AMPLIFICATION_METRICS, BANDWIDTH_METRIC, COMMON_METRICS, measure
 from pmsim.kinds.types import (
@@ -46,7 +46,7 @@ class BandwidthParameters(KindParameters):
         0, description="random chunks begin at multiples of it; 0: of access_size [B]"
     )
     threads: Threads = Field(1, description="threads, each on its own core while there are cores")
-    dimms: Dimms = Field("all", description="PMem modules in use; 1: not interleaved")
+    dimms: Dimms = Field("all", description="PMem modules in use, pmem only; 1: not interleaved")
     prefetcher: FlagOrPlatform = Field("platform", description="hardware prefetcher on or off")
     page_size: PageSize = Field("platform", description="page size of the mapping [B]")
     shared_region: bool = Field(
@@ -122,6 +122,7 @@ class Bandwidth(Kind[BandwidthParameters]):
     def check(self, machine: Platform, parameters: BandwidthParameters) -> None:
         """Refuse more threads than hardware threads, and regions that do not fit."""
         check_threads(machine, parameters.threads)
+        check_modules(machine, parameters.memory, parameters.dimms)
         check_region(machine, parameters.memory, parameters.region_size)
         if parameters.address_list:
             others = parameters.region_size if parameters.memory == "dram" else 0

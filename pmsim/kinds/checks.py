@@ -61,6 +61,12 @@ def check_tier(machine: Platform, tier: str, size: int, key: str) -> None:
         )
 
 
+def check_modules(machine: Platform, memory: str, dimms: int | str) -> None:
+    """Refuse a number of PMem modules for a region on DRAM, which has none of them."""
+    if dimms != "all" and medium(machine, memory) == "dram":
+        raise ConfigError(f"dimms: has no meaning for memory = '{memory}'; remove it or use 'pmem'")
+
+
 def check_access(access_size: int, region_size: int, key: str = "access_size") -> None:
     """Refuse an access that is larger than its region."""
     if access_size > region_size:

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from pmsim.kinds.base import Kind, Scalar
-from pmsim.kinds.checks import check_access, check_region, check_threads, medium
+from pmsim.kinds.checks import check_access, check_modules, check_region, check_threads, medium
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import (
     AMPLIFICATION_METRICS,
@@ -32,7 +32,7 @@ class PersistParameters(KindParameters):
         0, description="bytes between two fences; 0: one at the end of a persist [B]"
     )
     threads: Threads = Field(1, description="threads, each on its own core while there are cores")
-    dimms: Dimms = Field("all", description="PMem modules in use; 1: not interleaved")
+    dimms: Dimms = Field("all", description="PMem modules in use, pmem only; 1: not interleaved")
     region_size: LineSize = Field(10 * 2**30, description="bytes of the region, over all threads [B]")
 
 
@@ -52,6 +52,7 @@ class Persist(Kind[PersistParameters]):
     def check(self, machine: Platform, parameters: PersistParameters) -> None:
         """Refuse more threads than hardware threads, and regions that do not fit."""
         check_threads(machine, parameters.threads)
+        check_modules(machine, parameters.memory, parameters.dimms)
         check_region(machine, parameters.memory, parameters.region_size)
         check_access(parameters.access_size, parameters.region_size // parameters.threads)
 
