@@ -238,6 +238,11 @@ SCENARIOS = {
         "parameters.dimms: has no meaning for memory = 'dram'",
         "remove it or use 'pmem'",
     ),
+    "chain that begins with a write": Case(
+        'kind = "operations"\nplatform = "tum-6212u"\n[parameters]\noperations = "wp_64_cache,rp_64"\n',
+        "parameters.operations: step 1 'wp_64_cache' writes at the last address, and nothing has been read yet",
+        "begin with a read",
+    ),
     "chain with a ragged size": Case(
         'kind = "operations"\nplatform = "tum-6212u"\n[parameters]\noperations = "rp_100"\n',
         "parameters.operations: step 1 'rp_100': 100 B",

@@ -28,6 +28,11 @@ def _steps(chain: str) -> list[tuple[str, int]]:
         if match is None:
             raise ConfigError(f"step {number} {shown(text)} is not an operation; write {_NOTATION}")
         size = int(match["read_size"] or match["write_size"])
+        if number == 1 and match["write_size"]:
+            raise ConfigError(
+                f"step 1 {shown(text)} writes at the last address, and nothing has been read yet; begin with a "
+                "read, as PerMA-Bench demands"
+            )
         if not 0 < size <= _LARGEST_STEP or size % LINE_BYTES:
             raise ConfigError(f"step {number} {shown(text)}: {size} B; choose a multiple of 64 up to 1 MiB")
         if match["offset"] and int(match["offset"]) % LINE_BYTES:
@@ -45,9 +50,9 @@ class OperationsParameters(KindParameters):
 
     operations: str = Field(
         "rp_64,wp_64_cache",
-        description="the chain: rp_SIZE reads SIZE bytes at a random address that depends on the value read "
-        "before, wp_SIZE_cache[_OFFSET] writes at the last address plus OFFSET, flushes and fences; rd_ and "
-        "wd_ do so on DRAM",
+        description="the chain, which begins with a read: rp_SIZE reads SIZE bytes at a random address that "
+        "depends on the value read before, wp_SIZE_cache[_OFFSET] writes at the last address plus OFFSET, "
+        "flushes and fences; rd_ and wd_ do so on DRAM",
     )
     threads: Threads = Field(1, description="threads, each on its own core while there are cores")
     region_size: LineSize = Field(

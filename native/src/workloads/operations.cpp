@@ -155,6 +155,8 @@ class Operations final : public Workload {
     bool plain_stores = false;
     for (const std::string_view part : split(text, ',')) {
       steps_.push_back(parse_step(part, parameters));
+      if (!steps_.front().read)
+        parameters.refuse("operations", "a chain begins with a read; there is no last address before it");
       (steps_.back().medium == memory::Medium::kDram ? uses_dram : uses_pmem) = true;
       plain_stores = plain_stores || (!steps_.back().read && !steps_.back().persist);
       lines += static_cast<std::int64_t>(steps_.back().bytes / kLineBytes);
