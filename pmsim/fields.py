@@ -21,6 +21,8 @@ class Field:
         The range that the core accepts.
     meaning : str
         One line for people.
+    lanes_share : bool
+        Whether machines on which one pass times one execution have it alike (docs/model/lanes.md).
     """
 
     section: str
@@ -29,6 +31,7 @@ class Field:
     minimum: int
     maximum: int
     meaning: str
+    lanes_share: bool
 
     @property
     def key(self) -> str:
@@ -55,6 +58,7 @@ def fields() -> dict[str, dict[str, Field]]:
             minimum=int(row["minimum"]),
             maximum=int(row["maximum"]),
             meaning=str(row["meaning"]),
+            lanes_share=bool(row["lanes_share"]),
         )
         table.setdefault(field.section, {})[field.name] = field
     return table

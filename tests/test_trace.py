@@ -12,6 +12,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
 from pmsim.points import points_of
 from pmsim.runner import evaluate
+from pmsim.trace.replay import replays
 
 MIB = 2**20
 
@@ -244,6 +245,33 @@ def test_the_commands_record_describe_and_replay(tmp_path: Path) -> None:
     numbers = ["time [ms]", "operations", "GB/s", "latency [ns]", "p99 [ns]"]
     assert re.split(" {2,}", head) == ["platform", *numbers]
     assert [row.split()[0] for row in rows] == ["tum-6212u", "ucsd-8260"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_replays_on_several_platforms_are_those_on_each(
+    threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.trace"
+    trace.record(SCENARIOS[3], path, point=threads)
+    given = [
+        "tum-6212u",
+        {"base": "tum-6212u", "pmem": {"media_read_latency": "300 ns"}},
+        "ucsd-8260",
+        {"base": "tum-6212u", "prefetcher": {"enabled": False}},
+        {"base": "tum-6212u", "pmem": {"dimms": 3, "capacity": "378 GiB"}},
+    ]
+    machines = [load_platform(each) for each in given]
+    alone = [trace.replay(path, machine) for machine in machines]
+    native, passes = _native.trace_replay, []
+
+    def counted(path: Path, platforms: list[object], *more: object) -> object:
+        passes.append(len(platforms))
+        return native(path, platforms, *more)
+
+    monkeypatch.setattr(_native, "trace_replay", counted)
+    assert replays(path, machines) == alone
+    # What several threads find in a cache that they share depends on their times, so these run one by one.
+    assert sorted(passes) == ([1, 1, 3] if threads == 1 else [1] * 5)
 
 
 def test_info_names_what_the_scenario_had_changed_of_its_platform(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
+#include "pmsim/machine/lanes_share.hpp"
 #include "pmsim/workloads/page_costs.hpp"
 
 namespace py = pybind11;
@@ -38,6 +39,7 @@ std::vector<py::dict> field_rows() {
     row["minimum"] = field.minimum;
     row["maximum"] = field.maximum;
     row["meaning"] = field.meaning;
+    row["lanes_share"] = machine::lanes_share(field);
     rows.push_back(row);
   }
   return rows;

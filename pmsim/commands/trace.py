@@ -15,7 +15,7 @@ from pmsim.standing import watched
 from pmsim.terminal import Column, output, print_table
 from pmsim.trace.exchange import Loads, export, import_from
 from pmsim.trace.record import record
-from pmsim.trace.replay import check_threads, replay
+from pmsim.trace.replay import replays
 from pmsim.trace.requests import FORMS, MediumName, requests
 from pmsim.trace_file import TraceInfo, info, recorded_platform
 
@@ -57,11 +57,8 @@ def _replay_command(
 ) -> None:
     """Time a trace on one or several platforms."""
     machines = [load_platform(name) for name in platform] if platform else [recorded_platform(info(file))]
-    for machine in machines:  # before the first is timed
-        check_threads(file, machine)
     rows = []
-    for machine in machines:
-        measured = replay(file, machine)
+    for machine, measured in zip(machines, replays(file, machines), strict=True):
         total = measured.total
         latencies = [total.latency.mean_ps, total.latency.p99_ps]
         shown = [f"{value / 1e3:.1f}" if total.latency.max_ps else "not measured" for value in latencies]

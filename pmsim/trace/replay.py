@@ -1,15 +1,17 @@
 """Time a trace on a platform."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pmsim import _native, arguments
 from pmsim.errors import ConfigError
+from pmsim.fields import fields
 from pmsim.kinds.checks import hardware_threads
 from pmsim.kinds.measurement import Measurement, replayed
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
+from pmsim.standing import stretch
 from pmsim.trace_file import info, recorded_platform
 
 
@@ -35,6 +37,35 @@ def replay(path: str | Path, platform: str | Mapping[str, Any] | Platform | None
     path = arguments.path("trace", path)
     check_threads(path, machine)
     return replayed(path, [machine])[0]
+
+
+def replays(path: Path, machines: Sequence[Platform]) -> list[Measurement]:
+    """Time a trace on several machines; each result is that of `replay`.
+
+    Machines that agree on caches, TLBs and prefetcher are timed in one pass, if the trace has one thread: what
+    several find in the caches that they share depends on their times.
+    """
+    for machine in machines:  # before the first is timed
+        check_threads(path, machine)
+    alone = info(path).threads > 1
+    passes: dict[Hashable, list[int]] = {}
+    for index, machine in enumerate(machines):
+        passes.setdefault(index if alone else _shared_state(machine), []).append(index)
+    found: dict[int, Measurement] = {}
+    for done, indices in enumerate(passes.values()):
+        with stretch(done / len(passes), (done + 1) / len(passes)):
+            measured = replayed(path, [machines[index] for index in indices])
+        found.update(zip(indices, measured, strict=True))
+    return [found[index] for index in range(len(machines))]
+
+
+def _shared_state(machine: Platform) -> Hashable:
+    return tuple(
+        machine.value(section, name)
+        for section, known in fields().items()
+        for name, field in known.items()
+        if field.lanes_share
+    )
 
 
 def check_threads(path: Path, machine: Platform) -> None:

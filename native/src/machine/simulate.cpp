@@ -8,23 +8,16 @@
 #include "pmsim/core/error.hpp"
 #include "pmsim/machine/hierarchy.hpp"
 #include "pmsim/machine/lane.hpp"
+#include "pmsim/machine/lanes_share.hpp"
 #include "pmsim/machine/shared_feed.hpp"
 
 namespace pmsim::machine {
 
 namespace {
 
-/// Sections whose state is stepped once for all lanes.
-bool shared_by_lanes(const Field& field) {
-  const bool section = field.section == "tlb" || field.section == "l1" || field.section == "l2" ||
-                       field.section == "llc" || field.section == "prefetcher";
-  return (section && field.quantity != Quantity::kTime) || field.name == "cores" || field.name == "eadr" ||
-         field.name == "flush_keeps_line";
-}
-
 void require_same_hierarchy(std::span<const PlatformParams> platforms) {
   for (const Field& field : fields()) {
-    if (!shared_by_lanes(field)) {
+    if (!lanes_share(field)) {
       continue;
     }
     auto first = platforms.front();
@@ -143,6 +136,13 @@ double share_done(std::span<const Measurement> lanes, const RunLength& length) {
 }
 
 }  // namespace
+
+bool lanes_share(const Field& field) {
+  const bool section = field.section == "tlb" || field.section == "l1" || field.section == "l2" ||
+                       field.section == "llc" || field.section == "prefetcher";
+  return (section && field.quantity != Quantity::kTime) || field.name == "cores" || field.name == "eadr" ||
+         field.name == "flush_keeps_line";
+}
 
 std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
                                  std::span<const PlatformParams> platforms, const SimulateOptions& options) {
