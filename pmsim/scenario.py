@@ -163,7 +163,13 @@ class Scenario(BaseModel):
         ------
         ConfigError : ``ORIGIN: KEY: problem; remedy``.
         """
-        table = parse_toml(arguments.text("text", text), origin)
+        text = arguments.text("text", text)
+        if "\n" not in text and text.strip().endswith(".toml"):
+            raise ConfigError(
+                f"text: {shown(text)} looks like the path of a file, and this takes its text; use "
+                "Scenario.from_file(path), or pmsim.run(path)"
+            )
+        table = parse_toml(text, origin)
         try:
             return cls(**table)
         except ConfigError as error:

@@ -46,6 +46,15 @@ def test_a_file_may_come_from_windows(tmp_path: Path) -> None:
     assert Scenario.from_file(file) == Scenario.from_toml(RANDOM_WRITES)
 
 
+def test_the_path_of_a_file_is_no_text() -> None:
+    with pytest.raises(ConfigError) as refused:
+        Scenario.from_toml("my/s.toml")
+    assert str(refused.value) == (
+        "text: 'my/s.toml' looks like the path of a file, and this takes its text; "
+        "use Scenario.from_file(path), or pmsim.run(path)"
+    )
+
+
 @pytest.mark.parametrize("name", scenario_names())
 def test_a_shipped_scenario_survives_the_way_to_text_and_back(name: str) -> None:
     shipped = Scenario.from_file(find_scenario(name))
