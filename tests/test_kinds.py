@@ -290,6 +290,21 @@ def test_a_device_that_takes_longer_than_virtual_time_is_refused(bandwidth: str,
         pmsim.simulate_point("block", machine, {"operation": operation, "threads": threads})
 
 
+def test_persists_by_each_flush_are_those_of_kind_latency() -> None:
+    """One line, loaded before its time is taken: the same in both kinds, but for where the lines lie."""
+    for operation in ("store+clwb", "store+clflushopt", "store+clflush"):
+        given = {"operation": operation, "region_size": "1 GiB"}
+        persisted = pmsim.simulate_point("persist", "tum-6212u", given)
+        alone = pmsim.simulate_point("latency", "tum-6212u", given | {"pattern": "sequential"})
+        assert persisted["latency_p50_ns"] == pytest.approx(alone["latency_p50_ns"], rel=0.02)
+    many = {"region_size": "1 GiB", "access_size": 4096}
+    clflush, clflushopt = (
+        pmsim.simulate_point("persist", "tum-6212u", many | {"operation": f"store+{flush}"})
+        for flush in ("clflush", "clflushopt")
+    )
+    assert clflush["latency_ns"] > 2 * clflushopt["latency_ns"]  # each waits for the one before it
+
+
 def test_modules_matter_to_main_memory_whatever_it_is_called() -> None:
     machine = {"base": "tum-6212u", "controller": {"memory_mode": True}, "dram": {"capacity": "64 MiB"}}
     given = {"memory": "dram", "region_size": "512 MiB", "threads": 8}

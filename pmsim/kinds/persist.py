@@ -24,7 +24,7 @@ class PersistParameters(KindParameters):
     memory: Memory = Field(
         "pmem", description="where the region is; in memory mode both names mean main memory"
     )
-    operation: Literal["ntstore", "store+clwb", "store"] = Field(
+    operation: Literal["ntstore", "store+clwb", "store+clflushopt", "store+clflush", "store"] = Field(
         "ntstore", description="how each line is written"
     )
     access_size: LineSize = Field(64, description="bytes of one persist [B]", le=2**30)

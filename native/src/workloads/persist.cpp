@@ -24,7 +24,8 @@ class Persist final : public Workload {
   Persist(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
       : memory_(capacities_of(platform)) {
     const bool dram = parameters.choice("memory", {"dram", "pmem"}) == "dram";
-    access_ = access_named(parameters.choice("operation", {"ntstore", "store+clwb", "store"}));
+    access_ = access_named(parameters.choice(
+        "operation", {"ntstore", "store+clwb", "store+clflushopt", "store+clflush", "store"}));
     const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
     bytes_ = static_cast<std::uint64_t>(parameters.number("access_size", kLineBytes, kMaxAccess));
     fence_every_ = static_cast<std::uint64_t>(parameters.number("fence_every", 0, kMaxBytes));
