@@ -24,9 +24,7 @@ void FpTreeEngine<M, kInnerNodeBytes>::apply(M& memory, const HeldBack& held) {
       }
       return;
     case Change::Kind::kErase:
-      if (!unlink_before_last(memory, table, change, held.leaf))
-        LeafOps<M>::erase(memory, held.leaf, held.slot);
-      return;
+      return erase(memory, change, held.leaf, held.slot);
   }
 }
 
@@ -56,18 +54,40 @@ Address FpTreeEngine<M, kInnerNodeBytes>::split(M& memory, Table& table, Address
   return key < low ? leaf : fresh;
 }
 
-/// Erases the only entry of a leaf by unlinking the leaf, in one store. False: it has others, or the table
-/// has no other leaf.
+/// The only change of a transaction erases the only entry of a leaf by unlinking the leaf, in one store. A leaf
+/// that others empty stays where it is until they have ended (restart.hpp says why).
 template <memory::Memory M, std::uint32_t kInnerNodeBytes>
-bool FpTreeEngine<M, kInnerNodeBytes>::unlink_before_last(M& memory, Table& table, const Change& change,
-                                                          Address leaf) {
-  if (!std::has_single_bit(memory.template load<Bitmap>(leaf)))
-    return false;
+void FpTreeEngine<M, kInnerNodeBytes>::erase(M& memory, const Change& change, Address leaf,
+                                             std::uint32_t slot) {
+  const bool last = std::has_single_bit(memory.template load<Bitmap>(leaf));
+  if (last && log_.empty() && unlink(memory, change.table, change.key, leaf))
+    return;
+  LeafOps<M>::erase(memory, leaf, slot);
+  if (last && !log_.empty())
+    emptied_.push_back({change.table, change.key});
+}
+
+/// Behind the end of a transaction, of its rollback, or of a crash.
+template <memory::Memory M, std::uint32_t kInnerNodeBytes>
+void FpTreeEngine<M, kInnerNodeBytes>::unlink_emptied(M& memory) {
+  for (const Emptied& emptied : emptied_) {
+    const Address leaf = leaf_of(memory, tables_[emptied.table], emptied.key);
+    const HeldLatch<M> latch(memory, leaf_latches_.of(space_.number(leaf)), LatchMode::kExclusive);
+    if (memory.template load<Bitmap>(leaf) == 0)
+      unlink(memory, emptied.table, emptied.key, leaf);
+  }
+  emptied_.clear();
+}
+
+/// Takes the leaf that `key` belongs to out of its table, in one store. False: it is the only one.
+template <memory::Memory M, std::uint32_t kInnerNodeBytes>
+bool FpTreeEngine<M, kInnerNodeBytes>::unlink(M& memory, TableId number, std::uint64_t key, Address leaf) {
+  Table& table = tables_[number];
   const Address next = next_of(memory, leaf);
   Address self = 0;
   const auto into = std::as_writable_bytes(std::span(&self, 1));
-  const std::uint64_t low = *table.inner->floor(memory, store_, change.key, into);
-  Address link = Meta::row(place_.meta, change.table);
+  const std::uint64_t low = *table.inner->floor(memory, store_, key, into);
+  Address link = Meta::row(place_.meta, number);
   if (low > 0) {
     Address before = 0;
     table.inner->floor(memory, store_, low - 1, std::as_writable_bytes(std::span(&before, 1)));
@@ -76,9 +96,7 @@ bool FpTreeEngine<M, kInnerNodeBytes>::unlink_before_last(M& memory, Table& tabl
     return false;
   }
   ++leaf_unlinks_;
-  memory.template store<std::uint64_t>(link, next);
-  memory.flush(link, 8, memory::FlushKind::kClwb, kFlushUnlinked);
-  memory.sfence(kFenceUnlinked);
+  store_link(memory, link, next);
   const auto ignore = [](std::span<const std::byte>) {};
   if (low > 0) {
     table.inner->erase(memory, store_, low, ignore);
@@ -86,8 +104,8 @@ bool FpTreeEngine<M, kInnerNodeBytes>::unlink_before_last(M& memory, Table& tabl
     // The next leaf is the first one now: it gets all keys from 0 on.
     std::uint64_t next_low = 0;
     table.inner->scan(memory, store_, 1, 1, 0, 8, ScanMode::kGrained,
-                      [&](std::uint64_t key, std::span<const std::byte>) {
-                        next_low = key;
+                      [&](std::uint64_t first, std::span<const std::byte>) {
+                        next_low = first;
                         return false;
                       });
     table.inner->erase(memory, store_, next_low, ignore);
@@ -95,6 +113,14 @@ bool FpTreeEngine<M, kInnerNodeBytes>::unlink_before_last(M& memory, Table& tabl
   }
   space_.give(memory, leaf);
   return true;
+}
+
+/// DURABLE on return.
+template <memory::Memory M, std::uint32_t kInnerNodeBytes>
+void FpTreeEngine<M, kInnerNodeBytes>::store_link(M& memory, Address link, Address next) {
+  memory.template store<std::uint64_t>(link, next);
+  memory.flush(link, 8, memory::FlushKind::kClwb, kFlushUnlinked);
+  memory.sfence(kFenceUnlinked);
 }
 
 }  // namespace pmsim::engines::fptree

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -47,7 +48,8 @@ namespace pmsim::engines::fptree {
 /// which costs what an optimistic latch does, and a byte in the leaf for the latter.) They share the undo log,
 /// which transactions with one change do not need.
 ///
-/// Leaves that become empty are unlinked by one 8-byte store and used again; others are never merged.
+/// Leaves that become empty are unlinked by one 8-byte store and used again; others are never merged. A
+/// transaction of several changes unlinks when it has ended, so that its rollback needs no leaf (restart.hpp).
 template <memory::Memory M, std::uint32_t kInnerNodeBytes = kInnerBytes>
 class FpTreeEngine final : public Engine<M> {
  public:
@@ -103,6 +105,7 @@ class FpTreeEngine final : public Engine<M> {
     settle(memory);
     if (!log_.empty())
       log_.clear(memory);
+    unlink_emptied(memory);
     in_transaction_ = false;
   }
   void abort(M& memory) override {
@@ -219,6 +222,12 @@ class FpTreeEngine final : public Engine<M> {
     const std::vector<Child>& children_;
     std::size_t next_ = 0;
   };
+  /// A leaf that is to be unlinked if it is still empty, by a key that belongs to it.
+  struct Emptied {
+    TableId table;
+    std::uint64_t key;
+  };
+  using LowKeys = std::unordered_map<std::uint64_t, std::uint64_t>;  ///< by the number of a leaf
   /// The last change of the transaction, and where it will take place.
   struct HeldBack {
     Change change;
@@ -279,7 +288,9 @@ class FpTreeEngine final : public Engine<M> {
 
   // restart.hpp
   void recover(M& memory);
-  [[nodiscard]] std::vector<Child> walk(M& memory, std::uint32_t table, std::vector<bool>& in_use);
+  [[nodiscard]] LowKeys erased_lows(M& memory);
+  [[nodiscard]] std::vector<Child> walk(M& memory, std::uint32_t table, const LowKeys& erased,
+                                        std::vector<bool>& in_use);
   [[nodiscard]] double rebuild_fill(const std::vector<std::vector<Child>>& children) const;
   void undo_all(M& memory);
   void undo(M& memory, const Change& change);
@@ -301,6 +312,8 @@ class FpTreeEngine final : public Engine<M> {
   void settle(M& memory) {
     if (!held_back_)
       return;
+    if (held_back_->change.kind == Change::Kind::kErase)
+      held_back_->change.leaf = space_.number(held_back_->leaf);
     log_.append(memory, held_back_->change);
     apply(memory, *held_back_);
     held_back_.reset();
@@ -320,7 +333,10 @@ class FpTreeEngine final : public Engine<M> {
   void apply(M& memory, const HeldBack& held);
   void require_room(M& memory, const Table& table, Address leaf);
   [[nodiscard]] Address split(M& memory, Table& table, Address leaf, std::uint64_t key);
-  bool unlink_before_last(M& memory, Table& table, const Change& change, Address leaf);
+  void erase(M& memory, const Change& change, Address leaf, std::uint32_t slot);
+  void unlink_emptied(M& memory);
+  bool unlink(M& memory, TableId number, std::uint64_t key, Address leaf);
+  void store_link(M& memory, Address link, Address next);
 
   /// Of walk()'s loop beside the load: tzcnt, shift, address, compare, cmov, blsr, compare-and-branch.
   static constexpr std::uint32_t kInstructionsPerKey = 7;
@@ -336,6 +352,7 @@ class FpTreeEngine final : public Engine<M> {
   UndoLog<M> log_;
   std::vector<Table> tables_;
   std::optional<HeldBack> held_back_;
+  std::vector<Emptied> emptied_;  ///< by the open transaction, or found so by a restart
   bool in_transaction_ = false;
   std::uint64_t leaf_splits_ = 0;
   std::uint64_t leaf_unlinks_ = 0;

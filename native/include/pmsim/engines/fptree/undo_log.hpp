@@ -16,9 +16,12 @@ struct Change {
   std::uint64_t key = 0;
   std::uint64_t before = 0;  ///< kErase, kUpdate
   std::uint64_t after = 0;   ///< kInsert, kUpdate; not logged
+  std::uint64_t leaf = 0;    ///< kErase: the leaf's number
 };
 
 /// The undo log of the transaction under way: entries of 32 bytes on PMem, each in one line, behind each other.
+///
+///   key  value before  generation | table | kind  number of the leaf (of an erased pair)      8 bytes each
 ///
 /// An entry is valid when its tag names the current generation; the tag is stored last, and stores to one line
 /// become durable in program order. DURABLE: an entry when append() returns, with one barrier; the end of all
@@ -40,6 +43,8 @@ class UndoLog {
     const Address at = entry(count_);
     memory.template store<std::uint64_t>(at, change.key);
     memory.template store<std::uint64_t>(at + 8, change.before);
+    if (change.kind == Change::Kind::kErase)
+      memory.template store<std::uint64_t>(at + 24, change.leaf);
     memory.order(kOrderUndo);
     memory.template store<std::uint64_t>(at + 16, generation_ << kGenerationShift |
                                                       std::uint64_t{change.table} << 4 |
@@ -63,10 +68,13 @@ class UndoLog {
     for (std::uint64_t index = count_; index > 0; --index) {
       const Address at = entry(index - 1);
       const auto tag = memory.template load<std::uint64_t>(at + 16);
-      undo(Change{.kind = static_cast<Change::Kind>(tag & 15),
-                  .table = static_cast<std::uint16_t>(tag >> 4),
-                  .key = memory.template load<std::uint64_t>(at),
-                  .before = memory.template load<std::uint64_t>(at + 8)});
+      Change change{.kind = static_cast<Change::Kind>(tag & 15),
+                    .table = static_cast<std::uint16_t>(tag >> 4),
+                    .key = memory.template load<std::uint64_t>(at),
+                    .before = memory.template load<std::uint64_t>(at + 8)};
+      if (change.kind == Change::Kind::kErase)
+        change.leaf = memory.template load<std::uint64_t>(at + 24);
+      undo(change);
     }
   }
   /// After a restart: finds the entries of the transaction that was under way.
