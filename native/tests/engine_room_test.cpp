@@ -276,8 +276,9 @@ TEST(EngineRoom, AnOperationThatStopsHalfWayLeavesAnEngineThatMustRestart) {
   ASSERT_TRUE(half);
   // The rollback has no room either.
   EXPECT_NE(refusal([&] { scarce.engine->abort(*scarce.memory); }), "");
-  EXPECT_NE(refusal([&] { scarce.engine->commit(*scarce.memory); }).find("restart it, with more room"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal([&] { scarce.engine->commit(*scarce.memory); }).find("restart it, and make transactions smaller"),
+      std::string::npos);
   scarce.crash();
   scarce.expect_as_loaded();
 }

@@ -16,6 +16,7 @@ template <memory::Memory M, typename Made>
             return std::make_unique<Made>(memory, options);
           },
           [](M& memory, const EngineOptions& options, const EnginePlace& place) -> std::unique_ptr<Engine<M>> {
+            check_restart(options, place);
             return std::make_unique<Made>(memory, options, place);
           }};
 }

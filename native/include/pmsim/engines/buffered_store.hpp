@@ -111,6 +111,8 @@ class BufferedStore : public wal::LoggedStore<M, BufferedStore<M>> {
 
   PageId load(M& memory, std::span<const std::byte> image) { return manager_.load(memory, image); }
   [[nodiscard]] PageId next_load() const noexcept { return manager_.next_load(); }
+  /// Of trees with so many levels.
+  [[nodiscard]] FreeRoom room(std::uint32_t levels) const noexcept { return manager_.room(levels); }
   void sync(M& memory) { manager_.sync(memory); }
 
   void note_undo(M& memory, const UndoRecord& record) {

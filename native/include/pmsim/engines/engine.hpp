@@ -99,7 +99,7 @@ struct EngineKind {
   /// A new, empty engine. Throws ConfigError where the options cannot be.
   std::unique_ptr<Engine<M>> (*create)(M& memory, const EngineOptions& options);
   /// The engine that create() made, after shutdown() or a crash: runs its recovery on `memory`.
-  /// `options` are those of create().
+  /// `options` are those of create(); others are refused where regions depend on them (check_restart).
   std::unique_ptr<Engine<M>> (*restart)(M& memory, const EngineOptions& options, const EnginePlace& place);
 };
 

@@ -17,6 +17,7 @@
 #include "pmsim/engines/dram_frames.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/page_store.hpp"
+#include "pmsim/engines/rollback_room.hpp"
 #include "pmsim/engines/wal/dirty_queue.hpp"
 #include "pmsim/engines/wal/logged_store.hpp"
 #include "pmsim/engines/wal/wal.hpp"
@@ -116,6 +117,7 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
     return id;
   }
   [[nodiscard]] PageId next_load() const noexcept { return allocator_.next(); }
+  [[nodiscard]] FreeRoom room(std::uint32_t) const noexcept { return {.pages = pages_ - allocator_.used()}; }
   void sync(M& memory) {
     if (on_ssd_)
       memory.block_flush(buffer::site::kLoadFlush);

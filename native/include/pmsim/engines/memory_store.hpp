@@ -11,6 +11,7 @@
 #include "pmsim/engines/dram_frames.hpp"
 #include "pmsim/engines/options.hpp"
 #include "pmsim/engines/page_store.hpp"
+#include "pmsim/engines/rollback_room.hpp"
 #include "pmsim/memory/micro_op.hpp"
 
 namespace pmsim::engines {
@@ -49,6 +50,7 @@ class MemoryStore {
         zeros_(page_bytes) {
     place_.dram = pages;
   }
+  [[nodiscard]] FreeRoom room(std::uint32_t) const noexcept { return {.pages = free_pages()}; }
   [[nodiscard]] std::uint64_t free_pages() const noexcept { return pages_ - live_.size() + released_; }
 
   Page fix(M&, RootRef& root, Access) const noexcept { return address(root.id); }

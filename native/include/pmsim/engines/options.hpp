@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,9 @@ struct TableSpec {
 };
 using TableId = std::uint16_t;
 
-/// Where the regions of an engine lie: what a restart needs to find its data. Plain values.
+/// Where the regions of an engine lie, and which options they were laid out for: what a restart needs to find
+/// its data. Plain values. It is the superblock of a real engine: written once, when all regions are there, and
+/// known to a restart before anything else.
 struct EnginePlace {
   memory::Address dram = 0;
   memory::Address pmem = 0;
@@ -91,6 +94,11 @@ struct EnginePlace {
   memory::Address log_buffer = 0;  ///< DRAM
   memory::Address meta = 0;        ///< anything else, all in one region per engine
   memory::Address latches = 0;     ///< DRAM; of pages, where threads need them
+  std::optional<EngineOptions> made_with;
 };
+
+/// Throws ConfigError where options of a restart lay out other regions than those the engine was made with:
+/// names the option, what it is now and what it was.
+void check_restart(const EngineOptions& options, const EnginePlace& place);
 
 }  // namespace pmsim::engines

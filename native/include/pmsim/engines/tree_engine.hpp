@@ -23,6 +23,7 @@
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/engines/latches.hpp"
 #include "pmsim/engines/page_store.hpp"
+#include "pmsim/engines/rollback_room.hpp"
 
 namespace pmsim::engines {
 
@@ -45,7 +46,9 @@ inline btree::NodeKind check_tree_options(const EngineOptions& options) {
 /// Page 0 is the catalog: a row per table (root, sizes, leaf layout, name). load() builds the tree unlogged,
 /// makes it durable, and then adds the row in a transaction of its own: a crash before leaves no table. (One
 /// that comes between the two leaves its pages in use, by nobody.) Undo is logical: record by record through
-/// the tree, latest first, unless Store::kUndoesPhysically.
+/// the tree, latest first, unless Store::kUndoesPhysically. It has room whatever happens: pages are merged only
+/// while a rollback that splits them again would find it, and what it needs is kept free until the end
+/// (rollback_room.hpp). A restart's rollback, which does not know what has been merged, merges nothing.
 template <memory::Memory M, typename Store>
   requires PageStore<Store, M>
 class TreeEngine final : public Engine<M> {
@@ -57,8 +60,10 @@ class TreeEngine final : public Engine<M> {
         latches_(memory, options, 0),
         store_(memory, options),
         place_(store_.place()),
-        threads_(std::max(options.threads, 1U)) {
+        threads_(std::max(options.threads, 1U)),
+        room_(options.threads) {
     place_.latches = latches_.base;
+    place_.made_with = options;
     latch_store();
     const std::vector<std::byte> empty(store_.page_bytes());
     ensure(store_.load(memory, empty) == kCatalog, "the first page of a store is not page 0");
@@ -71,10 +76,13 @@ class TreeEngine final : public Engine<M> {
         latches_(memory, options, place.latches),
         store_(memory, options, place),
         place_(place),
-        threads_(std::max(options.threads, 1U)) {
+        threads_(std::max(options.threads, 1U)),
+        room_(options.threads) {
     latch_store();
     open_tables(memory);
+    restarting_ = true;
     store_.finish_restart(memory, [&](const UndoRecord& record) { undo(memory, record); });
+    restarting_ = false;
     if constexpr (kUndoesPhysically)
       reopen(memory);
   }
@@ -110,6 +118,7 @@ class TreeEngine final : public Engine<M> {
   void work_as(std::uint32_t thread) override {
     ensure(!threads_[mine_].in_transaction || commits_overlap(), "work_as() inside of a transaction");
     mine_ = thread % threads_.size();
+    room_.work_as(mine_);
     if constexpr (requires(Store& store) { store.work_as(thread); })
       store_.work_as(thread);
   }
@@ -130,6 +139,7 @@ class TreeEngine final : public Engine<M> {
       threads_[mine_].must_abort = kUndoesPhysically;
       throw;
     }
+    room_.end();
     threads_[mine_].in_transaction = false;
   }
   void on_placed(std::function<void()> placed) override {
@@ -147,6 +157,7 @@ class TreeEngine final : public Engine<M> {
     }
     if constexpr (kUndoesPhysically)
       reopen(memory);
+    room_.end();
     threads_[mine_].in_transaction = threads_[mine_].must_abort = false;
   }
 
@@ -171,6 +182,7 @@ class TreeEngine final : public Engine<M> {
   }
   bool update(M& memory, TableId table, std::uint64_t key, std::uint32_t offset,
               std::span<const std::byte> bytes) override {
+    keep_rollback_room(table, 0);
     return with(memory, table, key, offset, bytes.size(), [&](auto& tree, auto narrow) {
       return tree.update(memory, store_, narrow, offset, bytes, [&](std::span<const std::byte> before) {
         store_.note_undo(memory, {UndoRecord::Kind::kUpdate, table, key, offset, before});
@@ -181,14 +193,18 @@ class TreeEngine final : public Engine<M> {
     if (table < tables_.size() && payload.size() != payload_bytes(tables_[table]))
       throw ConfigError("insert: the payload has " + std::to_string(payload.size()) + " bytes, the table's " +
                         std::to_string(payload_bytes(tables_[table])));
+    keep_rollback_room(table, 1);
     return with(memory, table, key, 0, payload.size(), [&](auto& tree, auto narrow) {
-      return tree.insert(memory, store_, narrow, payload,
-                         [&] { store_.note_undo(memory, {UndoRecord::Kind::kInsert, table, key, 0, {}}); });
+      return tree.insert(memory, store_, narrow, payload, [&] {
+        store_.note_undo(memory, {UndoRecord::Kind::kInsert, table, key, 0, {}});
+        room_.inserted(table);
+      });
     });
   }
   bool erase(M& memory, TableId table, std::uint64_t key) override {
+    keep_rollback_room(table, 0);
     return with(memory, table, key, 0, 0, [&](auto& tree, auto narrow) {
-      return tree.erase(memory, store_, narrow, [&](std::span<const std::byte> before) {
+      return erase_in(memory, tree, table, narrow, [&](std::span<const std::byte> before) {
         store_.note_undo(memory, {UndoRecord::Kind::kErase, table, key, 0, before});
       });
     });
@@ -379,7 +395,7 @@ class TreeEngine final : public Engine<M> {
     if (half_done_) [[unlikely]]
       throw ConfigError(
           "the engine has run out of room in the middle of an operation; what is durable is sound: restart it, "
-          "with more room or smaller transactions");
+          "and make transactions smaller; one with more room is made anew");
   }
 
   /// Undone byte by byte it can be taken back, and nothing else can be done with it.
@@ -388,6 +404,44 @@ class TreeEngine final : public Engine<M> {
       throw ConfigError(
           "the transaction has run out of room in the middle of an operation: abort the transaction, and make "
           "it smaller, or give it more room");
+  }
+
+  [[nodiscard]] TreeShape shape(std::size_t table) const {
+    const auto of = [](const auto& tree) {
+      return TreeShape{tree.layout().leaf_capacity, tree.layout().inner_capacity, tree.root_level()};
+    };
+    return tables_[table].narrow ? of(*tables_[table].narrow) : of(*tables_[table].wide);
+  }
+  /// `more` pages for what comes, of which each level of the tree may change two, and what a rollback then
+  /// needs.
+  [[nodiscard]] bool has_room(TableId table, std::uint64_t merges, std::uint64_t inserts, std::uint64_t more) {
+    if constexpr (requires { store_.room(0U); }) {
+      const std::uint32_t levels = shape(table).root_level + 2;
+      const FreeRoom room = store_.room(levels);
+      const std::uint64_t needed =
+          room_.pages(table, merges, inserts, [this](std::size_t of) { return shape(of); });
+      return room.pages >= needed + more && room.frames >= needed + 2 * levels;
+    }
+    return true;
+  }
+  /// Before a change: refused where it might take what the rollback needs, which it does not yet.
+  void keep_rollback_room(TableId table, std::uint64_t inserts) {
+    if (!room_.is_needed() || table >= tables_.size()) [[likely]]
+      return;
+    if (!has_room(table, 0, inserts, inserts * (shape(table).root_level + 2)))
+      throw CapacityError(
+          "the pages that are free are kept for the rollback of the open transaction, which has merged pages; "
+          "make transactions smaller, or make dram_bytes, pmem_bytes or ssd_bytes larger");
+  }
+  template <typename Key, typename Note>
+  bool erase_in(M& memory, Tree<Key>& tree, TableId table, Key key, Note&& note) {
+    const std::uint64_t merges = tree.counters().merges;
+    const bool erased = tree.erase(memory, store_, key, note, [&] {
+      return kUndoesPhysically || (!restarting_ && has_room(table, 1, 0, 0));
+    });
+    if (!kUndoesPhysically && tree.counters().merges != merges)
+      room_.merged(table);
+    return erased;
   }
 
   void undo(M& memory, const UndoRecord& record) {
@@ -404,7 +458,7 @@ class TreeEngine final : public Engine<M> {
         return tree.update(memory, store_, key, record.offset, record.before,
                            [](std::span<const std::byte>) {});
       case UndoRecord::Kind::kInsert:
-        return tree.erase(memory, store_, key, [](std::span<const std::byte>) {});
+        return erase_in(memory, tree, record.table, key, [](std::span<const std::byte>) {});
       case UndoRecord::Kind::kErase:
         return tree.insert(memory, store_, key, record.before, [] {});
     }
@@ -429,6 +483,8 @@ class TreeEngine final : public Engine<M> {
   };
   std::vector<Thread> threads_;
   std::size_t mine_ = 0;
+  RollbackRoom room_;
+  bool restarting_ = false;
   bool half_done_ = false;
   /// Point reads that missed one page, which came from PMem, and the lines that they loaded: since such a page
   /// comes without any line, these are the lines that a lookup accesses (section 3.1). One from the SSD comes

@@ -149,6 +149,12 @@ class BTree {
 
   template <typename Note>
   bool erase(M& memory, Store& store, Key key, Note&& note) {
+    return erase(memory, store, key, note, [] { return true; });
+  }
+  /// `may_merge()`: whether there is room for what a rollback would need of it; asked where a merge is due. A
+  /// leaf that stays almost empty, or empty, is merged when a neighbour becomes so.
+  template <typename Note, typename MayMerge>
+  bool erase(M& memory, Store& store, Key key, Note&& note, MayMerge&& may_merge) {
     std::uint32_t left = 0;
     {
       Node leaf = descend(memory, store, key, Access::kGrained, LatchMode::kExclusive);
@@ -161,7 +167,7 @@ class BTree {
       left = layout_.hashed() ? HashLeaf<Key>::erase(leaf, layout_, at.slot)
                               : SortedLeaf<Key>::erase(leaf, layout_, at.slot);
     }
-    if ((left == 0 || left + 1 == layout_.leaf_capacity / 4) && root_level_ > 0)
+    if ((left == 0 || left + 1 == layout_.leaf_capacity / 4) && root_level_ > 0 && may_merge())
       descend_merging(memory, store, key);
     return true;
   }

@@ -22,6 +22,7 @@
 #include "pmsim/engines/buffer/write_back.hpp"
 #include "pmsim/engines/cpu_work.hpp"
 #include "pmsim/engines/page_store.hpp"
+#include "pmsim/engines/rollback_room.hpp"
 #include "pmsim/engines/wal/dirty_queue.hpp"
 #include "pmsim/memory/memory.hpp"
 
@@ -126,6 +127,9 @@ class BufferManager {
   // Bulk loading, as in PageStore: to the home tier and, while it has free frames, into the PMem cache.
   PageId load(M& memory, std::span<const std::byte> image);
   [[nodiscard]] PageId next_load() const noexcept { return allocator_.next(); }
+  /// What transactions may still take. A pinned page keeps its slot, one whose parent names its frame the slots
+  /// of all above it too; those that one operation fixes are left out.
+  [[nodiscard]] FreeRoom room(std::uint32_t levels) const noexcept;
   void sync(M& memory);
 
   // Restart: recover(); then the log's redo by redo_allocate, redo_release and fix_page + format, overwrite,

@@ -52,6 +52,8 @@ class Pins {
     pinned_ -= threads_[mine_].frames.size();
     threads_[mine_].frames.clear();
   }
+  /// By all threads.
+  [[nodiscard]] std::uint64_t count() const noexcept { return pinned_; }
   void clear_releases() noexcept { threads_[mine_].releases.clear(); }
   /// Of all threads.
   [[nodiscard]] bool empty() const noexcept {

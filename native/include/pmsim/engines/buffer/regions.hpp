@@ -121,6 +121,13 @@ BufferManager<M>::BufferManager(M& memory, const BufferConfig& config, const Eng
 }
 
 template <memory::Memory M>
+FreeRoom BufferManager<M>::room(std::uint32_t levels) const noexcept {
+  const std::uint64_t kept = pins_.count() * (config_.pointer_swizzling ? levels : 1) + kMinimumSlots;
+  return {.pages = config_.home_pages() - allocator_.used(),
+          .frames = dram_.slots() - std::min(dram_.slots(), kept)};
+}
+
+template <memory::Memory M>
 void BufferManager<M>::recover(M& memory) {
   table_.clear(memory);
   if (config_.pmem_cache)

@@ -266,6 +266,7 @@ class FpTreeEngine final : public Engine<M> {
     if (leaves > std::numeric_limits<std::uint32_t>::max())
       throw ConfigError("engine fptree: pmem_bytes: more than 2^32 leaves");
     EnginePlace place;
+    place.made_with = options;
     using memory::Medium;
     if (Latches::are_needed(options))
       place.latches = memory.allocate(Medium::kDram, Latches::bytes_for(inner_nodes(options) + leaves),
