@@ -113,7 +113,7 @@ TEST(EngineRollbackRoom, IsThereHoweverManyPagesAreMerged) {
           }
           EXPECT_GT(engaged.counted("log_early_appends"), 3);
           if (more == 2500) {
-            EXPECT_GT(engaged.counted("merges"), 200);
+            EXPECT_GT(engaged.counted("merges"), 100);
           }
           if (more == 0) {
             EXPECT_EQ(engaged.counted("merges"), 0);

@@ -14,6 +14,7 @@ namespace pmsim::engines {
 struct FreeRoom {
   std::uint64_t pages = 0;  ///< ids, at home
   std::uint64_t frames = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t all_frames = 0;  ///< free or not
 };
 
 /// Of a B+-tree, as it is now.

@@ -412,15 +412,16 @@ class TreeEngine final : public Engine<M> {
     };
     return tables_[table].narrow ? of(*tables_[table].narrow) : of(*tables_[table].wide);
   }
-  /// `more` pages for what comes, of which each level of the tree may change two, and what a rollback then
-  /// needs.
-  [[nodiscard]] bool has_room(TableId table, std::uint64_t merges, std::uint64_t inserts, std::uint64_t more) {
+  /// For a rollback, after so many merges and inserts more in the table. A merge leaves half of DRAM besides: a
+  /// transaction that uses much of a small pool is not to be refused for pages that it need not have merged.
+  [[nodiscard]] bool has_room(TableId table, std::uint64_t merges, std::uint64_t inserts) {
     if constexpr (requires { store_.room(0U); }) {
       const std::uint32_t levels = shape(table).root_level + 2;
       const FreeRoom room = store_.room(levels);
       const std::uint64_t needed =
           room_.pages(table, merges, inserts, [this](std::size_t of) { return shape(of); });
-      return room.pages >= needed + more && room.frames >= needed + 2 * levels;
+      return room.pages >= needed + inserts * levels &&
+             room.frames >= needed + 2 * levels + (merges > 0 ? room.all_frames / 2 : 0);
     }
     return true;
   }
@@ -428,7 +429,7 @@ class TreeEngine final : public Engine<M> {
   void keep_rollback_room(TableId table, std::uint64_t inserts) {
     if (!room_.is_needed() || table >= tables_.size()) [[likely]]
       return;
-    if (!has_room(table, 0, inserts, inserts * (shape(table).root_level + 2)))
+    if (!has_room(table, 0, inserts))
       throw CapacityError(
           "the pages that are free are kept for the rollback of the open transaction, which has merged pages; "
           "make transactions smaller, or make dram_bytes, pmem_bytes or ssd_bytes larger");
@@ -437,7 +438,7 @@ class TreeEngine final : public Engine<M> {
   bool erase_in(M& memory, Tree<Key>& tree, TableId table, Key key, Note&& note) {
     const std::uint64_t merges = tree.counters().merges;
     const bool erased = tree.erase(memory, store_, key, note, [&] {
-      return kUndoesPhysically || (!restarting_ && has_room(table, 1, 0, 0));
+      return kUndoesPhysically || (!restarting_ && has_room(table, 1, 0));
     });
     if (!kUndoesPhysically && tree.counters().merges != merges)
       room_.merged(table);

@@ -127,8 +127,9 @@ class BufferManager {
   // Bulk loading, as in PageStore: to the home tier and, while it has free frames, into the PMem cache.
   PageId load(M& memory, std::span<const std::byte> image);
   [[nodiscard]] PageId next_load() const noexcept { return allocator_.next(); }
-  /// What transactions may still take. A pinned page keeps its slot, one whose parent names its frame the slots
-  /// of all above it too; those that one operation fixes are left out.
+  /// What transactions may still take. A pinned page keeps its slot, and where its parent names its frame the
+  /// slots of all above it, too: taken to be one for each eight, and one for each level, since a parent has
+  /// tens of children. Those that one operation fixes are left out.
   [[nodiscard]] FreeRoom room(std::uint32_t levels) const noexcept;
   void sync(M& memory);
 

@@ -122,9 +122,11 @@ BufferManager<M>::BufferManager(M& memory, const BufferConfig& config, const Eng
 
 template <memory::Memory M>
 FreeRoom BufferManager<M>::room(std::uint32_t levels) const noexcept {
-  const std::uint64_t kept = pins_.count() * (config_.pointer_swizzling ? levels : 1) + kMinimumSlots;
+  const std::uint64_t parents = config_.pointer_swizzling ? pins_.count() / 8 + levels : 0;
+  const std::uint64_t kept = pins_.count() + parents + kMinimumSlots;
   return {.pages = config_.home_pages() - allocator_.used(),
-          .frames = dram_.slots() - std::min(dram_.slots(), kept)};
+          .frames = dram_.slots() - std::min(dram_.slots(), kept),
+          .all_frames = dram_.slots()};
 }
 
 template <memory::Memory M>
