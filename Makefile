@@ -3,8 +3,10 @@
 -include local.mk
 
 PYTHON ?= python3
-# 1: warnings of the C++ compiler are errors.
-DEV ?= 0
+EDITABLE := build/editable
+# 1: warnings of the C++ compiler are errors. A build stays what it is until it is told otherwise.
+BUILT_DEV := $(shell sed -n 's/^PMSIM_DEV:[A-Z]*=//p' $(EDITABLE)/CMakeCache.txt 2>/dev/null)
+DEV ?= $(or $(BUILT_DEV),0)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 VENV := .venv
@@ -20,10 +22,9 @@ INSTALL := $(PIP) install --quiet --no-build-isolation \
   -C cmake.define.PMSIM_TESTS=ON -C cmake.define.PMSIM_DEV=$(DEV)
 
 NATIVE := $(shell find native -name '*.[ch]pp' -not -path 'native/tests/*') native/CMakeLists.txt
-EDITABLE := build/editable
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-native test-python test-sanitize lint format stubs docs bench clean
+.PHONY: FORCE help build demo test test-env test-native test-python test-sanitize lint format stubs docs bench clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -32,8 +33,10 @@ $(VENV)/stamp-venv:
 	@sh scripts/make_venv.sh $(PYTHON) $(VENV)
 	@touch $@
 
-$(VENV)/stamp-build: $(VENV)/stamp-venv pyproject.toml $(NATIVE)
+# Without the stamp a build that fails is begun again, whatever was asked for.
+$(VENV)/stamp-build: $(VENV)/stamp-venv pyproject.toml $(NATIVE) $(if $(filter-out $(BUILT_DEV),$(DEV)),FORCE)
 	@echo "building the core (some minutes) and installing pmsim into $(VENV)"
+	@rm -f $@
 	@touch $@.started
 	@$(INSTALL) --editable .
 	@mv $@.started $@  # keeps its time: a source edited meanwhile is newer
@@ -57,6 +60,10 @@ demo: build
 
 ## make test           native tests (where GoogleTest is found), Python tests, notebooks
 test: test-native test-python
+
+## make test-env       what single tests need: pytest and, where GoogleTest is found, build/editable/pmsim_tests
+test-env: build $(VENV)/stamp-test
+	@sh scripts/native_tests.sh $(EDITABLE) build
 
 test-native: build
 	@sh scripts/native_tests.sh $(EDITABLE)

@@ -1,7 +1,8 @@
 #!/bin/sh
-# native_tests.sh BUILD_DIRECTORY: builds and runs the GoogleTest tests of a configured build.
+# native_tests.sh BUILD_DIRECTORY [build]: builds and runs, or only builds, the GoogleTest tests of a configured build.
 set -eu
 build=$1
+what=${2:-run}
 
 # Reconfigures where sources have come or gone; says so where GoogleTest is missing.
 if ! cmake --build "$build" --target help | grep -q pmsim_tests; then
@@ -9,4 +10,4 @@ if ! cmake --build "$build" --target help | grep -q pmsim_tests; then
   exit 0
 fi
 cmake --build "$build" --target pmsim_tests
-ctest --test-dir "$build" --output-on-failure --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-2}"
+[ "$what" = build ] || ctest --test-dir "$build" --output-on-failure --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-2}"
