@@ -75,9 +75,9 @@ def test_all_promised_profiles_are_shipped() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_profile_is_named_as_its_file_and_defines_its_latencies(name: str) -> None:
-    own = profile(name)
-    assert own["name"] == name
-    assert own["title"].strip()
+    loaded = profiles.load_profile(name)
+    assert loaded.name == name
+    assert loaded.title.strip()
     for key in ("latency_definition", "notes"):
         assert texts(name)[key].strip(), key
 
