@@ -18,6 +18,8 @@ from pmsim.arguments import text, whole
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 
+#: Fewer states than this miss points that are needed.
+_TELLING_STATES = 1_000_000
 #: A redundant point survives every state that it is given, so it gets fewer.
 _REDUNDANT_SHARE = 5
 _POLL_S = 0.1
@@ -126,7 +128,11 @@ class Mutant:
         if self.caught and self.point.redundant:
             return f"is declared redundant, but without it: {self.check.violation.message}"  # type: ignore[union-attr]
         if not self.caught and not self.point.redundant:
-            return f"can be removed and no crash of {self.check.states} states tells"
+            more = max(_TELLING_STATES, 10 * self.check.states)
+            return (
+                f"can be removed and no crash of {self.check.states} states tells, or these are too few: try "
+                f"--states {more} before you declare it redundant"
+            )
         return ""
 
 

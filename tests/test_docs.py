@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import pmsim
+from pmsim import _native
 from pmsim.api import load_scenario
 from pmsim.cli import main
 from pmsim.fields import fields
@@ -123,6 +124,12 @@ def test_the_examples_of_running_one_test_run_one() -> None:
     ((suite,),) = [re.findall(r"--gtest_filter='(\w+)\.\*'", text)]
     sources = (path.read_text(encoding="utf-8") for path in (ROOT / "native" / "tests").glob("*.cpp"))
     assert any(f"TEST({suite}," in source for source in sources)
+
+
+def test_every_log_algorithm_has_its_row() -> None:
+    page = (ROOT / "docs" / "blocks" / "log.md").read_text(encoding="utf-8")
+    table = page.partition("\n## The algorithms\n")[2].partition("\nLayouts: ")[0]
+    assert set(re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)) == set(_native.logs())
 
 
 def test_the_claims_of_ones_own_that_the_page_shows_are_judged(tmp_path, capsys):
