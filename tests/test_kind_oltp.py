@@ -278,6 +278,16 @@ def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], message: str) 
     assert message in str(raised.value)
 
 
+def test_what_the_machine_lacks_is_said_to_be_the_default_where_nobody_has_asked_for_it() -> None:
+    for given, asked in (
+        ({}, "ssd_capacity: 50 GiB (the default): "),
+        ({"ssd_capacity": "50 GiB"}, "ssd_capacity: "),
+    ):
+        with pytest.raises(ConfigError) as raised:
+            pmsim.simulate_point("oltp", "tum-6212u", given)
+        assert str(raised.value).startswith(f"{asked}platform 'tum-6212u' has no block device; choose 0")
+
+
 def test_an_engine_whose_dram_is_still_filling_is_not_steady() -> None:
     # 500 transactions in a window miss 100 to 150 pages, give or take a fifth by chance: it hides the decay.
     given = {"engine": "ssd-bm", "workload": "ycsb-c", "data_size": "200 GiB", "ssd_capacity": "400 GiB"}

@@ -41,19 +41,21 @@ def check_region(machine: Platform, memory: str, region_size: int, key: str = "r
         )
 
 
-def check_tier(machine: Platform, tier: str, size: int, key: str) -> None:
+def check_tier(machine: Platform, tier: str, size: int, key: str, *, default: bool = False) -> None:
     """Refuse bytes on tier "dram", "pmem" or "ssd" that the machine does not have."""
     if size == 0:
         return
+    # Who has not written it would look for it in vain.
+    asked = f"{key}: {_size(size)} (the default)" if default else key
     if tier != "ssd":
-        check_memory(machine, tier, key)
+        check_memory(machine, tier, asked)
         check_region(machine, tier, size, key)
         return
     available = machine.value("block", "capacity")
     other = f'another device: platform = {{base = "{machine.name}", block_device = "..."}}'
     if available == 0:
         none = "0, or " if key == "ssd_capacity" else ""  # not every engine wants one
-        raise ConfigError(f"{key}: platform '{machine.name}' has no block device; choose {none}{other}")
+        raise ConfigError(f"{asked}: platform '{machine.name}' has no block device; choose {none}{other}")
     if size > available:
         raise ConfigError(
             f"{key}: {_size(size)} do not fit the {_size(available)} of the block device of platform "

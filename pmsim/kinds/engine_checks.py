@@ -68,11 +68,15 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
     # At full size: what is bought and paid for is the machine, whatever part of it is simulated. One in memory
     # mode has DRAM and PMem at scale, and that they are there has been checked.
     for tier in ("ssd",) if machine.value("controller", "memory_mode") else ("dram", "pmem", "ssd"):
-        key = f"{tier}_capacity"
-        check_tier(machine, tier, getattr(parameters, key), key)
+        _check_room(machine, tier, parameters, f"{tier}_capacity")
     check_log_survives(machine, parameters.engine, parameters.log_device)
     if parameters.log_device in DURABLE_LOGS:
-        check_tier(machine, parameters.log_device, parameters.log_size, "log_size")
+        _check_room(machine, parameters.log_device, parameters, "log_size")
+
+
+def _check_room(machine: Platform, tier: str, parameters: EngineParameters, key: str) -> None:
+    default = key not in parameters.model_fields_set
+    check_tier(machine, tier, getattr(parameters, key), key, default=default)
 
 
 def _check_requests(parameters: EngineParameters) -> None:
