@@ -9,6 +9,7 @@ import pmsim
 from pmsim.host_machine import HostMachine
 from pmsim.host_timing import FULL, Effort, Subject, Timing, time_benchmark
 from pmsim.kinds import find_kind
+from pmsim.kinds.applies import LOGGED
 from pmsim.platforms import DURABLE, Platform
 from pmsim.profiles import load_block_device
 
@@ -53,7 +54,7 @@ def _subject(engine: str, workload: str, effort: Effort) -> EngineSubject:
         "warmup": 300_000 if effort is FULL else 3_000,
         "operations": 100_000 if effort is FULL else 3_000,
     }
-    logged = {} if engine in ("nvm-direct", "nvm-undo") else {"log_device": "pmem"}
+    logged = {"log_device": "pmem"} if LOGGED.holds(engine) else {}
     return EngineSubject(
         name=f"{engine}, {workload}",
         block="engines",

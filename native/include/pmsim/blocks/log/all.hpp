@@ -17,6 +17,8 @@ namespace pmsim::blocks::log {
 
 /// The list of log algorithms. A new one is its header and its place here; scenarios, storage engines, servers,
 /// the crash checker, measurements on this machine and Python take names and titles from it.
+/// Its points take the next twenty numbers from 220 on (FileHeader has 100 to 119, the list 120 to 219 in this
+/// order, 299 is the last of logs), its kFormat is the next from 6 on: raise both here when you take them.
 using AllLogs = std::tuple<ClassicLog, HeaderLog, RawlLog, PopLog, PmemLog>;
 
 namespace detail {
