@@ -74,6 +74,19 @@ def path(key: str, value: object) -> Path:
     return Path(value)
 
 
+def output(key: str, value: object, *inputs: Path) -> Path:
+    """Return the path of a file to write, or raise a ConfigError that names its key: none of what is read."""
+    out = path(key, value)
+    for file in inputs:
+        try:
+            same = out.samefile(file)
+        except (OSError, ValueError):  # one of them does not exist
+            same = False
+        if same:
+            raise ConfigError(f"{key}: {shown(str(out))} is the input; choose another file")
+    return out
+
+
 def table(key: str, value: object) -> Mapping[str, Any]:
     """Return a mapping whose keys are texts, or raise a ConfigError that names its key."""
     if not isinstance(value, Mapping):

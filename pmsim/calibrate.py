@@ -40,6 +40,7 @@ from pmsim.host_timing import (
 from pmsim.output_place import check_output_file
 from pmsim.platforms import Platform
 from pmsim.profiles import CALIBRATED, load_platform
+from pmsim.toml_file import read_toml
 
 #: Rounds of each search: the step is x1.25, then halves.
 _ROUNDS = 5
@@ -207,11 +208,22 @@ def check_out(path: Path) -> None:
 
     Raises
     ------
-    ConfigError : not a .toml file, or none that can be written.
+    ConfigError : not a .toml file, none that can be written, or one that is no profile of a machine.
     """
     if path.suffix != ".toml":
         raise ConfigError(f"--out {path}: a profile's name ends in .toml; write --out NAME.toml")
     check_output_file(path)
+    if path.exists() and path.stat().st_size and not _is_machine(path):
+        raise ConfigError(f"--out {path}: exists and is no profile of a machine; choose another file")
+
+
+def _is_machine(path: Path) -> bool:
+    try:
+        found = read_toml(path)
+    except ConfigError:
+        return False
+    # Whoever derives a machine may leave its kind out. A scenario has a kind, too.
+    return found.get("kind", "machine" if "base" in found else None) == "machine"
 
 
 def write_profile(platform: Platform, path: Path) -> None:

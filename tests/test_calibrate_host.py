@@ -99,11 +99,13 @@ def test_a_table_of_fits_is_printed(calibrated):
         ("profile", "ends in .toml"),
         ("folder.toml", "is a directory"),
         ("file.txt/profile.toml", "cannot be written"),
+        ("scenario.toml", "exists and is no profile of a machine; choose another file"),
     ],
 )
 def test_an_unusable_out_is_refused_before_anything_is_measured(tmp_path, capsys, out, message, monkeypatch):
     (tmp_path / "folder.toml").mkdir()
     (tmp_path / "file.txt").write_text("")
+    (tmp_path / "scenario.toml").write_text('kind = "latency"\nplatform = "tum-6212u"\n')
     monkeypatch.setattr("pmsim.commands.calibrate.calibrate", lambda **_: pytest.fail("measured"))
     assert main(["calibrate", "--out", str(tmp_path / out)]) == 2
     error = capsys.readouterr().err

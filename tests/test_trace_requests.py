@@ -292,6 +292,10 @@ def test_vans_issues_each_request_in_its_clock_or_the_first_free_one(
         ),
         (["--form", "ramulator2", "--medium", "pmem", "--out", "nowhere/x"], "nowhere/x: "),
         (
+            ["--form", "ramulator2", "--medium", "pmem", "--out", "t.trace"],
+            "out: 't.trace' is the input; choose",
+        ),
+        (
             ["--form", "nvmain", "--medium", "pmem", "--clock", "1 ps"],
             "form: nvmain counts at most 2147483647 clocks, this run takes more; choose a longer clock",
         ),

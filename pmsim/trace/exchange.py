@@ -45,7 +45,8 @@ def export(trace: str | Path, out: str | Path) -> Path:
     ------
     ConfigError : not a usable trace, or a table that cannot be written.
     """
-    source, out = arguments.path("trace", trace), arguments.path("out", out)
+    source = arguments.path("trace", trace)
+    out = arguments.output("out", out, source)
     if not table.is_table(out):
         raise ConfigError(f"out: {shown(str(out))} is no table; choose a name in {', '.join(table.SUFFIXES)}")
     described = info(source)
@@ -107,7 +108,8 @@ def import_from(
     ------
     ConfigError : ``file: column: row: problem; remedy``.
     """
-    file, out = arguments.path("file", file), arguments.path("out", out)
+    file = arguments.path("file", file)
+    out = arguments.output("out", out, file)
     if loads not in ("independent", "dependent"):
         raise ConfigError(f"loads: {shown(loads)} is unknown; choose 'independent' or 'dependent'")
     mark = None if mark is None else arguments.whole("mark", mark, 0)

@@ -18,6 +18,7 @@ from pmsim.overrides import with_overrides
 from pmsim.points import Point
 from pmsim.runner import evaluate
 from pmsim.scenario import Scenario
+from pmsim.shipped import find_scenario
 from pmsim.standing import phases
 from pmsim.trace_file import TraceInfo, info
 from pmsim.unused import checked_points
@@ -53,6 +54,8 @@ def record(
     """
     out = arguments.path("out", out)
     written = load_scenario(scenario)
+    if not isinstance(scenario, Scenario):
+        arguments.output("out", out, find_scenario(str(scenario)))
     resolved = with_overrides(written, {} if set is None else set, seed=seed)
     try:
         points = checked_points(resolved, written)

@@ -288,7 +288,8 @@ def requests(
     ConfigError : not a usable trace, one that the platform has not enough memory or threads for, options that
         do not fit together, or nothing to write.
     """
-    source, out = arguments.path("trace", path), arguments.path("out", out)
+    source = arguments.path("trace", path)
+    out = arguments.output("out", out, source)
     if arguments.text("form", form) not in FORMS:
         raise ConfigError(f"form: {shown(form)} is unknown; {nearest(form, FORMS)}")
     if arguments.text("medium", medium) not in _MEDIA:
