@@ -366,3 +366,13 @@ def test_writes_to_an_ssd_are_what_its_medium_sustains_and_not_what_its_cache_ta
     found = pmsim.simulate_point("block", machine, {"operation": "write", "threads": 16})
     assert found["operations_per_s"] == pytest.approx(sustained, rel=0.1)
     assert found["operations_per_s"] < machine.value("block", "write_bandwidth") / 4096 / 2
+
+
+def test_flushes_that_empty_no_cache_make_no_writes_faster() -> None:
+    machine = pmsim.load_platform({"base": "tum-6212u", "block_device": "sata-s3700"})
+    assert machine.value("block", "write_cache_durable")
+    written, flushed = (
+        pmsim.simulate_point("block", machine, {"operation": operation, "threads": 32})["operations_per_s"]
+        for operation in ("write", "write+flush")
+    )
+    assert flushed <= 1.02 * written  # a long run of either

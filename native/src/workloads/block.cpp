@@ -43,7 +43,9 @@ class Block final : public Workload {
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       threads_.push_back(Thread{Random(mix64(seed) + thread), base + thread * slots_ * bytes_});
     }
-    const std::int64_t warmup = read_ || flush_ ? kWarmup : writes_until_steady(platform.block);
+    // A flush keeps the cache empty, unless the cache is durable: that one has nothing to flush and fills up.
+    const bool fills = !read_ && (!flush_ || platform.block.write_cache_durable);
+    const std::int64_t warmup = fills ? writes_until_steady(platform.block) : kWarmup;
     length_ = {warmup, std::max<std::int64_t>(4'000, warmup / 10)};
   }
 
