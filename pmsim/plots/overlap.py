@@ -11,9 +11,9 @@ _HIDDEN = 0.8
 
 
 def curves_above(layout: PlotLayout, panel: Panel) -> list[int]:
-    """Return for each curve of a panel how many of those drawn after it run along it and hide it.
+    """Return for each curve of a panel how many rims wide it must be to show behind those drawn after it.
 
-    One with other dashes hides nothing.
+    Zero where none of them runs along it and hides it; one with other dashes hides nothing.
     """
     shown = [panel] if not layout.share_y else layout.panels
     values = [_height(layout, y) for each in shown for curve in each.curves for y in curve.y]
@@ -22,10 +22,13 @@ def curves_above(layout: PlotLayout, panel: Panel) -> list[int]:
         return [0] * len(panel.curves)
     least = min(finite) if layout.log_y else min(0.0, *finite)  # linear axes begin at zero
     close = _CLOSE * (max(finite) - least)
-    return [
-        sum(_hides(layout, later, curve, close) for later in panel.curves[number + 1 :])
-        for number, curve in enumerate(panel.curves)
-    ]
+    above: list[int] = []
+    for number in reversed(range(len(panel.curves))):
+        curve, later = panel.curves[number], panel.curves[number + 1 :]
+        # Wider than each that hides it: one of those may itself be wide, as a third one hides it.
+        hiding = [wide for each, wide in zip(later, above, strict=True) if _hides(layout, each, curve, close)]
+        above.insert(0, 1 + max(hiding) if hiding else 0)
+    return above
 
 
 def _hides(layout: PlotLayout, later: Curve, curve: Curve, close: float) -> bool:
