@@ -16,6 +16,8 @@ from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.messages import shown
 from pmsim.trace import micro_ops
+from pmsim.trace.csv_problems import csv_problem, limits, remedy
+from pmsim.trace.marks import Marks
 from pmsim.trace.micro_ops import (
     FLAGS,
     KINDS,
@@ -177,14 +179,15 @@ class Table(Source):
 
         Raises
         ------
-        ConfigError : as `pieces`.
+        ConfigError : as `pieces`, or marks that do not fit together.
         """
         threads: Array = np.empty(0, dtype=np.int64)
-        ended = 0
+        marks = Marks(self._file)
         for rows in self.pieces():
             threads = np.union1d(threads, rows.thread)
-            ended += int(np.count_nonzero(is_one_of(rows.kind, "operation_end")))
-        return threads.tolist(), ended
+            marks.add(rows)
+        marks.finish()
+        return threads.tolist(), marks.ended
 
     def pieces(self) -> Iterator[Rows]:
         """Read the table.
@@ -244,6 +247,8 @@ class _readable:  # noqa: N801 (reads as a phrase)
         if isinstance(error, OSError) and error.strerror:
             raise ConfigError(f"{self._file}: {error.strerror}; name a CSV or Parquet file") from None
         if isinstance(error, OSError | ValueError | pa.ArrowException):
+            if told := csv_problem(self._file, str(error), COLUMNS):
+                raise ConfigError(f"{self._file}: {told}") from None
             reason = str(error).splitlines()[0].rstrip(".")
             raise ConfigError(f"{self._file}: {reason}; docs/traces.md tells columns and values") from None
 
@@ -281,8 +286,13 @@ def _rows(file: Path, batch: Any, first: int, values: Array) -> Rows:
         kind = COLUMNS[name]
         if name not in batch.schema.names:
             return np.full(batch.num_rows, default, dtype=kind.to_pandas_dtype())
-        column: Array = batch[name].cast(kind).fill_null(default).to_numpy(zero_copy_only=False)
-        return column
+        try:
+            column = batch[name].cast(kind)
+        except pa.ArrowException:
+            _refuse_numbers(file, name, first, batch[name])
+            raise
+        found: Array = column.fill_null(default).to_numpy(zero_copy_only=False)
+        return found
 
     def choices(name: str, known: Sequence[str]) -> Array:
         """Return the places of texts in `known`, -1 where there is none."""
@@ -323,6 +333,19 @@ def _rows(file: Path, batch: Any, first: int, values: Array) -> Rows:
         flags=flags,
         site=numbers("site", 0),
     )
+
+
+def _refuse_numbers(file: Path, name: str, first: int, column: Any) -> None:
+    """Refuse the first value of a column that is none of its numbers."""
+    least, most = limits(name, COLUMNS)
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            wrong = value is not None and not (least <= int(value) == float(value) <= most)
+        except (TypeError, ValueError, OverflowError):
+            wrong = True
+        if wrong:
+            problem = f"row {first + row}: {shown(value)} cannot stand here; {remedy(name, COLUMNS)}"
+            raise ConfigError(f"{file}: {name}: {problem}")
 
 
 def _refuse(file: Path, column: str, first: int, wrong: Array, problem: str) -> None:
