@@ -16,6 +16,9 @@ namespace pmsim::workloads::oltp {
 
 namespace {
 
+/// Transactions without a miss between two with one, from which on misses are few.
+constexpr double kTransactionsPerMiss = 100;
+
 /// How often to look whether DRAM is full.
 constexpr std::uint64_t kRowsPerLook = 256;
 
@@ -64,14 +67,14 @@ void Session::load(const Watch& watch) {
 
 Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
   memory_.detach();
-  if (limit != 0)
-    fill_dram(watch);
+  const double filled = limit != 0 ? fill_dram(watch) : 0.0;
   const std::uint64_t window = std::max<std::uint64_t>(1, limit / 20);
   SteadyState<kTransfers.size()> steady;
   WarmUp done;
   Poll poll(watch, Phase::kWarmUp);
   poll.expect(limit);
   Counters before = engine_->counters();
+  const double misses_before = before["dram_misses"];
   while (is_recorded() ? done.transactions < limit : !done.steady && done.transactions + window <= limit) {
     const std::uint64_t piece = std::min(window, limit - done.transactions);
     for (std::uint64_t run = 0; run < piece; ++run) {
@@ -94,20 +97,21 @@ Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
     // Windows of a small scale have too few misses to tell that from chance.
     const bool filling = moved("pages_loaded_pmem") + moved("pages_loaded_ssd") > 0 &&
                          moved("evictions_dram") + moved("evictions_pmem") == 0;
-    done.steady = steady.add(counts) && !filling;
+    // Until as many pages have come as DRAM began with, those may still be in it: what is missed goes down,
+    // which chance hides in small windows. Where hardly any page is missed, they are what is wanted.
+    const bool settled = after["dram_misses"] - misses_before >= filled ||
+                         moved("dram_misses") * kTransactionsPerMiss <= static_cast<double>(piece);
+    done.steady = steady.add(counts) && !filling && settled;
     before = std::move(after);
   }
   return done;
 }
 
-void Session::fill_dram(const Watch& watch) {
+double Session::fill_dram(const Watch& watch) {
   Poll poll(watch, Phase::kWarmUp);
-  const auto evictions = [this] {
-    const Counters counters = engine_->counters();
-    const auto found = counters.find("evictions_dram");
-    return found == counters.end() ? 0 : found->second;
-  };
-  const auto before = evictions();
+  const auto count = [this](const char* name) { return engine_->counters()[name]; };
+  const double misses = count("dram_misses");
+  const double evictions = count("evictions_dram");
   std::uint64_t rows = 0;
   bool full = false;
   engine_->begin(memory_);
@@ -117,11 +121,12 @@ void Session::fill_dram(const Watch& watch) {
     engine_->scan(memory_, table, 0, ~std::uint64_t{0}, 0, 8, engines::ScanMode::kFullPages,
                   [&](std::uint64_t, std::span<const std::byte>) {
                     poll.worked();
-                    full = ++rows % kRowsPerLook == 0 && evictions() != before;
+                    full = ++rows % kRowsPerLook == 0 && count("evictions_dram") != evictions;
                     return !full;
                   });
   }
   engine_->commit(memory_);
+  return count("dram_misses") - misses;
 }
 
 void Session::stop(bool clean, const Watch& watch) {

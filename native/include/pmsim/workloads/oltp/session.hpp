@@ -74,7 +74,8 @@ class Session {
   [[nodiscard]] std::uint64_t pmem_bytes() const;
 
  private:
-  void fill_dram(const Watch& watch);
+  /// Returns how many pages DRAM has taken.
+  double fill_dram(const Watch& watch);
   [[nodiscard]] static memory::SimOptions memory_options(Parameters& parameters,
                                                          const machine::PlatformParams& platform,
                                                          bool& counts_wear);
