@@ -39,7 +39,7 @@ def with_overrides(
         What to change.
     changes : mapping or iterable of "key=value"
         A parameter (``threads=4``; a list makes it an axis, a single value replaces an axis), ``sweep.AXIS``,
-        ``vary.AXIS``, ``platform``, ``platform.SECTION.NAME``, or another key of the scenario.
+        ``vary.AXIS``, ``platform`` and ``platform.SECTION.NAME`` likewise, or another key of the scenario.
     seed : int, optional
         Replaces the seed.
 
@@ -107,6 +107,8 @@ def _apply(table: dict[str, Any], key: str, value: Any, kind: str) -> None:
         _set_parameter(table, key, value)
     elif head == "platform" and rest:
         _set_platform(table, rest, value)
+    elif key == "platform" and isinstance(value, list):
+        table.setdefault("sweep", {})["platform"] = value
     elif key in _OWN_KEYS:
         if key in ("parameters", "sweep", "vary") and not isinstance(value, dict):
             raise ConfigError(f"{shown(value)} is not a table; write {key}.NAME=value")
@@ -135,7 +137,13 @@ def _set_platform(table: dict[str, Any], rest: str, value: Any) -> None:
     if isinstance(value, list):
         table.setdefault("sweep", {})[f"platform.{rest}"] = value
         return
-    table.get("sweep", {}).pop(f"platform.{rest}", None)
+    sweep = table.get("sweep", {})
+    sweep.pop(f"platform.{rest}", None)
+    machines = sweep.get("platform")
+    if isinstance(machines, list) and (rest == "block_device" or "." in rest):
+        # Machines of the sweep stand in for `platform`: an axis with one value changes each of them.
+        sweep[f"platform.{rest}"] = [value] * (len(machines) if sweep.get("mode") == "zip" else 1)
+        return
     base = table["platform"]
     platform: dict[str, Any] = dict(base) if isinstance(base, Mapping) else {"base": base}
     section, _, name = rest.partition(".")

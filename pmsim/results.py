@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from pmsim import arguments
 from pmsim.columns import column_of_axis
 from pmsim.effects import EFFECT, effects
 from pmsim.errors import ConfigError
@@ -240,9 +241,9 @@ class Result:
 
         Raises
         ------
-        ConfigError : the folder cannot be written.
+        ConfigError : no path, or the folder cannot be written.
         """
-        folder = Path(folder)
+        folder = arguments.path("folder", folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             _replace(folder / "results.parquet", _one_type_each(self.frame).to_parquet(None, index=False))

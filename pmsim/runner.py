@@ -174,7 +174,9 @@ def usable_jobs(jobs: object) -> int:
     processors = os.cpu_count() or 1
     if jobs is None:
         return processors
-    number = 0 if isinstance(jobs, bool) or not isinstance(jobs, Integral) else int(jobs)
+    if isinstance(jobs, bool) or not isinstance(jobs, Integral):
+        raise ConfigError(f"jobs: {shown(jobs)} is not a whole number; choose at least 1")
+    number = int(jobs)
     if number < 1:
         raise ConfigError(f"jobs: {shown(jobs)} processes cannot run anything; choose at least 1")
     if number > (most := _PER_PROCESSOR * processors):

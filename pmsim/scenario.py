@@ -89,10 +89,18 @@ class Scenario(BaseModel):
         if not isinstance(values, dict):
             return values
         tables = {key: values[key] for key in ("sweep", "vary") if isinstance(values.get(key), Mapping)}
-        return values | {key: flatten(table, of=key) for key, table in tables.items()}
+        flat = values | {key: flatten(table, of=key) for key, table in tables.items()}
+        swept = flat["sweep"].get("platform") if "sweep" in tables else None
+        if "platform" not in flat and isinstance(swept, list) and swept and isinstance(swept[0], str | Mapping):
+            flat["platform"] = swept[0]  # each point replaces it
+        return flat
 
     @model_validator(mode="after")
     def _check(self) -> "Scenario":
+        if isinstance(self.platform, list):
+            raise ConfigError(
+                "platform: several machines are an axis; write sweep.platform = [...], and one of them here"
+            )
         if not isinstance(self.platform, str | dict):
             raise ConfigError(
                 f'platform: {shown(self.platform)} is neither a name nor a table; write platform = "NAME" or '

@@ -23,7 +23,16 @@ class Quantity(StrEnum):
     FLAG = "flag"
 
 
-_TIME = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12}
+_TIME = {
+    "ps": 1,
+    "ns": 10**3,
+    "us": 10**6,
+    "µs": 10**6,
+    "ms": 10**9,
+    "s": 10**12,
+    "min": 60 * 10**12,
+    "h": 3600 * 10**12,
+}
 _SIZE = {
     "B": 1,
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGT", start=1)},

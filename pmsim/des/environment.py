@@ -26,7 +26,7 @@ class ExactTimeout(Timeout):
     """A timeout whose delay is a whole number of picoseconds, or a text with a unit."""
 
     def __init__(self, env: "Environment", delay: Time, value: Any = None) -> None:
-        super().__init__(env, delay if type(delay) is int else picoseconds(delay), value)
+        super().__init__(env, delay if type(delay) is int and delay >= 0 else picoseconds(delay), value)
 
 
 class Environment(simpy.Environment):
@@ -68,7 +68,7 @@ class Environment(simpy.Environment):
 
     def schedule(self, event: Event, priority: EventPriority = NORMAL, delay: Time = 0) -> None:
         """Schedule an event, `delay` from now ([ps] or text with a unit)."""
-        if type(delay) is not int:
+        if type(delay) is not int or delay < 0:
             delay = picoseconds(delay)
         heappush(self._queue, (self._now + delay, priority, next(self._eid), event))
 

@@ -23,6 +23,12 @@ def check_threads(machine: Platform, threads: int, key: str = "threads") -> None
 def check_memory(machine: Platform, memory: str, key: str = "memory") -> None:
     """Refuse a memory that the machine lacks."""
     if capacity(machine, memory) == 0:
+        # Whoever takes the modules away leaves the capacity that each would have.
+        if memory == "pmem" and machine.value("pmem", "dimms") == 0 and machine.value("pmem", "capacity"):
+            raise ConfigError(
+                f"{key}: platform '{machine.name}' has no pmem, as its pmem.dimms is 0; give it modules, or "
+                "choose another memory"
+            )
         raise ConfigError(
             f"{key}: platform '{machine.name}' has no {memory}; choose another memory or platform"
         )

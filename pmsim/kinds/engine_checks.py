@@ -51,10 +51,9 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
             f"workload: {parameters.workload}; fptree holds rows with a key and a payload of 8 B only, "
             "choose lookup8, requests with row_size = 8, or another engine"
         )
+    _check_row_size(parameters)
     if parameters.workload == "requests":
         _check_requests(parameters)
-    if parameters.workload == "table-scan":
-        _check_row_size(parameters)
     if parameters.workload == "tpcc" and parameters.loading != "bulk":
         raise ConfigError(f"loading: {parameters.loading}; tpcc is loaded in bulk, choose 'bulk'")
     if parameters.workload == "tpcc" and (parameters.warehouses * parameters.factor).denominator != 1:
@@ -84,7 +83,6 @@ def _check_requests(parameters: EngineParameters) -> None:
     # Of a sequence neither keys nor requests can be left out without changing what caches make of it.
     if parameters.factor != 1:
         raise ConfigError(f"scale: {parameters.scale}; recorded requests run at full size, set scale = 1")
-    _check_row_size(parameters)
 
 
 def _check_row_size(parameters: EngineParameters) -> None:

@@ -57,7 +57,7 @@ def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float,
     Returns
     -------
     low, high : float
-        Operations per second; not a number with fewer than two batches.
+        Operations per second; not a number with fewer than two batches, or such as say nothing about the mean.
     """
     count = len(batch_ends_ps)
     if count < 2:
@@ -70,8 +70,9 @@ def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float,
     mean = batch_ends_ps[-1] / operations
     deviation = math.sqrt(sum((time - mean) ** 2 for time in times) / (count - 1) / count)
     reach = _STUDENT[min(count - 1, len(_STUDENT)) - 1] * deviation
-    low, high = (1e12 / time if time > 0 else math.inf for time in (mean + reach, mean - reach))
-    return low, high
+    if mean <= reach:
+        return math.nan, math.nan
+    return 1e12 / (mean + reach), 1e12 / (mean - reach)
 
 
 @dataclass(frozen=True, eq=False)  # its arrays, compared as in a tuple, have no truth value

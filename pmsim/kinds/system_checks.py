@@ -63,6 +63,10 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         check_pmem_survives(machine, "service", "block-log")
     if parameters.study == "restart" and service == "engine" and parameters.pmem_capacity:
         check_pmem_survives(machine, "pmem_capacity", "0")
+    if parameters.study == "restart" and parameters.warmup:
+        raise ConfigError(
+            "warmup: a server that will be crashed begins fresh; leave this out of study 'restart'"
+        )
     if service == "table" and parameters.row_size % LINE_BYTES:
         raise ConfigError(f"row_size: {parameters.row_size} B are not whole lines; choose a multiple of 64 B")
     if service == "table" and not LINE_BYTES <= parameters.row_size <= _LARGEST_ROW:

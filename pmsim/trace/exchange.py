@@ -57,11 +57,12 @@ def export(trace: str | Path, out: str | Path) -> Path:
         writer = table.TableWriter(partial, out, kept)
         try:
             for index in range(reader.chunks):
-                thread, operations, batches = reader.chunk(index)
-                writer.add(thread, np.frombuffer(operations, dtype=MICRO_OP), batches)
+                thread, operations, batches = reader.chunk(index)  # names the trace itself
+                try:
+                    writer.add(thread, np.frombuffer(operations, dtype=MICRO_OP), batches)
+                except ConfigError as error:
+                    raise error.prefixed(f"trace {source}") from None
                 _tell("exporting", (index + 1) / reader.chunks)
-        except ConfigError as error:
-            raise error.prefixed(f"trace {source}") from None
         finally:
             writer.close()
     return out

@@ -57,7 +57,8 @@ void Session::require(std::uint64_t warmup, std::uint64_t timed_warmup, std::uin
   throw ConfigError("requests: " + std::to_string(length) + " are too few for a warm-up of " +
                     std::to_string(warmup) + ", " + std::to_string(timed_warmup) +
                     " more for the caches of the CPU, and " + std::to_string(operations) +
-                    " measured; choose fewer operations, or a shorter warmup");
+                    " measured; record at least " + std::to_string(warmup + timed_warmup + operations) +
+                    " requests, or choose fewer operations or a shorter warmup");
 }
 
 void Session::load(const Watch& watch) {
@@ -97,9 +98,10 @@ Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
     // Windows of a small scale have too few misses to tell that from chance.
     const bool filling = moved("pages_loaded_pmem") + moved("pages_loaded_ssd") > 0 &&
                          moved("evictions_dram") + moved("evictions_pmem") == 0;
-    // Until as many pages have come as DRAM began with, those may still be in it: what is missed goes down,
-    // which chance hides in small windows. Where hardly any page is missed, they are what is wanted.
-    const bool settled = after["dram_misses"] - misses_before >= filled ||
+    // Until half as many pages have come as DRAM began with, clock has not been round: pages that nobody wants
+    // may still be there, and what is missed goes down, which chance hides in small windows. Where hardly any
+    // page is missed, they are what is wanted.
+    const bool settled = after["dram_misses"] - misses_before >= filled / 2 ||
                          moved("dram_misses") * kTransactionsPerMiss <= static_cast<double>(piece);
     done.steady = steady.add(counts) && !filling && settled;
     before = std::move(after);

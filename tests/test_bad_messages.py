@@ -1,0 +1,118 @@
+"""Messages that name the cause and the remedy, where others would send a user astray."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pmsim
+from pmsim import des, trace
+from pmsim.api import load_scenario
+from pmsim.errors import ConfigError
+from pmsim.kinds import intervals
+from pmsim.overrides import with_overrides
+from pmsim.points import points_of
+from pmsim.units import Quantity, parse
+
+SMALL = pmsim.Scenario(kind="latency", platform="tum-6212u", parameters={"region_size": "64 KiB"})
+MACHINES = ["tum-6212u", "ucsd-8260"]
+
+
+@pytest.mark.parametrize("jobs", ["2", True, 1.5])
+def test_a_number_of_processes_that_is_none(jobs: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^jobs: .* is not a whole number; choose at least 1$"):
+        pmsim.run(SMALL, jobs=jobs)
+
+
+def test_a_folder_that_is_no_path() -> None:
+    with pytest.raises(ConfigError, match=r"^folder: 3 is not a path; give a text"):
+        pmsim.run(SMALL, jobs=1).save(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda env: env.timeout(-1),
+        lambda env: env.timeout("-1 ns"),
+        lambda env: env.schedule(env.event(), delay=-1),
+    ],
+)
+def test_a_time_that_has_been(call: Callable[[des.Environment], Any]) -> None:
+    with pytest.raises(ConfigError, match="a time is "):
+        call(des.Environment())
+
+
+def test_platforms_of_a_sweep_need_no_other_one() -> None:
+    scenario = pmsim.Scenario(kind="latency", sweep={"platform": MACHINES})
+    assert scenario.platform == MACHINES[0]
+    assert scenario == pmsim.Scenario(kind="latency", platform=MACHINES[0], sweep={"platform": MACHINES})
+    with pytest.raises(ConfigError, match="platform: missing; add it"):
+        pmsim.Scenario(kind="latency", sweep={"threads": [1, 2]})
+
+
+def test_several_platforms_are_an_axis() -> None:
+    swept = with_overrides(SMALL, [f"platform={MACHINES}"])
+    assert swept.axes()[0] == {"platform": MACHINES}
+    with pytest.raises(ConfigError, match=r"^platform: several machines are an axis; write sweep\.platform = "):
+        pmsim.Scenario(kind="latency", platform=MACHINES)
+
+
+@pytest.mark.parametrize("mode", ["cross", "zip"])
+def test_a_value_of_the_platform_is_set_on_every_machine_of_a_sweep(mode: str) -> None:
+    scenario = pmsim.Scenario(kind="latency", sweep={"platform": MACHINES, "mode": mode})
+    changed = with_overrides(scenario, ["platform.pmem.dimms=2"])
+    points = points_of(changed)
+    assert [point.platform.value("pmem", "dimms") for point in points] == [2, 2]
+    assert len({point.platform.hash for point in points}) == 2
+
+
+def test_pmem_without_modules_is_told_by_its_cause() -> None:
+    with pytest.raises(ConfigError, match=r"memory: platform .* has no pmem, as its pmem\.dimms is 0; give it"):
+        pmsim.simulate_point("latency", {"base": "tum-6212u", "pmem": {"dimms": 0}}, {"memory": "pmem"})
+
+
+def test_minutes_and_hours_are_times() -> None:
+    assert parse("1.5 min", Quantity.TIME) == 90 * 10**12
+    assert parse("2 h", Quantity.TIME) == 7200 * 10**12
+
+
+def test_batches_that_say_nothing_give_no_interval() -> None:
+    assert all(math.isnan(end) for end in intervals.of_throughput([1, 1000], 2))
+    low, high = intervals.of_throughput([1000, 2000, 3001], 3)
+    assert low < 1e12 / 1000 < high
+
+
+@pytest.mark.parametrize("size", [2, 2000])
+def test_rows_of_an_engine_have_one_limit(size: int) -> None:
+    given = {"engine": "main-memory", "workload": "ycsb-a", "page_size": 4096, "row_size": size}
+    with pytest.raises(ConfigError, match=f"^row_size: {size} B; .* choose 8 to 1024 B$"):
+        pmsim.simulate_point("oltp", "tum-6212u", given)
+
+
+def test_a_server_that_will_be_crashed_is_not_warmed_up() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^warmup: a server that will be crashed begins fresh; leave this out"
+    ):
+        pmsim.simulate_point("system", "tum-6212u", {"study": "restart", "service": "log", "warmup": 100})
+
+
+def test_too_few_recorded_requests_tell_how_many_are_needed(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("operation,key\nread,1\n")
+    given = {"engine": "main-memory", "workload": "requests", "requests": str(tmp_path / "r.csv"), "scale": "1"}
+    with pytest.raises(
+        ConfigError, match=r"requests: 1 are too few for .*; record at least \d+ requests, or choose"
+    ):
+        pmsim.simulate_point("oltp", {"base": "tum-6212u", "block_device": "nvme-p4510"}, given)
+
+
+def test_a_damaged_trace_is_named_once(tmp_path: Path) -> None:
+    file = tmp_path / "a.trace"
+    trace.record(load_scenario(SMALL), file)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+    with pytest.raises(ConfigError) as refused:
+        trace.export(file, tmp_path / "a.csv")
+    assert str(refused.value).count(str(file)) == 1
