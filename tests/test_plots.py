@@ -66,7 +66,7 @@ def test_an_axis_of_one_value_is_neither_colour_nor_panel() -> None:
 
 def test_a_legend_keeps_the_unit() -> None:
     assert value_label("pmem_capacity", 128 << 30) == "PMem capacity 128 GiB"
-    assert value_label("duration", 36 * 10**14) == "duration 3600 s"
+    assert value_label("duration", 36 * 10**14) == "duration 1 h"
     assert value_label("timeout_us", 0.1) == "timeout 0.1 us"
     assert value_label("access_size", 65536) == "access size 64 KiB"
     assert value_label("threads", 4) == "threads 4"
@@ -235,10 +235,10 @@ def test_dashes_let_what_is_under_them_through() -> None:
     plot = Plot(x="x", y="y", color="name", line="buffer")
     layout = plot_layout(frame, plot=plot, axes=["x"], metrics=["y"], default_metric="y")
     figure = figure_of(layout, title="t", y_title="y")
-    usual, one, two = sorted({trace.line.width for trace in figure.data})
-    # Solid and dashed ones in turns, one on top of the other.
+    usual, wide = sorted({trace.line.width for trace in figure.data})
+    # Solid and dashed ones in turns, one on top of the other: the dashed one of a pair hides no solid one.
     assert [trace.line.dash for trace in figure.data] == ["solid", "dash"] * 2
-    assert [trace.line.width for trace in figure.data] == [one, two, usual, usual]
+    assert [trace.line.width for trace in figure.data] == [wide, wide, usual, usual]
 
 
 @pytest.mark.parametrize("log_x", [False, True])
