@@ -113,3 +113,14 @@ def test_marks_of_each_thread_are_its_own_and_the_last_operation_may_be_cut_off(
     (tmp_path / "t.csv").write_text("kind,address,bytes,thread\n" + rows)
     imported = trace.import_from(tmp_path / "t.csv", tmp_path / "t.trace")
     assert imported.operations_by_kind["operation_end"] == 2 * marks.count("e")
+
+
+@pytest.mark.parametrize("suffix", ["csv.gz", "parquet"])
+def test_exports_of_runs_that_begin_operations_anew_are_imported(suffix: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        "kind,address,bytes,batch\noperation_begin,0,0,0\noperation_begin,0,0,0\noperation_end,0,0,0\n"
+    )
+    trace.import_from(tmp_path / "t.csv", tmp_path / "a.trace")
+    trace.export(tmp_path / "a.trace", tmp_path / f"b.{suffix}")
+    again = trace.import_from(tmp_path / f"b.{suffix}", tmp_path / "b.trace")
+    assert again.operations_by_kind["operation_begin"] == 2

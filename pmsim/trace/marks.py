@@ -37,6 +37,8 @@ class Marks:
         begins = is_one_of(rows.kind, "operation_begin")
         ends = is_one_of(rows.kind, "operation_end")
         self.ended += int(np.count_nonzero(ends))
+        if rows.batch is not None:  # an export: recorded runs of some kinds begin an operation anew
+            return
         marks = np.flatnonzero(begins | ends)
         for thread in np.unique(rows.thread[marks]).tolist():
             mine = marks[rows.thread[marks] == thread]
