@@ -14,11 +14,9 @@ namespace pmsim::engines::fptree {
 //
 // A rollback needs no leaf: it never splits one, so it has room where no leaf is free.
 //  - While a transaction can be taken back no leaf is unlinked. So each leaf's keys belonged to one leaf when
-//  it
-//    began, and that leaf's old pairs now belong to it and to those split off it.
+//    it began, and that leaf's old pairs now belong to it and to those split off it.
 //  - A restart knows a leaf's place by its keys, and those of pairs that the transaction has erased from it
-//  count
-//    as such: their undo entries name the leaf. So no old pair goes to a leaf that lay beside its own.
+//    count as such: their undo entries name the leaf. So no old pair goes to a leaf that lay beside its own.
 //  - All that the transaction has inserted is erased first. So a leaf holds old pairs only when others return,
 //    and all old pairs of a leaf have once been in one. After a crash in between it is the same again.
 //  - A leaf that is empty and not named then has no pair to get back: the restart unlinks it.
