@@ -440,7 +440,7 @@ class EngineSubject final : public Subject {
   std::optional<engines::EnginePlace> place_;
   memory::Stream ignored_;
   Rows committed_;
-  std::vector<Rows> allowed_;               ///< as well, while commits are under way
+  std::vector<Rows> allowed_;  ///< as well, while commits are under way
   std::uint64_t promises_ = 0;
   std::array<const Step*, 2> in_flight_{};  ///< whose commit() is under way, of the two of a step
   std::array<std::uint32_t, 2> threads_{};  ///< which run them

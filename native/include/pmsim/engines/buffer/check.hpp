@@ -7,8 +7,8 @@
 
 namespace pmsim::engines::buffer {
 
-/// Compares everything with everything; tests ask for it, as a run would last for ever. Leaves no trace in counters, but emits
-/// micro-operations: call it detached.
+/// Compares everything with everything; tests ask for it, as a run would last for ever. Leaves no trace in
+/// counters, but emits micro-operations: call it detached.
 template <memory::Memory M>
 std::string BufferManager<M>::check(M& memory, std::span<const PageId> owned) {
   std::string wrong;
