@@ -93,8 +93,8 @@ std::pair<std::string, Values> random_load(Random& random, std::int64_t threads)
   if (random.below(3) == 0) {
     const auto chain =
         one_of<std::string>(random, {"rp_64", "rp_512,wp_512_nocache", "rp_256,wp_64_cache,wp_64_cache",
-                                     "rd_64,wp_256_cacheinv_1024,wd_64_none", "wp_64_nocache,rd_512,rp_1024",
-                                     "wp_256_none,wp_64_nocache"});
+                                     "rd_64,wp_256_cacheinv_1024,wd_64_none", "rd_512,wp_64_nocache,rp_1024",
+                                     "rp_64,wp_256_none,wp_64_nocache"});
     return {"operations",
             {{"operations", chain}, {"threads", threads}, {"region_size", region}, {"timed", pick({0, 1})}}};
   }
