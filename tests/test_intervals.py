@@ -13,11 +13,12 @@ SECOND = 10**12
 
 
 def test_the_interval_of_a_throughput_is_students() -> None:
-    # Batches of 10 operations in 1, 2 and 3 s: mean 2 s, standard error 1/sqrt(3), t(2) = 4.303.
-    low, high = intervals.of_throughput([SECOND, 3 * SECOND, 6 * SECOND], 30)
+    # Batches of 10 operations in 10, 11 and 12 s: mean 11 s, standard error 1/sqrt(3), t(2) = 4.303.
+    low, high = intervals.of_throughput([10 * SECOND, 21 * SECOND, 33 * SECOND], 30)
     reach = 4.303 / math.sqrt(3)
-    assert low == pytest.approx(10 / (2 + reach))
-    assert high == math.inf  # the interval of the time reaches below zero
+    assert (low, high) == (pytest.approx(10 / (11 + reach)), pytest.approx(10 / (11 - reach)))
+    # Of 1, 2 and 3 s the interval of the time reaches below zero: it bounds nothing.
+    assert all(math.isnan(end) for end in intervals.of_throughput([SECOND, 3 * SECOND, 6 * SECOND], 30))
     low, high = intervals.of_throughput([SECOND * n for n in range(1, 21)], 200)
     assert (low, high) == (pytest.approx(10), pytest.approx(10))
     # 30 operations of a second each: batches of one and of two.

@@ -127,7 +127,8 @@ class Latencies:
         metrics: dict[str, float] = {}
         for name, share in TAILS.items():
             ends = zip(INTERVAL_ENDS, self.percentile_interval(share), strict=True)
-            metrics |= {name + end: value / _PS_PER_NS for end, value in ends}
+            # The one nan, as elsewhere: metrics without a value compare equal.
+            metrics |= {name + end: math.nan if math.isnan(ps) else ps / _PS_PER_NS for end, ps in ends}
         return metrics
 
     def is_steady(self, share: float) -> float:

@@ -64,9 +64,10 @@ void Wal::end_operation(M& memory) {
 }
 
 inline void Wal::require_rollback() const {
-  const std::uint64_t needed = 2 * BatchHead::kBytes + mine_->used + mine_->rollback.bytes() +
-                               std::min(capacity_ + capacity_ / 2, reserve() / 2);
-  if (log().has_room(needed, capacity_ / 2))  // both go into the log in parts
+  const std::uint64_t both = 2 * BatchHead::kBytes + mine_->used + mine_->rollback.bytes();
+  const std::uint64_t needed = both + std::min(capacity_ + capacity_ / 2, reserve() / 2);
+  // They go into the log in parts of half a buffer and more, each with a head.
+  if (log().has_room(both, capacity_ / 2) && log().has_room(needed, needed))
     return;
   throw ConfigError("a transaction with more than " + std::to_string(mine_->parts_bytes + mine_->used) +
                     " bytes of log does not fit into the log, in which it must leave room for its rollback (" +
