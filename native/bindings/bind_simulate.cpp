@@ -164,9 +164,8 @@ void bind_simulate(py::module_& module) {
       "Executes a workload once and times it on every platform (values in base units). One dictionary per "
       "platform: started_ps, elapsed_ps, batch_ends_ps, batch_latencies (operations of each batch by bucket, "
       "and the largest latency of each bucket), operations, user_bytes, micro_ops, warmup_micro_ops, latency, "
-      "counters, groups, facts. `watch` is called now and then with what is being done (\"loading\", \"warming "
-      "up\", "
-      "\"measuring\") and the share of that which is done. Raises ConfigError.");
+      "counters, groups, facts. `watch` is called now and then with what is being done (\"loading\", "
+      "\"warming up\", \"measuring\") and the share of that which is done. Raises ConfigError.");
 }
 
 }  // namespace pmsim::bindings
