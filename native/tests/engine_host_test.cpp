@@ -31,6 +31,7 @@ TEST_P(OnHostMemory, KeepsWhatTransactionsCommitAndFindsItAgain) {
   memory::HostOptions host;
   host.capacities = memory::Capacities::of(64 << 20, 64 << 20, 64 << 20);
   host.block_path = ssd.path();
+  host.best_flush = true;
   HostMemory memory(host);
 
   Rows rows;

@@ -292,6 +292,28 @@ TEST(HostMemory, AGroupThatCannotBeWrittenIsAnErrorForAllInIt) {
             std::string::npos);
 }
 
+TEST(HostMemory, AnAlgorithmsClwbIsTheBestFlushOfTheCpuWhereThatIsWanted) {
+  HostOptions options = small();
+  options.best_flush = true;
+  options.features.clwb = false;
+  for (const bool opt : {true, false}) {
+    options.features.clflushopt = opt && cpu_features().clflushopt;
+    HostMemory memory(options);
+    const Address base = memory.allocate(Medium::kPmem, 4096);
+    memory.store<std::uint64_t>(base + 100 * 8, 7);
+    memory.flush(base, 4096);
+    memory.sfence();
+    EXPECT_EQ(memory.load<std::uint64_t>(base + 100 * 8), 7U);
+    if (!options.features.clflushopt) {  // who names one of the others means it
+      EXPECT_THROW(memory.flush(base, 64, FlushKind::kClflushOpt), ConfigError);
+    }
+  }
+  options.features.clflush = false;
+  HostMemory memory(options);
+  const Address base = memory.allocate(Medium::kPmem, 4096);
+  EXPECT_THROW(memory.flush(base, 64), ConfigError);
+}
+
 TEST(HostMemory, AMissingInstructionIsNamedWithARemedy) {
   HostOptions options = small();
   options.features.clwb = false;

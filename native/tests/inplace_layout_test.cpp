@@ -36,7 +36,7 @@ TEST(InPlaceSizes, ABadSizeIsRefused) {
 }
 
 TEST(InPlaceHost, TheSameCodeRunsOnRealMemory) {
-  memory::HostMemory memory;
+  memory::HostMemory memory({.best_flush = true});
   const Address log = memory.allocate(Medium::kPmem, 1 << 12);
   const Address records = memory.allocate(Medium::kPmem, 1 << 14);
   for (const std::size_t bytes : {8U, 16U, 24U, 64U, 128U}) {

@@ -43,7 +43,7 @@ class Bandwidth final : public Benchmark {
         fence_every_(static_cast<std::uint64_t>(parameters.number("fence_every", 0, kMaxBytes))),
         instructions_(static_cast<std::uint64_t>(parameters.number("instructions", 0, kMostInstructions))),
         region_(static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes))),
-        memory_(host_memory(place, region_)) {
+        memory_(host_memory(place, region_, false)) {
     const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
     if (instructions_ % kInstructionBlock != 0)
       parameters.refuse("instructions", "must be a multiple of 16");

@@ -61,7 +61,7 @@ class Latency final : public Benchmark {
         pattern_(parameters.choice("pattern", {"same-line", "sequential", "random"})),
         region_(static_cast<std::uint64_t>(parameters.number("region_size", kLineBytes, kMaxBytes))),
         gap_ns_(static_cast<double>(parameters.number("gap_ns", 0, 1'000'000))),
-        memory_(host_memory(place, region_)),
+        memory_(host_memory(place, region_, false)),
         lines_(region_ / kLineBytes),
         random_(1) {
     base_ = memory_.allocate(pmem_ ? memory::Medium::kPmem : memory::Medium::kDram, region_,

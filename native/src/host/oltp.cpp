@@ -58,6 +58,7 @@ class Oltp final : public Benchmark {
                                                 2 * options_.pmem_bytes + log + kExtra, ssd);
     options.pmem_path = place.path;
     options.large_pages = place.large_pages;
+    options.best_flush = true;
     if (ssd != 0)
       options.block_path = ssd_.path();
     return options;

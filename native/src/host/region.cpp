@@ -4,11 +4,12 @@
 
 namespace pmsim::host {
 
-memory::HostMemory host_memory(const Place& place, std::uint64_t bytes) {
+memory::HostMemory host_memory(const Place& place, std::uint64_t bytes, bool best_flush) {
   memory::HostOptions options;
   options.capacities = memory::Capacities::of(bytes, bytes, 0);
   options.pmem_path = place.path;
   options.large_pages = place.large_pages;
+  options.best_flush = best_flush;
   return memory::HostMemory(options);
 }
 

@@ -5,7 +5,10 @@
 namespace pmsim::memory {
 
 HostMemory::HostMemory(const HostOptions& options)
-    : features_(options.features), stream_width_(widest_stream(options.features)), table_(options.capacities) {
+    : features_(options.features),
+      best_flush_(options.best_flush),
+      stream_width_(widest_stream(options.features)),
+      table_(options.capacities) {
   const auto& bytes = options.capacities.bytes;
   windows_[index_of(Medium::kDram)] =
       HostMapping::anonymous(bytes[index_of(Medium::kDram)], options.large_pages);
@@ -90,7 +93,9 @@ void HostMemory::stream_in(std::byte* to, std::span<const std::byte> from) const
   words(left);
 }
 
-void HostMemory::refuse(FlushKind kind) {
+FlushKind HostMemory::instead_of(FlushKind kind) const {
+  if (best_flush_ && kind == FlushKind::kClwb && features_.clflush)
+    return features_.clflushopt ? FlushKind::kClflushOpt : FlushKind::kClflush;
   const std::string name(name_of(kind));
   throw ConfigError("this CPU has no " + name + " instruction; use clflush, which every x86-64 CPU has, " +
                     "or run the algorithm on SimMemory");

@@ -9,9 +9,10 @@
 
 namespace pmsim::host {
 
-/// HostMemory with `bytes` behind the pmem window, where `place` says, and behind the dram window. Throws
-/// ConfigError where the CPU or the operating system refuses.
-[[nodiscard]] memory::HostMemory host_memory(const Place& place, std::uint64_t bytes);
+/// HostMemory with `bytes` behind the pmem window, where `place` says, and behind the dram window.
+/// `best_flush`: as HostOptions has it, for algorithms. Throws ConfigError where the CPU or the operating
+/// system refuses.
+[[nodiscard]] memory::HostMemory host_memory(const Place& place, std::uint64_t bytes, bool best_flush = true);
 
 /// Raw memory for what is too fast for HostMemory's check of every address: chases through the caches.
 [[nodiscard]] memory::HostMapping raw_mapping(const Place& place, std::uint64_t bytes);

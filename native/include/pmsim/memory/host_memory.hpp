@@ -26,14 +26,18 @@ struct HostOptions {
   Capacities capacities = Capacities::of(std::uint64_t{1} << 30, std::uint64_t{1} << 30, 0);
   /// File behind the pmem window, on a DAX file system for real persistence; created or grown as needed. Empty:
   /// anonymous memory, which is fine for timing DRAM and for tests.
-  std::string pmem_path;
+  std::string pmem_path{};
   /// File or device behind the block window; needed when capacities hold block bytes.
-  std::string block_path;
+  std::string block_path{};
   bool block_direct = false;  ///< O_DIRECT: past the page cache, which otherwise hides the device
   /// Anonymous memory is aligned to 2 MiB, and the system is asked for pages of that size.
   bool large_pages = false;
   /// Instructions to use; a test may take some away.
   CpuFeatures features = cpu_features();
+  /// Where the CPU has no clwb, the best flush that it has takes its place, as in libpmem: clflushopt, which
+  /// drops the line, or clflush, which waits for it, too. What is durable when is the same; who times an
+  /// instruction wants the one that it has named.
+  bool best_flush = false;
 };
 
 /// The real machine: the concept Memory executed with real loads, stores, flushes and fences.
@@ -103,12 +107,13 @@ class HostMemory {
     if (bytes != 0)
       memory::copy_lines(at(to, bytes), at(from, bytes), lines);
   }
-  /// Throws ConfigError where the CPU lacks the instruction.
+  /// Throws ConfigError where the CPU lacks the instruction, and HostOptions::best_flush puts none in its
+  /// place.
   void flush(Address address, std::size_t bytes, FlushKind kind = FlushKind::kClwb, Site = kNoSite) {
     if (bytes == 0)
       return;
     if (!features_.has(kind)) [[unlikely]]
-      refuse(kind);
+      kind = instead_of(kind);
     const std::byte* const begin = at(address, bytes);
     const std::byte* const end = begin + bytes;
     for (const std::byte* line = begin - address % kLineBytes; line < end; line += kLineBytes) {
@@ -226,9 +231,10 @@ class HostMemory {
   static void copy_in(std::byte* to, std::span<const std::byte> from) noexcept;
   /// Whole words, lines among them by the widest stores of the CPU.
   void stream_in(std::byte* to, std::span<const std::byte> from) const noexcept;
-  [[noreturn]] static void refuse(FlushKind kind);
+  [[nodiscard]] FlushKind instead_of(FlushKind kind) const;
 
   CpuFeatures features_;
+  bool best_flush_;
   StreamWidth stream_width_;
   RegionTable table_;
   std::array<HostMapping, kMedia - 1> windows_;  ///< dram, pmem
