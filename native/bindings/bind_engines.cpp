@@ -69,6 +69,7 @@ EngineOptions to_options(const std::string& engine, const py::dict& values) {
       {"latches", &options.latches},
       {"fixes", &options.fixes},
       {"seed", &options.seed},
+      {"debug_pages", &options.debug_pages},
   };
   for (const auto& [name, value] : values) {
     const auto key = py::cast<std::string>(name);

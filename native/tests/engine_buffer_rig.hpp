@@ -35,6 +35,7 @@ inline BufferConfig tiny(const std::string& engine, std::uint32_t page_bytes, st
   options.dram_bytes = dram * FullFrame{page_bytes}.bytes();
   options.pmem_bytes = pmem * page_bytes;
   options.ssd_bytes = ssd * page_bytes;
+  options.debug_pages = true;
   return BufferConfig::from(options);
 }
 

@@ -23,6 +23,7 @@ EngineOptions tiny(std::string_view engine) {
   EngineOptions options;
   options.engine = engine;
   options.page_bytes = 4096;
+  options.debug_pages = true;
   options.dram_bytes = home == memory::Medium::kDram ? 4 << 20 : 40 * 4096;
   options.pmem_bytes = home == memory::Medium::kPmem ? 4 << 20 : 60 * 4096;
   options.ssd_bytes = 4 << 20;

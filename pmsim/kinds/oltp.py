@@ -81,7 +81,9 @@ class OltpParameters(EngineParameters):
         False, description="tell what part of the time goes into moving pages, the log, and locks of rows"
     )
     check: bool = Field(
-        False, description="check the tables after the run (TPC-C: consistency conditions 1 to 4)"
+        False,
+        description="check the use of pages while it runs, and afterwards the tables (TPC-C: consistency "
+        "conditions 1 to 4) and the engine's structures",
     )
 
 

@@ -33,6 +33,7 @@ def tiny(engine: str) -> dict[str, Any]:
         "pmem_bytes": 2 * MIB if home == "pmem" else 24 * PAGE,
         "ssd_bytes": 2 * MIB,
         "log_bytes": 4 * MIB,
+        "debug_pages": True,
     }
 
 

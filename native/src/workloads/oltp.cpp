@@ -20,7 +20,7 @@ class Oltp final : public Workload {
         batches_(static_cast<std::uint32_t>(parameters.number("batches", 1, 1 << 20))),
         warmup_limit_(static_cast<std::uint64_t>(parameters.number("warmup", 0, std::int64_t{1} << 40))),
         check_(parameters.number("check", 0, 1) != 0),
-        session_(parameters, platform, seed),
+        session_(parameters, platform, seed, check_),
         shares_lines_(session_.shares_lines()),
         dram_cache_lines_(platform.controller.memory_mode != 0 ? platform.dram.capacity / memory::kLineBytes
                                                                : 0) {

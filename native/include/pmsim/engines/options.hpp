@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "pmsim/core/debug_build.hpp"
 #include "pmsim/memory/memory.hpp"
 
 namespace pmsim::engines {
@@ -73,6 +74,9 @@ struct EngineOptions {
   /// "optimistic", not at all: who reads it learns from its latch that it has gone.
   std::string fixes = "counted";
   std::uint64_t seed = 1;
+  /// Buffer managers without latches check how their pages are used (buffer/debugging.hpp). Costs a run no
+  /// time of the simulated machine, and changes none of its decisions.
+  bool debug_pages = kDebugBuild;
 };
 
 /// One table: a B+-tree from unsigned keys to payloads of one size.

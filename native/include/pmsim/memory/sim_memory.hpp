@@ -50,7 +50,10 @@ class SimMemory {
   /// From now on micro-operations go to `stream`, and fences complete the flushes of `thread`.
   void attach(Stream& stream, std::uint32_t thread = 0) noexcept;
   /// From now on nothing is emitted: for set-up that should cost no time. Bytes and tracking work as before.
-  void detach() noexcept { stream_ = nullptr; }
+  /// Returns what was attached.
+  Stream* detach() noexcept { return std::exchange(stream_, nullptr); }
+  /// What detach() has returned, in the name of the same thread.
+  void attach_again(Stream* stream) noexcept { stream_ = stream; }
   /// Null where nothing is emitted.
   [[nodiscard]] Stream* attached() const noexcept { return stream_; }
 

@@ -7,6 +7,7 @@
 
 #include "pmsim/blocks/page/technique_store.hpp"
 #include "pmsim/core/random.hpp"
+#include "pmsim/memory/detached.hpp"
 #include "pmsim/system/part.hpp"
 #include "pmsim/workloads/options/page_flush.hpp"
 #include "pmsim/workloads/page_costs.hpp"
@@ -70,11 +71,11 @@ class Pages final : public Part {
         continue;
       }
       // The lines hold what was changed before this flush; their time is not the flush's.
-      memory::Stream* stream = memory.attached();
-      memory.detach();
       ++versions_[page];
-      change(memory, page, versions_[page]);
-      memory.attach(*stream, worker);
+      {
+        const memory::Detached untimed(memory);
+        change(memory, page, versions_[page]);
+      }
       Frame frame = frame_of(page);
       frame.dirty = patterns_[versions_[page] % kPatterns];
       if (technique_ == Technique::kCowLoad)
@@ -82,9 +83,8 @@ class Pages final : public Part {
       store_.flush(memory, worker, page, frame);
       ++flushed_;
       if (technique_ == Technique::kChecksum) {
-        memory.detach();
+        const memory::Detached untimed(memory);
         store_.renew_snapshot(memory, page, frame);
-        memory.attach(*stream, worker);
       }
     }
     return request.count;

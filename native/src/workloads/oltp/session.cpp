@@ -39,9 +39,11 @@ memory::SimOptions Session::memory_options(Parameters& parameters, const machine
   return options;
 }
 
-Session::Session(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
+Session::Session(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed,
+                 bool check)
     : memory_(memory_options(parameters, platform, counts_wear_)),
       engine_options_(read_engine_options(parameters, seed)) {
+  engine_options_.debug_pages = engine_options_.debug_pages || check;
   const WorkloadOptions options = read_workload_options(parameters, engine_options_.page_bytes, seed);
   for (std::uint32_t thread = 0; thread < engine_options_.threads; ++thread)
     random_.emplace_back(mix64(seed) + thread);
@@ -59,6 +61,14 @@ void Session::require(std::uint64_t warmup, std::uint64_t timed_warmup, std::uin
                     " more for the caches of the CPU, and " + std::to_string(operations) +
                     " measured; record at least " + std::to_string(warmup + timed_warmup + operations) +
                     " requests, or choose fewer operations or a shorter warmup");
+}
+
+std::string Session::check() {
+  if (std::string broken = transactions_->check(memory_, *engine_); !broken.empty())
+    return broken;
+  if (const std::string broken = engine_->check(memory_); !broken.empty())
+    return "engine " + engine_options_.engine + ": " + broken;
+  return {};
 }
 
 void Session::load(const Watch& watch) {

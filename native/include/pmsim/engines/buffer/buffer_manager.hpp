@@ -24,6 +24,7 @@
 #include "pmsim/engines/page_store.hpp"
 #include "pmsim/engines/rollback_room.hpp"
 #include "pmsim/engines/wal/dirty_queue.hpp"
+#include "pmsim/memory/detached.hpp"
 #include "pmsim/memory/memory.hpp"
 
 namespace pmsim::engines::buffer {
@@ -216,6 +217,12 @@ class BufferManager {
   /// The DRAM frame behind a handle: follows a promoted mini page; kWholeTag cleared.
   Address frame_behind(M& memory, const Page& page);
 
+  // debugging.hpp
+  void forget_lines(M& memory, Address first, std::uint32_t lines);
+  [[nodiscard]] static bool is_forgotten(M& memory, Address line);
+  [[nodiscard]] std::string wrong_line(M& memory, Address frame, const FrameHead& head);
+  [[gnu::noinline]] void check_use(M& memory, const Page& page);
+
   // frames.hpp
   static constexpr std::size_t kMaxHeaderWords = FullFrame{65536}.header_bytes() / 8;
   void write_full_header(M& memory, Address full, FrameState state, PageId id, Address source);
@@ -328,6 +335,7 @@ class BufferManager {
 #include "pmsim/engines/buffer/changes.hpp"
 #include "pmsim/engines/buffer/check.hpp"
 #include "pmsim/engines/buffer/cleaning.hpp"
+#include "pmsim/engines/buffer/debugging.hpp"
 #include "pmsim/engines/buffer/direct.hpp"
 #include "pmsim/engines/buffer/fixing.hpp"
 #include "pmsim/engines/buffer/frames.hpp"

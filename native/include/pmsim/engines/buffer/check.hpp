@@ -40,16 +40,6 @@ std::string BufferManager<M>::check(M& memory, std::span<const PageId> owned) {
         complain(head.id, "its parent's swip is not a pointer to it");
     }
     const auto source = memory.template load<Address>(base + FullFrame::kPmem);
-    const auto same = [&](std::uint32_t line, Address at) {
-      blocks::page::Line mine;
-      blocks::page::Line theirs;
-      memory.read(at, mine);
-      memory.read(source + line * kLineBytes, theirs);
-      if (line == 0)
-        std::memset(mine.data() + kMarkAt, 0, 8), std::memset(theirs.data() + kMarkAt, 0, 8);
-      if (std::memcmp(mine.data(), theirs.data(), sizeof mine) != 0 && head.state.children == 0)
-        complain(head.id, "clean line " + std::to_string(line) + " differs from PMem");
-    };
     if (is_mini(frame)) {
       const auto slots = memory.template load<MiniSlots>(base + MiniFrame::kSlots);
       const auto dirty = memory.template load<std::uint16_t>(base + MiniFrame::kDirty);
@@ -61,22 +51,19 @@ std::string BufferManager<M>::check(M& memory, std::span<const PageId> owned) {
       for (std::uint32_t slot = 0; slot < count; ++slot) {
         if (slot > 0 && slots.line[slot - 1] >= slots.line[slot])
           complain(head.id, "slots out of order");
-        if ((dirty >> slot & 1U) == 0)
-          same(slots.line[slot], base + MiniFrame::kHeaderBytes + slot * kLineBytes);
       }
+      if (const std::string problem = wrong_line(memory, frame, head); !problem.empty())
+        complain(head.id, problem);
       return;
     }
     if (source == 0 && head.state.resident == 0)
       return complain(head.id, "neither whole nor NVM-backed");
     if (head.state.dirty != 0 && (head.state.resident == 0 || (head.state.flags & kSomeDirty) == 0))
       complain(head.id, "all dirty, but not all resident or not flagged");
-    if (source == 0 || head.state.dirty != 0 || is_redirected(head.state))
+    if (const std::string problem = wrong_line(memory, frame, head); !problem.empty())
+      complain(head.id, problem);
+    if (source == 0 || head.state.dirty != 0 || (head.state.flags & kMasked) == 0)
       return;
-    if ((head.state.flags & kMasked) == 0) {
-      for (std::uint32_t line = 0; line < layout_.lines(); ++line)
-        same(line, data_of(base) + line * kLineBytes);
-      return;
-    }
     bool any = false;
     for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word) {
       auto resident = memory.template load<std::uint64_t>(base + FullFrame::kResident + word * 8);
@@ -86,10 +73,6 @@ std::string BufferManager<M>::check(M& memory, std::span<const PageId> owned) {
       any = any || dirty != 0;
       if ((dirty & ~resident) != 0)
         complain(head.id, "dirty lines that are not resident");
-      for (std::uint64_t clean = resident & ~dirty; clean != 0; clean &= clean - 1) {
-        const std::uint32_t line = word * 64 + static_cast<std::uint32_t>(std::countr_zero(clean));
-        same(line, data_of(base) + line * kLineBytes);
-      }
     }
     if (any != ((head.state.flags & kSomeDirty) != 0))
       complain(head.id, "its dirty mask and its flag disagree");

@@ -51,6 +51,7 @@ struct BufferConfig {
   std::uint32_t threads = 1;  ///< that use it
   bool latched = false;       ///< and need latches
   bool count_fixes = true;    ///< in a frame's head; otherwise who replaces a page latches it
+  bool debug_pages = false;   ///< debugging.hpp
 
   [[nodiscard]] std::uint32_t lines() const noexcept { return page_bytes / memory::kLineBytes; }
   [[nodiscard]] std::uint64_t pmem_frames() const noexcept { return pmem_bytes / page_bytes; }
@@ -86,6 +87,8 @@ struct BufferConfig {
           "fixes = 'optimistic': readers find out by latches that a page has gone, so it needs "
           "latches = 'optimistic', not '" +
           options.latches + "'");
+    // Of several threads one may look at a page while another is in the middle of changing its frame.
+    config.debug_pages = options.debug_pages && !config.latched;
     config.page_write = page_write_named(options.page_write);
     config.meta_on_ssd = options.log_device == "ssd";
     config.system_call_cycles = options.system_call_cycles;

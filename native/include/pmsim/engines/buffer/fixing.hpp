@@ -173,6 +173,8 @@ Address BufferManager<M>::load_from_pmem(M& memory, PageId id, Address source, c
     std::memcpy(words.data(), &head, sizeof head);
     words[MiniFrame::kPmem / 8] = source;
     memory.write(untagged(frame), std::as_bytes(std::span(words)));
+    if (config_.debug_pages) [[unlikely]]
+      forget_lines(memory, untagged(frame) + MiniFrame::kHeaderBytes, MiniFrame::kCapacity);
   } else {
     const std::uint8_t flags = config_.cache_line_grained ? kMasked : 0;
     write_full_header(memory, frame, {.fixes = first_user(frame), .referenced = 1, .flags = flags}, id, source);
@@ -210,6 +212,8 @@ template <memory::Memory M>
 void BufferManager<M>::unfix(M& memory, Page& page) {
   if (on_pmem(page.frame))
     return unfix_on_pmem(memory, page.frame);
+  if (config_.debug_pages) [[unlikely]]
+    check_use(memory, page);
   const Address base = untagged(page.frame);
   if (!config_.count_fixes && !is_mini(page.frame))
     return users_.remove(base);

@@ -19,6 +19,8 @@ void BufferManager<M>::write_full_header(M& memory, Address full, FrameState sta
   std::memcpy(words.data(), &head, sizeof head);
   words[FullFrame::kPmem / 8] = source;
   memory.write(full, std::as_bytes(std::span(words).first(layout_.header_bytes() / 8)));
+  if (config_.debug_pages && state.resident == 0) [[unlikely]]
+    forget_lines(memory, data_of(full), layout_.lines());
 }
 
 /// The slot of a new full page. Clock looks at full pages and at mini pages alike; of a slab it takes what was
@@ -155,6 +157,8 @@ void BufferManager<M>::relocate(M& memory, Address mini) {
     memory.read(untagged(mini) + byte, content);
     memory.write(untagged(to) + byte, content);
   }
+  if (config_.debug_pages) [[unlikely]]
+    forget_lines(memory, untagged(to) + bytes, MiniFrame::kCapacity - head.state.resident);
   table_.assign(memory, table_.find(memory, head.id), to);
   if ((head.state.flags & kPinned) != 0)
     pins_.replace(mini, to);

@@ -271,6 +271,8 @@ Address BufferManager<M>::promote(M& memory, Address mini) {
   head.state.flags = static_cast<std::uint8_t>((head.state.flags & ~kPinned) | kPromoted);
   memory.template store<FrameState>(base, head.state);
   memory.template store<Address>(base + MiniFrame::kFull, full);
+  if (config_.debug_pages) [[unlikely]]
+    forget_lines(memory, base + MiniFrame::kHeaderBytes, MiniFrame::kCapacity);
   pins_.replace(mini, full);
   return full;
 }

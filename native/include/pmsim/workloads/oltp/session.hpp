@@ -25,8 +25,10 @@ class Session {
   using Memory = memory::SimMemory;
   using Counters = std::map<std::string, double>;
 
-  /// Reads the parameters of engine and benchmark, and creates both.
-  Session(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed);
+  /// Reads the parameters of engine and benchmark, and creates both. `check`: the engine checks how its pages
+  /// are used, too (EngineOptions::debug_pages).
+  Session(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed,
+          bool check = false);
 
   /// Whether there are no more transactions than somebody has recorded.
   [[nodiscard]] bool is_recorded() const { return transactions_->length() != Transactions<Memory>::kEndless; }
@@ -64,8 +66,9 @@ class Session {
   /// The engine's recovery. On the attached stream.
   void restart();
 
-  /// What the benchmark says about its tables; empty: all is well.
-  [[nodiscard]] std::string check() { return transactions_->check(memory_, *engine_); }
+  /// What the benchmark says about its tables, and the engine about its structures; empty: all is well.
+  /// Reads everything: what was cached before is not any more.
+  [[nodiscard]] std::string check();
 
   [[nodiscard]] Memory& memory() noexcept { return memory_; }
   [[nodiscard]] const engines::Engine<Memory>& engine() const noexcept { return *engine_; }

@@ -1,0 +1,111 @@
+#pragma once
+
+#include "pmsim/engines/buffer/buffer_manager.hpp"
+
+namespace pmsim::engines::buffer {
+
+/// HyMem's debugging mode (dissertation, appendix A.6), for those who use pages line by line: a tree, a
+/// workload, whoever changes this buffer manager. With BufferConfig::debug_pages
+///  - lines of a frame that are not here hold kForgotten instead of what the frame held before. Who reads them
+///    without resident() gets nonsense, never by chance what an earlier stay of the page has left. (The paper
+///    marks them as uninitialised memory, for valgrind.) The same goes for a mini page that has been promoted:
+///    addresses that were handed out before are no good.
+///  - when a page is unfixed, these lines must still hold it, and those that are here and not marked as dirty
+///    what PMem holds: whoever changed one did so without writable(), and the change would be lost. ("False
+///    positives are possible but very unlikely.") Not where children are swizzled: their parent's swips differ.
+/// What is done for it has no time, and no decision depends on it. Throws SimulationError.
+inline constexpr blocks::page::Line kForgotten = [] {
+  blocks::page::Line line{};
+  for (std::size_t at = 0; at < line.size(); ++at)
+    line[at] = static_cast<std::byte>(0xa6 ^ (37 * at));
+  return line;
+}();
+
+template <memory::Memory M>
+void BufferManager<M>::forget_lines(M& memory, Address first, std::uint32_t lines) {
+  const memory::Detached untimed(memory);
+  for (std::uint32_t line = 0; line < lines; ++line)
+    memory.write(first + line * kLineBytes, kForgotten);
+}
+
+template <memory::Memory M>
+bool BufferManager<M>::is_forgotten(M& memory, Address line) {
+  blocks::page::Line content;
+  memory.read(line, content);
+  return content == kForgotten;
+}
+
+/// What is wrong with a line of the page, or nothing. Emits micro-operations.
+template <memory::Memory M>
+std::string BufferManager<M>::wrong_line(M& memory, Address frame, const FrameHead& head) {
+  const Address base = untagged(frame);
+  const auto source = memory.template load<Address>(base + FullFrame::kPmem);
+  std::string wrong;
+  const auto must_be_clean = [&](std::uint32_t line, Address at) {
+    if (head.state.children != 0 || !wrong.empty())
+      return;
+    blocks::page::Line mine;
+    blocks::page::Line theirs;
+    memory.read(at, mine);
+    memory.read(source + line * kLineBytes, theirs);
+    if (line == 0)
+      std::memset(mine.data() + kMarkAt, 0, 8), std::memset(theirs.data() + kMarkAt, 0, 8);
+    if (mine != theirs)
+      wrong = "clean line " + std::to_string(line) + " differs from PMem";
+  };
+  const auto must_be_forgotten = [&](const char* what, std::uint32_t number, const char* why, Address at) {
+    if (config_.debug_pages && wrong.empty() && !is_forgotten(memory, at))
+      wrong = what + std::to_string(number) + why;
+  };
+  if (is_mini(frame)) {
+    const Address lines = base + MiniFrame::kHeaderBytes;
+    const auto slots = memory.template load<MiniSlots>(base + MiniFrame::kSlots);
+    const auto dirty = memory.template load<std::uint16_t>(base + MiniFrame::kDirty);
+    const bool wrapper = (head.state.flags & kPromoted) != 0;
+    for (std::uint32_t slot = 0; slot < MiniFrame::kCapacity; ++slot) {
+      if (wrapper || slot >= head.state.resident)
+        must_be_forgotten("slot ", slot, " of a mini page has been written, but holds no line",
+                          lines + slot * kLineBytes);
+      else if ((dirty >> slot & 1U) == 0)
+        must_be_clean(slots.line[slot], lines + slot * kLineBytes);
+    }
+    return wrong;
+  }
+  if (source == 0 || head.state.dirty != 0)
+    return wrong;
+  const bool masked = (head.state.flags & kMasked) != 0;
+  for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word) {
+    std::uint64_t here = head.state.resident != 0 ? ~std::uint64_t{0} : 0;
+    std::uint64_t dirty = 0;
+    if (masked) {
+      here |= memory.template load<std::uint64_t>(base + FullFrame::kResident + word * 8);
+      dirty = memory.template load<std::uint64_t>(base + layout_.dirty() + word * 8);
+    }
+    for (std::uint32_t bit = 0; bit < 64; ++bit) {
+      const std::uint32_t line = word * 64 + bit;
+      if ((here >> bit & 1U) == 0)
+        must_be_forgotten("line ", line, " has been written, but is not here",
+                          data_of(base) + line * kLineBytes);
+      else if ((dirty >> bit & 1U) == 0)
+        must_be_clean(line, data_of(base) + line * kLineBytes);
+    }
+  }
+  return wrong;
+}
+
+/// Of a page that is about to be unfixed.
+template <memory::Memory M>
+void BufferManager<M>::check_use(M& memory, const Page& page) {
+  const memory::Detached untimed(memory);
+  const auto check = [&](Address frame) {
+    const auto head = memory.template load<FrameHead>(untagged(frame));
+    if (const std::string wrong = wrong_line(memory, frame, head); !wrong.empty())
+      broken_invariant(("page " + std::to_string(page.id) + " is unfixed: " + wrong).c_str());
+  };
+  const Address behind = frame_behind(memory, page);
+  check(behind);
+  if (is_mini(page.frame) && !is_mini(behind))
+    check(page.frame);  // the wrapper
+}
+
+}  // namespace pmsim::engines::buffer
