@@ -79,7 +79,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
             "page_size",
         }
         | {"shared_region", "region_size", "fence_every", "flush_every", "address_list", "instructions"},
-        {"bandwidth_gb_s"} | AMPLIFICATION,
+        {"bandwidth_gb_s", "bandwidth_gb_s_low", "bandwidth_gb_s_high"} | AMPLIFICATION,
     ),
     "contention": (
         {"operation", "threads", "objects", "read_percent", "readers", "lines", "work"},

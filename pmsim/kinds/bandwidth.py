@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from pmsim.errors import ConfigError
+from pmsim.kinds import intervals
 from pmsim.kinds.base import Kind, Scalar
 from pmsim.kinds.checks import check_access, check_modules, check_region, check_threads, medium
 from pmsim.kinds.machine_options import with_options
@@ -107,7 +108,12 @@ class Bandwidth(Kind[BandwidthParameters]):
     name = "bandwidth"
     title = "Bandwidth of reads and writes by threads, chunk size and pattern"
     default_metric = "bandwidth_gb_s"
-    metrics = (BANDWIDTH_METRIC, *AMPLIFICATION_METRICS, *COMMON_METRICS)
+    metrics = (
+        BANDWIDTH_METRIC,
+        *intervals.ends_of("bandwidth_gb_s", "GB/s"),
+        *AMPLIFICATION_METRICS,
+        *COMMON_METRICS,
+    )
     parameter_model = BandwidthParameters
 
     def machine(self, platform: Platform, parameters: BandwidthParameters) -> Platform:
@@ -167,7 +173,7 @@ class Bandwidth(Kind[BandwidthParameters]):
             seed,
         )
         return (
-            {"bandwidth_gb_s": measured.total.bandwidth_gb_s}
+            measured.bandwidth_with_interval()
             | measured.amplification(parameters.memory)
             | measured.common()
         )

@@ -1,5 +1,6 @@
 """One call of the native core, and the metrics that most kinds take from it."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import numpy as np
 from pmsim import _native
 from pmsim.errors import InternalError
 from pmsim.kinds.base import COUNTER_PREFIX, Metric
+from pmsim.kinds import intervals
 from pmsim.kinds.intervals import Latencies
 from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform
@@ -124,6 +126,18 @@ class Measurement:
             f"{COUNTER_PREFIX}user_bytes": self.total.user_bytes,
         }
         return named | {COUNTER_PREFIX + name: value for name, value in self.counters.items()}
+
+    def bandwidth_with_interval(self) -> dict[str, float]:
+        """Return the bandwidth, with its confidence interval over batches."""
+        ends = intervals.of_throughput(self.batch_ends_ps, self.total.operations)
+        share = self.total.bandwidth_gb_s / self.total.operations_per_s
+        # The one nan, as elsewhere: metrics without a value compare equal.
+        low, high = (math.nan if math.isnan(end) else end * share for end in ends)
+        return {
+            "bandwidth_gb_s": self.total.bandwidth_gb_s,
+            "bandwidth_gb_s_low": low,
+            "bandwidth_gb_s_high": high,
+        }
 
     def amplification(self, memory: str) -> dict[str, float]:
         """Return bytes moved at the medium of "dram" or "pmem" per byte of user data."""
