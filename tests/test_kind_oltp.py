@@ -13,7 +13,7 @@ import pmsim
 from pmsim import _native
 from pmsim.cli import app, main
 from pmsim.errors import ConfigError
-from pmsim.kinds import measurement
+from pmsim.kinds import find_kind, measurement
 from pmsim.kinds.engine_options import EngineParameters, scaled_machine
 from pmsim.kinds.oltp import OltpParameters
 from pmsim.points import points_of
@@ -455,3 +455,13 @@ def test_writes_per_day_are_those_of_the_medium_over_the_capacity_at_full_size()
     assert half["pmem_writes_per_day"] / run["pmem_writes_per_day"] == pytest.approx(1.97, rel=0.02)
     on_ssd = measure(**given | {"engine": "main-memory", "log_device": "ssd"}, **capacity)
     assert on_ssd["pmem_writes_per_day"] == 0
+
+
+def test_the_data_of_tpcc_are_its_warehouses() -> None:
+    known = find_kind("oltp")
+    for given, expected in (
+        ({"workload": "tpcc", "warehouses": 96}, 96 * 111e6 / 2**30),
+        ({"workload": "ycsb-c", "data_size": "3 GiB"}, 3),
+    ):
+        machine, parameters, _ = known.prepared(load_platform("sep-e5-4620v2"), given)
+        assert known.columns(machine, parameters)["data_gib"] == pytest.approx(expected)

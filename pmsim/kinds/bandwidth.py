@@ -173,7 +173,5 @@ class Bandwidth(Kind[BandwidthParameters]):
             seed,
         )
         return (
-            measured.bandwidth_with_interval()
-            | measured.amplification(parameters.memory)
-            | measured.common()
+            measured.bandwidth_with_interval() | measured.amplification(parameters.memory) | measured.common()
         )

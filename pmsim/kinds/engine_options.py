@@ -52,7 +52,7 @@ from pmsim.units import Quantity, parse
 
 #: Data above this lie in a temporary file where they are on the SSD, instead of in memory [B].
 _FILE_FROM = 2 * GIB
-#: Of TPC-C: a loaded warehouse at a load factor of 0.66, for the choice of a file only [B].
+#: Of TPC-C: a loaded warehouse at a load factor of 0.66; no simulated number depends on it [B].
 _WAREHOUSE = 111 * 10**6
 _WAREHOUSE_FILL = 0.66
 
@@ -330,6 +330,11 @@ class EngineParameters(KindParameters):
         return int(self.warehouses * self.factor)
 
     @property
+    def data(self) -> int:
+        """Bytes of the loaded tables at full size, free space in pages included; of TPC-C about."""
+        return self.warehouses * _WAREHOUSE if self.workload == "tpcc" else self.data_size
+
+    @property
     def simulated_data(self) -> int:
         """Bytes of the loaded tables at scale, free space in pages included."""
         return (
@@ -441,7 +446,7 @@ def engine_columns(machine: Platform, parameters: EngineParameters) -> dict[str,
     """Return what figures want besides the parameters: sizes in GiB, the engine with its switches, the cost."""
     return {
         "variant": _variant(parameters),
-        "data_gib": parameters.data_size / GIB,
+        "data_gib": parameters.data / GIB,
         **capacity_columns(
             machine,
             parameters.dram_capacity,

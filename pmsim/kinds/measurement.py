@@ -11,8 +11,8 @@ import numpy as np
 
 from pmsim import _native
 from pmsim.errors import InternalError
-from pmsim.kinds.base import COUNTER_PREFIX, Metric
 from pmsim.kinds import intervals
+from pmsim.kinds.base import COUNTER_PREFIX, Metric
 from pmsim.kinds.intervals import Latencies
 from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform
