@@ -167,6 +167,7 @@ int main() {
   memory::HostOptions options;
   options.capacities = kCapacities;
   options.block_path = path;
+  options.best_flush = true;
   memory::HostMemory host(options);
   unlink(path);
   Bench<memory::HostMemory> native(host);
