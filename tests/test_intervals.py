@@ -97,7 +97,7 @@ def test_the_interval_of_a_bandwidth_is_as_wide_as_seeds_differ() -> None:
     for access_size in (64, 4096):
         runs = [simulated(access_size, seed) for seed in range(1, 9)]
         mean = statistics.fmean(run["bandwidth_gb_s"] for run in runs)
-        # Of eight such intervals nearly all hold the mean; were they half as wide, five.
+        # Of eight such intervals nearly all hold the mean; were they half as wide, six.
         held = sum(run["bandwidth_gb_s_low"] <= mean <= run["bandwidth_gb_s_high"] for run in runs)
         assert held >= 7, access_size
         widths[access_size] = runs[0]["bandwidth_gb_s_high"] / runs[0]["bandwidth_gb_s_low"] - 1

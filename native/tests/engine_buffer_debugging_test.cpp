@@ -92,6 +92,37 @@ TEST(Debugging, ALineThatIsNotHereReadsAsNonsenseThoughTheFrameHasHeldItBefore) 
   }
 }
 
+/// As a node of a tree: unfixes its page whatever happens.
+struct Fixed {
+  Rig& rig;
+  FixedPage page;
+  ~Fixed() noexcept(false) { rig.manager->unfix(rig.memory, page); }
+};
+
+// Ctrl-C comes from whatever micro-operation is the next to be polled, lines half way into their frame
+// included.
+TEST(Debugging, ARunThatIsStoppedInTheMiddleOfAPageSaysSoAndNothingElse) {
+  for (std::size_t before = 1; before < 80; ++before) {
+    BufferConfig config = pages(false);
+    config.debug_pages = before % 2 == 0;
+    OnPmem rig(config, 4);
+    memory::Stream stream;
+    for (std::size_t op = before; op < memory::Stream::kPollEvery; ++op)
+      stream.push(memory::OpKind::kCompute, 0, 0);
+    stream.on_poll([] { throw std::runtime_error("stopped"); });
+    rig.memory.attach(stream);
+    std::string said;
+    try {
+      const Fixed fixed{rig, rig.manager->fix_page(rig.memory, 2, Access::kGrained)};
+      FixedPage page = fixed.page;
+      static_cast<void>(rig.manager->resident(rig.memory, page, kLine7, 40 * kLineBytes));
+    } catch (const std::exception& error) {
+      said = error.what();
+    }
+    EXPECT_EQ(said, "stopped") << before << " micro-operations before";
+  }
+}
+
 TEST(Debugging, ARunTakesTheSameDecisionsAndEmitsTheSameMicroOperations) {
   std::vector<std::vector<memory::MicroOp>> streams;
   std::vector<std::map<std::string, double>> counters;

@@ -225,7 +225,6 @@ constexpr std::array kOperations{Operation::kSearch, Operation::kIterate,  Opera
                                  Operation::kSplit,  Operation::kErase,    Operation::kBalance,
                                  Operation::kMerge,  Operation::kAllocate, Operation::kDeallocate};
 
-/// Runs every operation in every layout and with every way to persist that it has, on one memory or the other.
 /// Whatever this CPU flushes with.
 template <typename M>
 auto options_of() {
@@ -235,6 +234,7 @@ auto options_of() {
     return memory::SimOptions{};
 }
 
+/// Runs every operation in every layout and with every way to persist that it has, on one memory or the other.
 template <typename M>
 void run_all() {
   for (const Layout layout : kLayouts) {

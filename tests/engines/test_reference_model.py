@@ -27,6 +27,8 @@ MIB = 1 << 20
 #: Engines that keep what a transaction changes in the frames of a small DRAM.
 BUFFERED = [name for name in engines() if name.endswith("-bm") or name in ("three-tier", "spitfire")]
 KEYS = st.integers(0, 120)
+#: Changed rows of a transaction that may be refused: an eighth of the frames in DRAM.
+FEWEST = 8
 EXAMPLES = int(os.environ.get("PMSIM_ENGINE_EXAMPLES", "0"))
 
 
@@ -73,6 +75,7 @@ class EngineMachine(RuleBasedStateMachine):
             return operation(self.table, *arguments)
         except CapacityError:
             assert self.name in BUFFERED
+            assert self.changed >= FEWEST, "a small transaction is refused"
             self.engine.abort()
             self.open = None
             return None
@@ -85,6 +88,7 @@ class EngineMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.engine.begin()
         self.open = dict(self.committed)
+        self.changed = 0
 
     @precondition(lambda self: self.open is not None)
     @rule(key=KEYS, seed=st.integers(0, 250))
@@ -93,6 +97,7 @@ class EngineMachine(RuleBasedStateMachine):
         inserted = self.attempt(self.engine.insert, key, self.row(seed))
         if self.open is not None:
             assert inserted == (key not in self.open)
+            self.changed += key not in self.open
             self.open.setdefault(key, self.row(seed))
 
     @precondition(lambda self: self.open is not None)
@@ -109,6 +114,7 @@ class EngineMachine(RuleBasedStateMachine):
         erased = self.attempt(self.engine.erase, key)
         if self.open is not None:
             assert erased == (self.open.pop(key, None) is not None)
+            self.changed += erased is True
 
     @precondition(lambda self: self.open is not None)
     @rule(first=KEYS, count=st.integers(1, 60))
@@ -128,6 +134,7 @@ class EngineMachine(RuleBasedStateMachine):
             return
         assert updated == (key in self.open)
         if key in self.open:
+            self.changed += 1
             before = self.open[key]
             self.open[key] = before[:offset] + data + before[offset + len(data) :]
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -39,8 +40,10 @@ class Stream {
   /// operation may be the recovery of an engine with millions of leaves: this is the one place that all of it
   /// comes by.
   void on_poll(std::function<void()> poll) { poll_ = std::move(poll); }
+  /// Not while an exception is on its way, of which it may be the cause: who unfixes a page then emits
+  /// micro-operations, too, and a second one would end the process.
   void poll() const {
-    if (poll_)
+    if (poll_ && std::uncaught_exceptions() == 0)
       poll_();
   }
 

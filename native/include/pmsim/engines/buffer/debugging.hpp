@@ -1,5 +1,7 @@
 #pragma once
 
+#include <exception>
+
 #include "pmsim/engines/buffer/buffer_manager.hpp"
 
 namespace pmsim::engines::buffer {
@@ -8,8 +10,9 @@ namespace pmsim::engines::buffer {
 /// workload, whoever changes this buffer manager. With BufferConfig::debug_pages
 ///  - lines of a frame that are not here hold kForgotten instead of what the frame held before. Who reads them
 ///    without resident() gets nonsense, never by chance what an earlier stay of the page has left. (The paper
-///    marks them as uninitialised memory, for valgrind.) The same goes for a mini page that has been promoted:
-///    addresses that were handed out before are no good.
+///    marks all lines as uninitialised memory at each fix, for valgrind, which also finds who reads what only
+///    an earlier fix has asked for.) The same goes for a mini page that has been promoted: addresses that were
+///    handed out before are no good.
 ///  - when a page is unfixed, these lines must still hold it, and those that are here and not marked as dirty
 ///    what PMem holds: whoever changed one did so without writable(), and the change would be lost. ("False
 ///    positives are possible but very unlikely.") Not where children are swizzled: their parent's swips differ.
@@ -93,9 +96,12 @@ std::string BufferManager<M>::wrong_line(M& memory, Address frame, const FrameHe
   return wrong;
 }
 
-/// Of a page that is about to be unfixed.
+/// Of a page that is about to be unfixed. Not where an exception unfixes it: a run may be stopped while lines
+/// are half way into their frame, and must not throw once more.
 template <memory::Memory M>
 void BufferManager<M>::check_use(M& memory, const Page& page) {
+  if (std::uncaught_exceptions() != 0)
+    return;
   const memory::Detached untimed(memory);
   const auto check = [&](Address frame) {
     const auto head = memory.template load<FrameHead>(untagged(frame));
