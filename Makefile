@@ -14,6 +14,9 @@ PY := $(VENV)/bin/python
 # Tools that the machine lacks (cmake, ninja) are installed in the environment.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(JOBS)
+# Tests start Python hundreds of times: each start would compile the package again, and have BLAS wait on all cores.
+export PYTHONDONTWRITEBYTECODE :=
+export OPENBLAS_NUM_THREADS ?= 1
 
 # Two terminals may say `make` at once; pip does not like that.
 LOCK := $(if $(shell command -v flock),flock .venv.lock)
@@ -75,6 +78,7 @@ test-python: build $(VENV)/stamp-test
 test-sanitize: $(VENV)/stamp-venv
 	@cmake -S native -B build/sanitize -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPMSIM_BINDINGS=OFF \
 	  -DPMSIM_TESTS=ON -DPMSIM_DEV=ON -DPMSIM_SANITIZE=ON \
+	  -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
 	  -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1"
 	@sh scripts/native_tests.sh build/sanitize
 

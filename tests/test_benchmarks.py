@@ -25,13 +25,15 @@ def test_every_benchmark_gives_a_number(
 ) -> None:
     # The points themselves take milliseconds; these take minutes.
     monkeypatch.setattr(benchmark, "CRASH_STATES", 100)
+    assert "inplace-fam" in benchmark.CRASH_BLOCKS
+    monkeypatch.setattr(benchmark, "CRASH_BLOCKS", ["inplace-fam", "pages-ssd-home", "engine-main-memory"])
     monkeypatch.setattr(benchmark, "OLTP_OPERATIONS", 20_000)
     small = {name: given | {"data_size": "16 MiB"} for name, given in benchmark.OLTP_POINTS.items()}
     monkeypatch.setattr(benchmark, "OLTP_POINTS", small)
     monkeypatch.setattr(sys, "argv", [str(FILE), "--runs", "1"])
     benchmark.main()
     shown = capsys.readouterr().out
-    names = [*benchmark.POINTS, *benchmark.LOG_POINTS, *small, "inplace-fam"]
+    names = [*benchmark.POINTS, *benchmark.LOG_POINTS, *small, *benchmark.CRASH_BLOCKS]
     for name in names:
         (line, *_) = (line for line in shown.splitlines() if line.startswith(name))
         assert [float(number) for number in line.removeprefix(name).split()]

@@ -484,3 +484,10 @@ def test_a_reader_that_leaves_is_no_failure() -> None:
     answer = subprocess.run([*COMMAND, "list", "counters"], stdout=write, stderr=subprocess.PIPE, timeout=120)
     os.close(write)
     assert (answer.returncode, answer.stderr) == (0, b"")
+
+
+def test_a_command_starts_without_what_draws_and_tabulates() -> None:
+    """Frames and figures take as long to import as all the rest; only a result needs them."""
+    code = "import sys, pmsim.cli; print(*{'pandas', 'plotly'} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.split() == []

@@ -38,7 +38,7 @@ def test_no_crash_breaks_the_promise_of_a_storage_engine(name: str) -> None:
     # The programs of several threads are longer: few of them do everything. The first one of nvm-undo aborts
     # nothing.
     more = name == "engine-nvm-undo" or name.endswith(("-threads", "-logs", "-groups"))
-    states = max(STATES // (25 if more else 200), 1)
+    states = max(STATES // (25 if more else 100), 1)
     result = check_block(name, states=states, mutate=False)
     check = result.check
     assert check.violation is None, check.violation.counterexample

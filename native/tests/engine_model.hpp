@@ -18,6 +18,7 @@
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/core/random.hpp"
+#include "pmsim/core/same_bytes.hpp"
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/memory/sim_memory.hpp"
 
@@ -247,7 +248,7 @@ class Sequence {
                       (expected == now.end() ? "none" : std::to_string(expected->first));
             return false;
           }
-          if (row.size() != bytes || !std::equal(row.begin(), row.end(), expected->second.begin() + offset))
+          if (row.size() != bytes || !same_bytes(row, std::span(expected->second).subspan(offset, bytes)))
             problem = "key " + std::to_string(key) + " has other bytes";
           ++expected;
           ++seen;

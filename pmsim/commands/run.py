@@ -1,31 +1,22 @@
 """``pmsim run``."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
-from rich.console import Console
 
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
-from pmsim.effects import AFTER, BEFORE, EFFECT, HIGH, LOW
 from pmsim.errors import ConfigError
 from pmsim.host_room import check_room
-from pmsim.kinds import find_kind
 from pmsim.overrides import with_overrides
 from pmsim.path_option import path_option
 from pmsim.point_cache import PointCache
-from pmsim.report import overloaded, unsteady
-from pmsim.results import Result
 from pmsim.runner import RunInterrupted
 from pmsim.scenario import Scenario
-from pmsim.terminal import Column, complaints, output, print_table
-from pmsim.units import number
+from pmsim.terminal import complaints, output, print_table
 from pmsim.unused import checked_points
 
 _ROWS_SHOWN = 30
-_METRICS_SHOWN = 3
 _INTERRUPTED = 130
 
 
@@ -68,7 +59,9 @@ def run_command(
             f"pmsim: {folder} held the results of another scenario, '{before.name}'; they are "
             "replaced, its points are kept"
         )
-    _report(result, folder)
+    from pmsim.commands.run_printed import print_result  # pandas and Plotly: half a second
+
+    print_result(result, folder)
     if result.failures:
         raise typer.Exit(1)
 
@@ -115,63 +108,3 @@ def _describe(scenario: Scenario, written: Scenario, origin: str, folder: Path) 
     console.print(
         f"{len(points)} points, {len(kept)} of them finished in {folder}; nothing was run", soft_wrap=True
     )
-
-
-def _report(result: Result, folder: Path) -> None:
-    console = output()
-    if len(compared := result.effects()):
-        numbers = [BEFORE, AFTER, EFFECT, LOW, HIGH]
-        _print_rows(console, result.as_written(compared), numbers, [], f"{result.title}: one change at a time")
-    elif not result.frame.empty:
-        _print_frame(console, result)
-    if len(front := result.front()):
-        console.print()
-        _print_rows(console, front, list(front.columns), [], result.front_title)
-    errors = complaints()
-    told = result.provenance
-    for failure in result.failures:
-        errors.print(f"pmsim: {failure}")
-    if result.not_held:
-        errors.print(
-            f"pmsim: in {len(result.not_held)} of {told['points']} points `fits` is 0: the engine cannot hold "
-            f"the data; the first is {result.not_held[0]}"
-        )
-    if result.unsteady:
-        errors.print(f"pmsim: {unsteady(result)}")
-    if result.overloaded:
-        errors.print(f"pmsim: {overloaded(result)}")
-    done = told["points"] - len(result.failures)
-    console.print(
-        f"{done} of {told['points']} points ({told['points_from_cache']} kept from before) "
-        f"in {told['wall_time_s']:.1f} s: {folder / 'report.html'}",
-        soft_wrap=True,
-    )
-
-
-def _print_frame(console: Console, result: Result) -> None:
-    plot = result.plot
-    kind = find_kind(result.scenario.kind)
-    shown = plot.y if plot and plot.y else kind.default_metric
-    metrics = [metric.name for metric in result.metrics()]
-    # Rows of one point differ in a metric, too: wear by rank, throughput by window.
-    first = [plot.x, shown] if plot and plot.x in metrics else [shown]
-    frame = result.shown()
-    # A parameter may be an axis of the figure: the sweep has its column already, or all points have one value.
-    known = [name for name in dict.fromkeys([*first, *metrics]) if name in frame]
-    chosen = [name for name in known if name not in result.axis_columns()][:_METRICS_SHOWN]
-    frame = frame[[*result.axis_columns(), *chosen]]
-    _print_rows(console, frame, chosen, chosen[len(first) :], result.title)
-
-
-def _print_rows(
-    console: Console, rows: pd.DataFrame, numbers: Sequence[str], spare: Sequence[str], title: str
-) -> None:
-    columns = [
-        Column(str(name), right=name in numbers, narrow="left out" if name in spare else "whole")
-        for name in rows.columns
-    ]
-    shown = rows.head(_ROWS_SHOWN).itertuples(index=False)
-    cells = [[number(value) if isinstance(value, float) else str(value) for value in row] for row in shown]
-    print_table(console, columns, cells, title)
-    if len(rows) > _ROWS_SHOWN:
-        console.print(f"the first {_ROWS_SHOWN} of {len(rows)} rows; all are in results.parquet", style="dim")

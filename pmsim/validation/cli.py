@@ -16,7 +16,6 @@ from pmsim.terminal import complaints, output
 from pmsim.validation.loaders import DataSet, load
 from pmsim.validation.measures import Runs, simulator
 from pmsim.validation.printed import print_validation
-from pmsim.validation.report import write_report
 from pmsim.validation.runnable import check_suite, leave_out_impossible
 from pmsim.validation.suite_files import load_suite
 from pmsim.validation.summary import Validation
@@ -112,6 +111,8 @@ def _introduce(console: Console, data_set: DataSet) -> None:
 
 
 def _save(result: Validation, folder: Path) -> None:
+    from pmsim.validation.report import write_report
+
     try:
         result.frame().to_parquet(folder / "results.parquet", index=False)
         write_report(result, folder / "report.html")

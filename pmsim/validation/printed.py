@@ -8,7 +8,7 @@ from rich.text import Text
 
 from pmsim.terminal import Column, print_item, print_table
 from pmsim.validation.claims import Claim
-from pmsim.validation.report import with_range
+from pmsim.validation.percent import with_range
 from pmsim.validation.summary import Accuracy, Validation
 from pmsim.validation.verdict import Outcome
 

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from pmsim.plots.style import AXIS, LAYOUT, log_ticks, metric_title, parameter_title
 from pmsim.validation.claims import Claim
+from pmsim.validation.percent import percent, with_range
 from pmsim.validation.summary import Accuracy, Compared, Validation
 
 _STYLE = """
@@ -26,20 +27,6 @@ tr.fail, tr.error { background: #fdecea; } .note { color: #666; }
 """
 _SYMBOLS = {"calibration": "circle-open", "prediction": "circle"}
 _COLOURS = {"pmem": "#c44e00", "dram": "#1f5fa8"}
-
-
-def percent(value: float | None, signed: bool = False) -> str:
-    """Write a fraction as per cent, nothing where there is none."""
-    if value is None or math.isnan(value):
-        return ""
-    return f"{100 * value:+.1f} %" if signed else f"{100 * value:.1f} %"
-
-
-def with_range(value: float, ends: tuple[float, float] | None) -> str:
-    """Write a fraction as per cent, with its range over the seeds where there are several."""
-    if ends is None:
-        return percent(value)
-    return f"{percent(value)} ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})"
 
 
 def write_report(validation: Validation, path: Path) -> None:

@@ -4,9 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from pmsim.errors import SimulationError
 from pmsim.progress import progress_bar
@@ -16,6 +14,9 @@ from pmsim.validation.loaders import DataSet, Measurement
 from pmsim.validation.measures import Point, Runs, points_of
 from pmsim.validation.seeds import Share, share_of, value_range
 from pmsim.validation.verdict import Outcome, judge, quantile, relative_error, spearman
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,10 @@ class Validation:
             for entry in _measured(group, medium, use, rows)
         ]
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self) -> "pd.DataFrame":
         """One row per claim and per measurement, for further analysis."""
+        import pandas as pd
+
         rows = [_claim_row(outcome) for outcome in self.outcomes]
         rows += [_measurement_row(row) for row in self.compared]
         if self.each:

@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint64_t kPollEvery = 256;      ///< states between two calls of poll
 constexpr std::uint64_t kNestedImages = 64;    ///< of one step of a recovery: all, or ...
 constexpr std::uint64_t kNestedSamples = 8;    ///< ... this many drawn
+constexpr std::uint64_t kDenseSteps = 64;      ///< of a recovery: all are tried, later ones ever more rarely
 constexpr std::uint64_t kResumedImages = 16;   ///< of one step of a program that goes on: all, or ...
 constexpr std::uint64_t kResumedSamples = 2;   ///< ... this many drawn; ...
 constexpr std::uint64_t kResumedSteps = 4;     ///< ... and of so many steps one: rather more first crashes
@@ -56,14 +57,17 @@ class Search {
     });
   }
 
-  /// About `states` images, spread evenly over the steps of a large program.
+  /// About `states` images, spread evenly over the steps of a large program; over drawn ones where there are
+  /// more steps than that.
   void large(std::uint64_t seed, std::uint64_t states) {
     ++report_.large_programs;
     Program rehearsal(kind_, seed, Scale::kLarge, aftermath_options());
     run(rehearsal, seed, Scale::kLarge, [](Program&, const CrashPoint&) {});
-    const std::uint64_t per_step = states / rehearsal.steps() + 1;
+    const std::uint64_t steps = rehearsal.steps();
+    const std::uint64_t per_step = states / steps + 1;
     visit(seed, Scale::kLarge, [&](Program& program, const CrashPoint& point) {
-      images(program, seed, Scale::kLarge, point, per_step, per_step);
+      if (states >= steps || random_.below(steps) < states)
+        images(program, seed, Scale::kLarge, point, per_step, per_step);
     });
   }
 
@@ -165,24 +169,29 @@ class Search {
     const bool after_it = reach_ >= Reach::kGoingOn && report_.resumed_crashes <= report_.states;
     if (!in_recovery && !after_it)
       return;
-    after.recover_stepwise(subject, where.image, after_it,
-                           [&](Aftermath& again, const Subject& promise, const LaterPoint& point) {
-                             const bool resumed = point.operation > 0;
-                             if (resumed ? random_.below(kResumedSteps) != 0 : !in_recovery)
-                               return;
-                             for_images(again.failed().durability(), resumed ? kResumedImages : kNestedImages,
-                                        resumed ? kResumedSamples : kNestedSamples, random_, second_image_,
-                                        [&](const memory::DurableImage& image) {
-                                          again.put(image);
-                                          const Aftermath::Outcome outcome = again.recover(promise, false);
-                                          ++(resumed ? report_.resumed_crashes : report_.recovery_crashes);
-                                          if (!outcome.wrong.empty())
-                                            throw found(where, outcome, {{point, image}});
-                                          if (third_is_due())
-                                            crash_a_third_time(again, promise, where, {point, image});
-                                          poll(false);
-                                        });
-                           });
+    after.recover_stepwise(
+        subject, where.image, after_it, [&](Aftermath& again, const Subject& promise, const LaterPoint& point) {
+          const bool resumed = point.operation > 0;
+          if (resumed ? random_.below(kResumedSteps) != 0 : !in_recovery || passes(point.step))
+            return;
+          for_images(again.failed().durability(), resumed ? kResumedImages : kNestedImages,
+                     resumed ? kResumedSamples : kNestedSamples, random_, second_image_,
+                     [&](const memory::DurableImage& image) {
+                       again.put(image);
+                       const Aftermath::Outcome outcome = again.recover(promise, false);
+                       ++(resumed ? report_.resumed_crashes : report_.recovery_crashes);
+                       if (!outcome.wrong.empty())
+                         throw found(where, outcome, {{point, image}});
+                       if (third_is_due())
+                         crash_a_third_time(again, promise, where, {point, image});
+                       poll(false);
+                     });
+        });
+  }
+
+  /// A recovery of thousands of steps is looked at in hundreds.
+  [[nodiscard]] bool passes(std::uint64_t step) {
+    return step >= 2 * kDenseSteps && random_.below(step / kDenseSteps) != 0;
   }
 
   [[nodiscard]] bool third_is_due() {

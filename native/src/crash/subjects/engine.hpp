@@ -17,6 +17,7 @@
 #include "pmsim/blocks/log/file_header.hpp"
 #include "pmsim/blocks/log/poplog.hpp"
 #include "pmsim/core/random.hpp"
+#include "pmsim/core/same_bytes.hpp"
 #include "pmsim/crash/registry.hpp"
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/engines/wal/horizon.hpp"
@@ -419,7 +420,7 @@ class EngineSubject final : public Subject {
         continue;
       if (row == found.end())
         return "row " + std::to_string(key) + " is missing";
-      if (row->second != bytes) {
+      if (!same_bytes(row->second, bytes)) {
         const auto at = std::ranges::mismatch(row->second, bytes).in1 - row->second.begin();
         return "row " + std::to_string(key) + " differs from byte " + std::to_string(at) + " on";
       }

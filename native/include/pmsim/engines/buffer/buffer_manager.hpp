@@ -219,8 +219,9 @@ class BufferManager {
 
   // debugging.hpp
   void forget_lines(M& memory, Address first, std::uint32_t lines);
-  [[nodiscard]] static bool is_forgotten(M& memory, Address line);
   [[nodiscard]] std::string wrong_line(M& memory, Address frame, const FrameHead& head);
+  [[nodiscard]] std::string wrong_slot(M& memory, Address base, Address source, const FrameHead& head);
+  [[nodiscard]] std::string wrong_line_of(M& memory, Address base, Address source, const FrameHead& head);
   [[gnu::noinline]] void check_use(M& memory, const Page& page);
 
   // frames.hpp

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <exception>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "pmsim/core/same_bytes.hpp"
 #include "pmsim/engines/buffer/buffer_manager.hpp"
 
 namespace pmsim::engines::buffer {
@@ -31,11 +35,8 @@ void BufferManager<M>::forget_lines(M& memory, Address first, std::uint32_t line
     memory.write(first + line * kLineBytes, kForgotten);
 }
 
-template <memory::Memory M>
-bool BufferManager<M>::is_forgotten(M& memory, Address line) {
-  blocks::page::Line content;
-  memory.read(line, content);
-  return content == kForgotten;
+inline std::string differs_from_pmem(std::uint32_t line) {
+  return "clean line " + std::to_string(line) + " differs from PMem";
 }
 
 /// What is wrong with a line of the page, or nothing. Emits micro-operations.
@@ -43,40 +44,48 @@ template <memory::Memory M>
 std::string BufferManager<M>::wrong_line(M& memory, Address frame, const FrameHead& head) {
   const Address base = untagged(frame);
   const auto source = memory.template load<Address>(base + FullFrame::kPmem);
-  std::string wrong;
-  const auto must_be_clean = [&](std::uint32_t line, Address at) {
-    if (head.state.children != 0 || !wrong.empty())
-      return;
+  return is_mini(frame) ? wrong_slot(memory, base, source, head) : wrong_line_of(memory, base, source, head);
+}
+
+/// Whether a line of a frame that is not dirty is that of PMem, but for the mark in the first one.
+inline bool is_clean(std::uint32_t line, std::span<const std::byte> mine, std::span<const std::byte> theirs) {
+  if (line != 0)
+    return same_bytes(mine, theirs);
+  return same_bytes(mine.first(kMarkAt), theirs.first(kMarkAt)) &&
+         same_bytes(mine.subspan(kMarkAt + 8), theirs.subspan(kMarkAt + 8));
+}
+
+template <memory::Memory M>
+std::string BufferManager<M>::wrong_slot(M& memory, Address base, Address source, const FrameHead& head) {
+  const auto slots = memory.template load<MiniSlots>(base + MiniFrame::kSlots);
+  const auto dirty = memory.template load<std::uint16_t>(base + MiniFrame::kDirty);
+  const bool wrapper = (head.state.flags & kPromoted) != 0;
+  for (std::uint32_t slot = 0; slot < MiniFrame::kCapacity; ++slot) {
     blocks::page::Line mine;
-    blocks::page::Line theirs;
-    memory.read(at, mine);
-    memory.read(source + line * kLineBytes, theirs);
-    if (line == 0)
-      std::memset(mine.data() + kMarkAt, 0, 8), std::memset(theirs.data() + kMarkAt, 0, 8);
-    if (mine != theirs)
-      wrong = "clean line " + std::to_string(line) + " differs from PMem";
-  };
-  const auto must_be_forgotten = [&](const char* what, std::uint32_t number, const char* why, Address at) {
-    if (config_.debug_pages && wrong.empty() && !is_forgotten(memory, at))
-      wrong = what + std::to_string(number) + why;
-  };
-  if (is_mini(frame)) {
-    const Address lines = base + MiniFrame::kHeaderBytes;
-    const auto slots = memory.template load<MiniSlots>(base + MiniFrame::kSlots);
-    const auto dirty = memory.template load<std::uint16_t>(base + MiniFrame::kDirty);
-    const bool wrapper = (head.state.flags & kPromoted) != 0;
-    for (std::uint32_t slot = 0; slot < MiniFrame::kCapacity; ++slot) {
-      if (wrapper || slot >= head.state.resident)
-        must_be_forgotten("slot ", slot, " of a mini page has been written, but holds no line",
-                          lines + slot * kLineBytes);
-      else if ((dirty >> slot & 1U) == 0)
-        must_be_clean(slots.line[slot], lines + slot * kLineBytes);
+    memory.read(base + MiniFrame::kHeaderBytes + slot * kLineBytes, mine);
+    if (wrapper || slot >= head.state.resident) {
+      if (config_.debug_pages && !same_bytes(mine, kForgotten))
+        return "slot " + std::to_string(slot) + " of a mini page has been written, but holds no line";
+    } else if ((dirty >> slot & 1U) == 0 && head.state.children == 0) {
+      const std::uint32_t line = slots.line[slot];
+      blocks::page::Line theirs;
+      memory.read(source + line * kLineBytes, theirs);
+      if (!is_clean(line, mine, theirs))
+        return differs_from_pmem(line);
     }
-    return wrong;
   }
+  return "";
+}
+
+template <memory::Memory M>
+std::string BufferManager<M>::wrong_line_of(M& memory, Address base, Address source, const FrameHead& head) {
   if (source == 0 || head.state.dirty != 0)
-    return wrong;
+    return "";
   const bool masked = (head.state.flags & kMasked) != 0;
+  std::vector<std::byte> mine(layout_.lines() * kLineBytes);
+  std::vector<std::byte> theirs(mine.size());
+  memory.read(data_of(base), mine);
+  memory.read(source, theirs);
   for (std::uint32_t word = 0; word < layout_.lines() / 64; ++word) {
     std::uint64_t here = head.state.resident != 0 ? ~std::uint64_t{0} : 0;
     std::uint64_t dirty = 0;
@@ -86,14 +95,17 @@ std::string BufferManager<M>::wrong_line(M& memory, Address frame, const FrameHe
     }
     for (std::uint32_t bit = 0; bit < 64; ++bit) {
       const std::uint32_t line = word * 64 + bit;
-      if ((here >> bit & 1U) == 0)
-        must_be_forgotten("line ", line, " has been written, but is not here",
-                          data_of(base) + line * kLineBytes);
-      else if ((dirty >> bit & 1U) == 0)
-        must_be_clean(line, data_of(base) + line * kLineBytes);
+      const auto held = std::span(mine).subspan(line * kLineBytes, kLineBytes);
+      if ((here >> bit & 1U) == 0) {
+        if (config_.debug_pages && !same_bytes(held, kForgotten))
+          return "line " + std::to_string(line) + " has been written, but is not here";
+      } else if ((dirty >> bit & 1U) == 0 && head.state.children == 0 &&
+                 !is_clean(line, held, std::span(theirs).subspan(line * kLineBytes, kLineBytes))) {
+        return differs_from_pmem(line);
+      }
     }
   }
-  return wrong;
+  return "";
 }
 
 /// Of a page that is about to be unfixed. Not where an exception unfixes it: a run may be stopped while lines
