@@ -12,10 +12,16 @@ from pmsim.kinds import COUNTER_PREFIX, KINDS, find_kind
 from pmsim.kinds.counters import ENGINE_COUNTERS, ENGINE_PREFIX
 
 LATENCIES = {"latency_ns", *(f"latency_{part}_ns" for part in ("p50", "p95", "p99", "p999", "max"))}
+
+
+def with_ends(*names: str) -> set[str]:
+    return {name + end for name in names for end in ("", "_low", "_high")}
+
+
 TAILS = {f"latency_{part}_ns_{end}" for part in ("p99", "p999") for end in ("low", "high")}
 COMMON = {"simulated_ops", "out_of_range_count"}
 AMPLIFICATION = {"read_amplification", "write_amplification"}
-BLOCK = {"ops_per_s", "barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"}
+BLOCK = with_ends("ops_per_s") | {"barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"}
 PLATFORM = {"base": "tum-6212u", "block_device": "nvme-p4510"}
 ENGINE = {
     *("engine", "cache_line_grained", "mini_pages", "pointer_swizzling", "leaf_layout", "admission_entries"),
@@ -79,18 +85,20 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
             "page_size",
         }
         | {"shared_region", "region_size", "fence_every", "flush_every", "address_list", "instructions"},
-        {"bandwidth_gb_s", "bandwidth_gb_s_low", "bandwidth_gb_s_high"} | AMPLIFICATION,
+        with_ends("bandwidth_gb_s") | AMPLIFICATION,
     ),
     "contention": (
         {"operation", "threads", "objects", "read_percent", "readers", "lines", "work"},
-        {"ops_per_s", "core_transfers_per_op", "latch_waits_per_op", "latch_restarts_per_op"} | LATENCIES,
+        with_ends("ops_per_s")
+        | {"core_transfers_per_op", "latch_waits_per_op", "latch_restarts_per_op"}
+        | LATENCIES,
     ),
     "latency": ({"memory", "operation", "pattern", "region_size", "mode"}, LATENCIES),
     "persist": (
         {"memory", "operation", "access_size", "fence_every", "threads", "dimms", "region_size"},
-        {"bandwidth_gb_s"} | LATENCIES | AMPLIFICATION,
+        with_ends("bandwidth_gb_s") | LATENCIES | AMPLIFICATION,
     ),
-    "operations": ({"operations", "threads", "region_size"}, {"operations_per_s"} | LATENCIES),
+    "operations": ({"operations", "threads", "region_size"}, with_ends("operations_per_s") | LATENCIES),
     "mixed": (
         {"groups", "prefetcher", "page_size", "region_size"},
         {
@@ -102,14 +110,15 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
     "page-flush": (
         {"technique", "dirty_lines", "threads", "page_size", "pages", "spare_slots"}
         | {"order", "write", "barriers", "prefetcher"},
-        {"ops_per_s", "bandwidth_gb_s", "barriers_per_op", "fences_per_op", "lines_written_per_op"}
-        | {"media_blocks_written_per_op"}
+        with_ends("ops_per_s", "bandwidth_gb_s")
+        | {"barriers_per_op", "fences_per_op", "lines_written_per_op", "media_blocks_written_per_op"}
         | LATENCIES,
     ),
     "interleave": (
         {"operation", "interleave", "group_size", "fence", "first_flush", "memory", "region_size", "threads"}
         | {"cpu_cycles"},
-        {"ops_per_s", "speedup", "time_per_op_ns", "suspensions_per_op"}
+        with_ends("ops_per_s")
+        | {"speedup", "time_per_op_ns", "suspensions_per_op"}
         | {"barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"}
         | LATENCIES,
     ),
@@ -126,7 +135,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
     ),
     "block": (
         {"operation", "pattern", "access_size", "threads", "region_size"},
-        {"operations_per_s", "bandwidth_gb_s"} | LATENCIES,
+        with_ends("operations_per_s", "bandwidth_gb_s") | LATENCIES,
     ),
     "in-place": (
         {"algorithm", "update_size", "operation", "pattern", "memory", "region_size", "threads"}

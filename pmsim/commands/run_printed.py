@@ -1,5 +1,6 @@
 """What ``pmsim run`` prints at the end."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from rich.console import Console
 
 from pmsim.effects import AFTER, BEFORE, EFFECT, HIGH, LOW
 from pmsim.kinds import find_kind
+from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.report import overloaded, unsteady
 from pmsim.results import Result
 from pmsim.terminal import Column, complaints, output, print_table
@@ -57,11 +59,27 @@ def _print_frame(console: Console, result: Result) -> None:
     # Rows of one point differ in a metric, too: wear by rank, throughput by window.
     first = [plot.x, shown] if plot and plot.x in metrics else [shown]
     frame = result.shown()
+    ends = {name + end for name in metrics for end in INTERVAL_ENDS}
     # A parameter may be an axis of the figure: the sweep has its column already, or all points have one value.
-    known = [name for name in dict.fromkeys([*first, *metrics]) if name in frame]
+    known = [name for name in dict.fromkeys([*first, *metrics]) if name in frame and name not in ends]
     chosen = [name for name in known if name not in result.axis_columns()][:_METRICS_SHOWN]
-    frame = frame[[*result.axis_columns(), *chosen]]
-    _print_rows(console, frame, chosen, chosen[len(first) :], result.title)
+    rows = frame[[*result.axis_columns(), *chosen]].assign(
+        **{name: _with_reach(frame, name) for name in chosen}
+    )
+    _print_rows(console, rows, chosen, chosen[len(first) :], result.title)
+
+
+def _with_reach(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Return a metric, where it has a confidence interval with half of that in per cent."""
+    low, high = (name + end for end in INTERVAL_ENDS)
+    if low not in frame or high not in frame:
+        return frame[name]
+    reach = 50 * (frame[high] - frame[low]) / frame[name].abs()
+    texts = [
+        f"{number(value)} ± {percent:.1f} %" if math.isfinite(percent) else number(value)
+        for value, percent in zip(frame[name], reach, strict=True)
+    ]
+    return pd.Series(texts, index=frame.index)
 
 
 def _print_rows(

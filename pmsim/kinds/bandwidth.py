@@ -5,11 +5,10 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from pmsim.errors import ConfigError
-from pmsim.kinds import intervals
 from pmsim.kinds.base import Kind, Scalar
 from pmsim.kinds.checks import check_access, check_modules, check_region, check_threads, medium
 from pmsim.kinds.machine_options import with_options
-from pmsim.kinds.measurement import AMPLIFICATION_METRICS, BANDWIDTH_METRIC, COMMON_METRICS, measure
+from pmsim.kinds.measurement import AMPLIFICATION_METRICS, BANDWIDTH_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import (
     CountOrZero,
     Dimms,
@@ -109,8 +108,7 @@ class Bandwidth(Kind[BandwidthParameters]):
     title = "Bandwidth of reads and writes by threads, chunk size and pattern"
     default_metric = "bandwidth_gb_s"
     metrics = (
-        BANDWIDTH_METRIC,
-        *intervals.ends_of("bandwidth_gb_s", "GB/s"),
+        *BANDWIDTH_METRICS,
         *AMPLIFICATION_METRICS,
         *COMMON_METRICS,
     )
@@ -172,6 +170,4 @@ class Bandwidth(Kind[BandwidthParameters]):
             },
             seed,
         )
-        return (
-            measured.bandwidth_with_interval() | measured.amplification(parameters.memory) | measured.common()
-        )
+        return measured.bandwidth() | measured.amplification(parameters.memory) | measured.common()

@@ -7,8 +7,9 @@ from pydantic import Field
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind
 from pmsim.kinds.checks import check_access, check_threads
+from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.measurement import (
-    BANDWIDTH_METRIC,
+    BANDWIDTH_METRICS,
     COMMON_METRICS,
     LATENCY_METRICS,
     OPERATIONS_METRIC,
@@ -37,7 +38,7 @@ class Block(Kind[BlockParameters]):
     name = "block"
     title = "Latency and throughput of a block device"
     default_metric = "operations_per_s"
-    metrics = (OPERATIONS_METRIC, BANDWIDTH_METRIC, *LATENCY_METRICS, *COMMON_METRICS)
+    metrics = (*with_ends(OPERATIONS_METRIC), *BANDWIDTH_METRICS, *LATENCY_METRICS, *COMMON_METRICS)
     parameter_model = BlockParameters
 
     def check(self, machine: Platform, parameters: BlockParameters) -> None:
@@ -72,10 +73,8 @@ class Block(Kind[BlockParameters]):
             seed,
         )
         return (
-            {
-                "operations_per_s": measured.total.operations_per_s,
-                "bandwidth_gb_s": measured.total.bandwidth_gb_s,
-            }
+            measured.rate("operations_per_s")
+            | measured.bandwidth()
             | measured.total.latency.metrics()
             | measured.common()
         )

@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_threads
+from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure_both
 from pmsim.kinds.types import Count, CountOrZero, KindParameters, Threads
 from pmsim.platforms import Platform
@@ -47,7 +48,7 @@ class Contention(Kind[ContentionParameters]):
     title = "Threads that meet: a counter, or data under a latch"
     default_metric = "ops_per_s"
     metrics = (
-        Metric("ops_per_s", "1/s", "operations per second, of all threads"),
+        *with_ends(Metric("ops_per_s", "1/s", "operations per second, of all threads")),
         *LATENCY_METRICS,
         Metric("core_transfers_per_op", "", "lines that other cores gave up per operation"),
         Metric("latch_waits_per_op", "", "latches waited for per operation"),
@@ -71,7 +72,7 @@ class Contention(Kind[ContentionParameters]):
         back_to_back, timed = measure_both("contention", machine, given, seed)
         count, operations = back_to_back.counters, back_to_back.total.operations
         return (
-            {"ops_per_s": back_to_back.total.operations_per_s}
+            back_to_back.rate("ops_per_s")
             | timed.total.latency.metrics()
             | {
                 "core_transfers_per_op": count["core_transfers"] / operations,

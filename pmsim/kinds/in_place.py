@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_memory, check_region, check_threads
+from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure_both
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
 from pmsim.platforms import Platform
@@ -71,7 +72,7 @@ class InPlace(Kind[InPlaceParameters]):
     title = "Failure-atomic updates of small records in place, and reads of them"
     default_metric = "ops_per_s"
     metrics = (
-        Metric("ops_per_s", "1/s", "updates or reads per second"),
+        *with_ends(Metric("ops_per_s", "1/s", "updates or reads per second")),
         *LATENCY_METRICS,
         Metric("barriers_per_op", "", "persistency barriers per operation"),
         Metric("lines_written_per_op", "", "cache lines written back per operation"),
@@ -98,7 +99,7 @@ class InPlace(Kind[InPlaceParameters]):
         back_to_back, timed = measure_both("in-place", machine, given, seed)
         count, operations = back_to_back.counters, back_to_back.total.operations
         return (
-            {"ops_per_s": back_to_back.total.operations_per_s}
+            back_to_back.rate("ops_per_s")
             | timed.total.latency.metrics()
             | {
                 "barriers_per_op": count["persist_barriers"] / operations,

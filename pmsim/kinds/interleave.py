@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.applies import INTERLEAVE
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_region, check_threads
+from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
 from pmsim.platforms import Platform
@@ -74,7 +75,7 @@ class Interleave(Kind[InterleaveParameters]):
     title = "Lookups in and inserts into index leaves, plain or interleaved by coroutines"
     default_metric = "ops_per_s"
     metrics = (
-        Metric("ops_per_s", "1/s", "operations per second"),
+        *with_ends(Metric("ops_per_s", "1/s", "operations per second")),
         Metric("speedup", "", "throughput over that of plain code"),
         Metric("time_per_op_ns", "ns", "time of a thread per operation"),
         Metric("suspensions_per_op", "", "times that a coroutine is suspended per operation"),
@@ -136,8 +137,7 @@ class Interleave(Kind[InterleaveParameters]):
 def _per_operation(result: Measurement, parameters: InterleaveParameters) -> dict[str, int | float]:
     count, total = result.counters, result.total
     lines = count["pmem_write_lines" if parameters.memory == "pmem" else "dram_write_lines"]
-    return {
-        "ops_per_s": total.operations_per_s,
+    return result.rate("ops_per_s") | {
         "time_per_op_ns": parameters.threads * 1e9 / total.operations_per_s,
         "barriers_per_op": count["persist_barriers"] / total.operations,
         "lines_written_per_op": lines / total.operations,

@@ -41,6 +41,11 @@ def ends_of(name: str, unit: str) -> tuple[Metric, Metric]:
     return low, high
 
 
+def with_ends(metric: Metric) -> tuple[Metric, Metric, Metric]:
+    """Return a metric and the ends of its interval."""
+    return metric, *ends_of(metric.name, metric.unit)
+
+
 TAIL_METRICS = tuple(end for name in TAILS for end in ends_of(name, "ns"))
 
 
@@ -57,10 +62,11 @@ def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float,
     Returns
     -------
     low, high : float
-        Operations per second; not a number with fewer than two batches, or such as say nothing about the mean.
+        Operations per second; not a number with fewer than two batches, with batches of nothing, or such as say
+        nothing about the mean.
     """
     count = len(batch_ends_ps)
-    if count < 2:
+    if count < 2 or operations < count:
         return math.nan, math.nan
     done = [operations * batch // count for batch in range(count + 1)]
     times = [

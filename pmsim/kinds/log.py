@@ -9,13 +9,14 @@ from pmsim.kinds.applies import LOG
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_region, check_threads
+from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.logs import HAS_ENTRIES, LogName
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_both
 from pmsim.kinds.types import Count, CountOrZero, KindParameters, LineSize, Memory, Threads, WordSize
 from pmsim.platforms import Platform
 
 BLOCK_METRICS = (
-    Metric("ops_per_s", "1/s", "operations per second"),
+    *with_ends(Metric("ops_per_s", "1/s", "operations per second")),
     Metric("barriers_per_op", "", "persistency barriers per operation: fences that had something to wait for"),
     Metric("lines_written_per_op", "", "64-byte lines written to the memory per operation"),
     Metric("media_blocks_written_per_op", "", "internal blocks written to the persistent medium per operation"),
@@ -26,8 +27,7 @@ def block_metrics(result: Measurement, memory: str) -> dict[str, int | float]:
     """Return what every building block is measured by, from a run whose operations follow each other."""
     count, operations = result.counters, result.total.operations
     lines = count["pmem_write_lines" if memory == "pmem" else "dram_write_lines"]
-    return {
-        "ops_per_s": result.total.operations_per_s,
+    return result.rate("ops_per_s") | {
         "barriers_per_op": count["persist_barriers"] / operations,
         "lines_written_per_op": lines / operations,
         "media_blocks_written_per_op": count["pmem_media_write_blocks"] / operations,

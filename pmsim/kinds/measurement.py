@@ -13,7 +13,8 @@ from pmsim import _native
 from pmsim.errors import InternalError
 from pmsim.kinds import intervals
 from pmsim.kinds.base import COUNTER_PREFIX, Metric
-from pmsim.kinds.intervals import Latencies
+from pmsim.kinds.intervals import Latencies, with_ends
+from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform
 from pmsim.standing import phases, stretch
@@ -48,6 +49,7 @@ LATENCY_METRICS = (
     Metric("latency_max_ns", "ns", "largest latency"),
 )
 BANDWIDTH_METRIC = Metric("bandwidth_gb_s", "GB/s", "user data per second (1e9 bytes)")
+BANDWIDTH_METRICS = with_ends(BANDWIDTH_METRIC)
 OPERATIONS_METRIC = Metric("operations_per_s", "1/s", "operations per second")
 AMPLIFICATION_METRICS = (
     Metric("read_amplification", "", "bytes read from the medium per byte of user data"),
@@ -127,17 +129,21 @@ class Measurement:
         }
         return named | {COUNTER_PREFIX + name: value for name, value in self.counters.items()}
 
-    def bandwidth_with_interval(self) -> dict[str, float]:
-        """Return the bandwidth, with its confidence interval over batches."""
+    def rate(self, name: str) -> dict[str, int | float]:
+        """Return the operations per second under this name, with their confidence interval over batches."""
+        return self._with_interval(name, self.total.operations_per_s)
+
+    def bandwidth(self) -> dict[str, int | float]:
+        """Return `BANDWIDTH_METRICS`."""
+        return self._with_interval("bandwidth_gb_s", self.total.bandwidth_gb_s)
+
+    def _with_interval(self, name: str, value: float) -> dict[str, int | float]:
+        """Return what is in proportion to the throughput, and its interval."""
         ends = intervals.of_throughput(self.batch_ends_ps, self.total.operations)
-        share = self.total.bandwidth_gb_s / self.total.operations_per_s
+        rate = self.total.operations_per_s
         # The one nan, as elsewhere: metrics without a value compare equal.
-        low, high = (math.nan if math.isnan(end) else end * share for end in ends)
-        return {
-            "bandwidth_gb_s": self.total.bandwidth_gb_s,
-            "bandwidth_gb_s_low": low,
-            "bandwidth_gb_s_high": high,
-        }
+        low, high = (math.nan if math.isnan(end) else value * (end / rate) for end in ends)
+        return dict(zip([name, *(name + end for end in INTERVAL_ENDS)], [value, low, high], strict=True))
 
     def amplification(self, memory: str) -> dict[str, float]:
         """Return bytes moved at the medium of "dram" or "pmem" per byte of user data."""

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_access, check_memory, check_region, check_threads
+from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure_both
 from pmsim.kinds.types import LINE_BYTES, KindParameters, LineSize, Threads
 from pmsim.messages import shown
@@ -72,7 +73,11 @@ class Operations(Kind[OperationsParameters]):
     name = "operations"
     title = "Composite operations: chains of dependent reads and persisting writes"
     default_metric = "operations_per_s"
-    metrics = (Metric("operations_per_s", "1/s", "chains per second"), *LATENCY_METRICS, *COMMON_METRICS)
+    metrics = (
+        *with_ends(Metric("operations_per_s", "1/s", "chains per second")),
+        *LATENCY_METRICS,
+        *COMMON_METRICS,
+    )
     parameter_model = OperationsParameters
 
     def check(self, machine: Platform, parameters: OperationsParameters) -> None:
@@ -91,8 +96,4 @@ class Operations(Kind[OperationsParameters]):
             "region_size": parameters.region_size,
         }
         back_to_back, timed = measure_both("operations", machine, given, seed)
-        return (
-            {"operations_per_s": back_to_back.total.operations_per_s}
-            | timed.total.latency.metrics()
-            | back_to_back.common()
-        )
+        return back_to_back.rate("operations_per_s") | timed.total.latency.metrics() | back_to_back.common()

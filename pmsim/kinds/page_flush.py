@@ -8,8 +8,9 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.applies import PAGE_FLUSH
 from pmsim.kinds.base import Kind, Metric, Scalar
 from pmsim.kinds.checks import check_memory, check_region, check_threads
+from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.machine_options import with_options
-from pmsim.kinds.measurement import BANDWIDTH_METRIC, COMMON_METRICS, LATENCY_METRICS, measure
+from pmsim.kinds.measurement import BANDWIDTH_METRICS, COMMON_METRICS, LATENCY_METRICS, measure
 from pmsim.kinds.types import (
     LINE_BYTES,
     Count,
@@ -60,8 +61,8 @@ class PageFlush(Kind[PageFlushParameters]):
     title = "Page propagation: copy on write, micro log, checksum"
     default_metric = "ops_per_s"
     metrics = (
-        Metric("ops_per_s", "1/s", "pages flushed per second"),
-        BANDWIDTH_METRIC,
+        *with_ends(Metric("ops_per_s", "1/s", "pages flushed per second")),
+        *BANDWIDTH_METRICS,
         *LATENCY_METRICS,
         Metric("barriers_per_op", "", "persistency barriers per page"),
         Metric("fences_per_op", "", "fences per page, those with nothing to wait for included"),
@@ -130,7 +131,8 @@ class PageFlush(Kind[PageFlushParameters]):
         )
         pages = run.total.operations
         return (
-            {"ops_per_s": run.total.operations_per_s, "bandwidth_gb_s": run.total.bandwidth_gb_s}
+            run.rate("ops_per_s")
+            | run.bandwidth()
             | run.total.latency.metrics()
             | {
                 "barriers_per_op": run.counters["persist_barriers"] / pages,

@@ -9,7 +9,7 @@ from pmsim.kinds.checks import check_access, check_modules, check_region, check_
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import (
     AMPLIFICATION_METRICS,
-    BANDWIDTH_METRIC,
+    BANDWIDTH_METRICS,
     COMMON_METRICS,
     LATENCY_METRICS,
     measure_both,
@@ -42,7 +42,7 @@ class Persist(Kind[PersistParameters]):
     name = "persist"
     title = "Latency and bandwidth of a persist by size, instruction and fence interval"
     default_metric = "latency_ns"
-    metrics = (*LATENCY_METRICS, BANDWIDTH_METRIC, *AMPLIFICATION_METRICS, *COMMON_METRICS)
+    metrics = (*LATENCY_METRICS, *BANDWIDTH_METRICS, *AMPLIFICATION_METRICS, *COMMON_METRICS)
     parameter_model = PersistParameters
 
     def machine(self, platform: Platform, parameters: PersistParameters) -> Platform:
@@ -73,7 +73,7 @@ class Persist(Kind[PersistParameters]):
         back_to_back, timed = measure_both("persist", machine, given, seed)
         return (
             timed.total.latency.metrics()
-            | {"bandwidth_gb_s": back_to_back.total.bandwidth_gb_s}
+            | back_to_back.bandwidth()
             | back_to_back.amplification(parameters.memory)
             | back_to_back.common()
         )

@@ -129,10 +129,6 @@ class Bandwidth final : public Workload {
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
   [[nodiscard]] machine::RunLength length() const override { return length_; }
-  /// Fewer than elsewhere: which modules long chunks share is chance for as long as a chunk, so short batches
-  /// are not independent. With 20, intervals of 4 and 16 KiB read by 24 threads hold the mean in 32 and 33 of
-  /// 40 runs, with 10 in 36 and 35.
-  [[nodiscard]] std::uint32_t batches() const override { return 10; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
