@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,15 @@ def load_prices(path: str | Path | None = None) -> dict[str, Price]:
     ------
     ConfigError : a table or key is missing, unknown or no price.
     """
-    file = arguments.path("prices", path) if path is not None else _SHIPPED
+    return _read_prices(arguments.path("prices", path)) if path is not None else dict(_shipped_prices())
+
+
+@cache
+def _shipped_prices() -> dict[str, Price]:
+    return _read_prices(_SHIPPED)
+
+
+def _read_prices(file: Path) -> dict[str, Price]:
     tables = parse_toml(read_text(file), str(file))
     prices = {}
     for tier in TIERS:

@@ -79,7 +79,16 @@ def load_block_device(name: str) -> BlockDevice:
     ------
     ConfigError : unknown name, not a block device, or one whose profile is not complete.
     """
-    path = Path(name) if name.endswith(".toml") else _shipped_path(name, platform_names(_BLOCK_DEVICE))
+    # A file of the user's own may change between two calls.
+    return _block_device(name, Path(name)) if name.endswith(".toml") else _shipped_block_device(name)
+
+
+@cache
+def _shipped_block_device(name: str) -> BlockDevice:
+    return _block_device(name, _shipped_path(name, platform_names(_BLOCK_DEVICE)))
+
+
+def _block_device(name: str, path: Path) -> BlockDevice:
     profile = _resolve(path, ())
     texts = {"latency_definition": "", **profile.texts}
     if texts.pop("kind") != _BLOCK_DEVICE:
@@ -99,7 +108,7 @@ def load_profile(name: str) -> Platform | BlockDevice:
     if name.endswith(".toml") and _resolve(Path(name), ()).texts["kind"] == _BLOCK_DEVICE:
         return load_block_device(name)
     if not name.endswith(".toml"):
-        _shipped_path(name, _profile_names())
+        _shipped_path(name, list(_kinds_in(_FOLDER)))
     return load_platform(name)
 
 
@@ -112,23 +121,25 @@ def platform_names(kind: str = _MACHINE) -> list[str]:
     """
     if kind not in (known := (_MACHINE, _BLOCK_DEVICE)):
         raise ConfigError(f"kind: {shown(kind)} is no kind of platform; {nearest(kind, known)}")
-    return [name for name in _profile_names() if _kind_of(name) == kind]
+    return [name for name, its_kind in _kinds_in(_FOLDER).items() if its_kind == kind]
 
 
-def _kind_of(name: str) -> str:
+@cache
+def _kinds_in(folder: Path) -> dict[str, str]:
+    """Return the kind of each profile, by name."""
+    tables = {path.stem: _read(path) for path in sorted(folder.glob("*.toml"))}
+    return {name: _kind_of(name, tables) for name in tables}
+
+
+def _kind_of(name: str, tables: Mapping[str, Mapping[str, Any]]) -> str:
     # Its base says it where a profile lists only what differs. What is wrong with one is told when it is used.
     seen = set[str]()
-    while name in _profile_names() and name not in seen:
+    while name in tables and name not in seen:
         seen.add(name)
-        table = _read(_FOLDER / f"{name}.toml")
-        if "kind" in table:
-            return str(table["kind"])
-        name = str(table.get("base", ""))
+        if "kind" in tables[name]:
+            return str(tables[name]["kind"])
+        name = str(tables[name].get("base", ""))
     return _MACHINE
-
-
-def _profile_names() -> list[str]:
-    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
 def _named(name: str) -> Platform:
@@ -207,7 +218,7 @@ def _refuse_scalar(section: str) -> None:
 
 def _shipped_path(name: str, known: Sequence[str]) -> Path:
     # Only what may stand here is offered: a drive as a platform would be refused next.
-    if name not in _profile_names():
+    if name not in _kinds_in(_FOLDER):
         raise ConfigError(f"platform: unknown platform '{name}'; {nearest(name, known)}")
     return _FOLDER / f"{name}.toml"
 
@@ -223,8 +234,8 @@ def _resolve(path: Path, children: tuple[Path, ...]) -> _Profile:
     inherited = _Profile(texts={"notes": ""})
     if "base" in table:
         base = _text(table["base"], f"{path}: base")
-        if base not in _profile_names():
-            raise ConfigError(f"{path}: base: unknown platform '{base}'; {nearest(base, _profile_names())}")
+        if base not in (known := list(_kinds_in(_FOLDER))):
+            raise ConfigError(f"{path}: base: unknown platform '{base}'; {nearest(base, known)}")
         inherited = _resolve(_FOLDER / f"{base}.toml", (*children, path))
     texts = dict(inherited.texts)
     if "base" in table:

@@ -14,20 +14,9 @@ namespace pmsim::workloads::oltp {
 }
 
 /// The sum of i^-z for i from 1 to n: exact up to 2^20 terms, the rest by Euler and Maclaurin (the first term
-/// left out is below 1e-12 of it).
-[[nodiscard]] inline double zeta(std::uint64_t n, double z) {
-  constexpr std::uint64_t kExact = std::uint64_t{1} << 20;
-  double sum = 0;
-  for (std::uint64_t i = n < kExact ? n : kExact; i > 0; --i)  // small terms first
-    sum += std::pow(static_cast<double>(i), -z);
-  if (n <= kExact)
-    return sum;
-  const double from = static_cast<double>(kExact);
-  const double to = static_cast<double>(n);
-  const double integral =
-      z == 1 ? std::log(to / from) : (std::pow(to, 1 - z) - std::pow(from, 1 - z)) / (1 - z);
-  return sum + integral + (std::pow(to, -z) - std::pow(from, -z)) / 2;
-}
+/// left out is below 1e-12 of it). Takes milliseconds the first time that a process asks for it, so that all
+/// points of a sweep over the same rows pay once.
+[[nodiscard]] double zeta(std::uint64_t n, double z);
 
 /// Ranks 0 .. n-1 with frequencies near (rank + 1)^-z: the generator of Gray, Sundaresan, Englert, Baclawski
 /// and Weinberger, "Quickly generating billion-record synthetic databases", SIGMOD 1994, figure 3, which the
