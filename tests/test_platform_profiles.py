@@ -399,6 +399,19 @@ def test_a_profile_that_lists_only_what_differs_is_of_its_bases_kind(
     assert set(profiles.platform_names()) == {*MACHINES, "host"}
 
 
+def test_shipped_profiles_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep asks for them at every point."""
+    machine = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+    first = pmsim.load_platform(machine)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(Path, "glob", refuse)
+    monkeypatch.setattr(profiles, "read_toml", refuse)
+    assert pmsim.load_platform(machine) == first
+
+
 def test_a_profile_of_ones_own_is_named_as_its_file_not_as_its_base(tmp_path: Path) -> None:
     own, named = tmp_path / "mine.toml", tmp_path / "named.toml"
     own.write_text('base = "tum-6212u"\n[pmem]\ndimms = { value = 2, source = "s", origin = "measured" }\n')
