@@ -484,31 +484,3 @@ def test_a_reader_that_leaves_is_no_failure() -> None:
     answer = subprocess.run([*COMMAND, "list", "counters"], stdout=write, stderr=subprocess.PIPE, timeout=120)
     os.close(write)
     assert (answer.returncode, answer.stderr) == (0, b"")
-
-
-def test_a_command_starts_without_what_draws_and_tabulates() -> None:
-    """Frames and figures take as long to import as all the rest; only a result needs them."""
-    code = "import sys, pmsim.cli; print(*{'pandas', 'plotly'} & set(sys.modules))"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert shown.split() == []
-
-
-def test_a_table_says_how_certain_a_throughput_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """In one column: the ends of the interval are in the results."""
-    out = tmp_path / "out"
-    arguments = [
-        "--set",
-        "sweep.access_size=[64]",
-        "--set",
-        "sweep.threads=[24]",
-        "--out",
-        str(out),
-        "--jobs",
-        "1",
-    ]
-    assert main(["run", "quickstart", *arguments]) == 0
-    shown = capsys.readouterr().out
-    assert "bandwidth_gb_s_low" not in shown
-    row = pd.read_parquet(out / "results.parquet").iloc[0]
-    reach = 50 * (row["bandwidth_gb_s_high"] - row["bandwidth_gb_s_low"]) / row["bandwidth_gb_s"]
-    assert f"{row['bandwidth_gb_s']:.4g} ± {reach:.1f} %" in shown

@@ -86,3 +86,10 @@ def test_whatever_claims_and_calibration_cite_can_be_cited() -> None:
     for title in {title.casefold() for title in cited}:
         assert [known for known in listed if known.casefold().startswith(title)], title
         assert title in readable, title
+
+
+def test_a_command_starts_without_what_draws_and_tabulates() -> None:
+    """Frames and figures take as long to import as all the rest; only a result needs them."""
+    code = "import sys, pmsim.cli; print(*{'pandas', 'plotly'} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.split() == []

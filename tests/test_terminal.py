@@ -1,11 +1,14 @@
 """Tables in a terminal's width, and lines that stay whole elsewhere."""
 
 import io
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from rich.console import Console
 from rich.text import Text
 
+from pmsim.cli import main
 from pmsim.terminal import Column, output, print_item, print_table
 
 
@@ -68,3 +71,24 @@ def test_without_a_terminal_nothing_is_wrapped_unless_columns_says_so(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 40
     assert all(line.startswith("    word") for line in lines[1:])
+
+
+def test_a_table_says_how_certain_a_throughput_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """In one column: the ends of the interval are in the results."""
+    out = tmp_path / "out"
+    arguments = [
+        "--set",
+        "sweep.access_size=[64]",
+        "--set",
+        "sweep.threads=[24]",
+        "--out",
+        str(out),
+        "--jobs",
+        "1",
+    ]
+    assert main(["run", "quickstart", *arguments]) == 0
+    shown = capsys.readouterr().out
+    assert "bandwidth_gb_s_low" not in shown
+    row = pd.read_parquet(out / "results.parquet").iloc[0]
+    reach = 50 * (row["bandwidth_gb_s_high"] - row["bandwidth_gb_s_low"]) / row["bandwidth_gb_s"]
+    assert f"{row['bandwidth_gb_s']:.4g} ± {reach:.1f} %" in shown
