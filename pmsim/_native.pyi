@@ -286,7 +286,7 @@ class Recorder:
         """
         A request has been lost.
         """
-    def latencies(self, at: int) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    def latencies(self, at: int) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
         """
         Requests by time window and bucket, and the largest latency [ps] of each bucket.
         """
@@ -418,7 +418,7 @@ def parts() -> list[str]:
     """
 def simulate(workload: str, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], parameters: collections.abc.Mapping[str, int | str], seed: int, watch: typing.Any = None) -> list[dict[str, typing.Any]]:
     """
-    Executes a workload once and times it on every platform (values in base units). One dictionary per platform: started_ps, elapsed_ps, batch_ends_ps, batch_latencies (operations of each batch by bucket, and the largest latency of each bucket), operations, user_bytes, micro_ops, warmup_micro_ops, latency, counters, groups, facts. `watch` is called now and then with what is being done ("loading", "warming up", "measuring") and the share of that which is done. Raises ConfigError.
+    Executes a workload once and times it on every platform (values in base units). One dictionary per platform: started_ps, elapsed_ps, batch_ends_ps, batch_latencies (operations of each batch by bucket, the largest latency of each bucket, and the sum of each batch's), operations, user_bytes, micro_ops, warmup_micro_ops, latency, counters, groups, facts. `watch` is called now and then with what is being done ("loading", "warming up", "measuring") and the share of that which is done. Raises ConfigError.
     """
 def trace_info(path: os.PathLike[str] | str | bytes, verify: bool = False) -> dict[str, typing.Any]:
     """

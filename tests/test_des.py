@@ -94,7 +94,7 @@ def test_a_closed_loop_through_simpy_is_the_native_one_to_the_picosecond(algorit
     # 2,000 of warm-up; the last of these retires when its end counts already, the very last one after the run.
     latencies = sorted(end - begin for end, _, begin, _ in log[1_999:11_999])
     assert native["latency"]["count"] == len(latencies)
-    assert native["latency"]["mean_ps"] == sum(latencies) // len(latencies)
+    assert native["latency"]["mean_ps"] == sum(latencies) / len(latencies)
     assert native["latency"]["max_ps"] == latencies[-1]
 
 

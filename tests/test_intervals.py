@@ -32,11 +32,16 @@ def test_the_interval_of_a_throughput_is_students() -> None:
     assert all(math.isnan(end) for end in intervals.of_throughput([0, SECOND, SECOND, 2 * SECOND], 2))
 
 
+def table(counts: npt.NDArray[np.int64], edges: npt.NDArray[np.int64]) -> Latencies:
+    """Every operation takes what is the most in its bucket."""
+    return Latencies(counts, edges, counts @ edges)
+
+
 def latencies(times: npt.NDArray[np.float64]) -> Latencies:
     """Times by batches, in buckets of a hundredth."""
     buckets = np.ceil(times * 100).astype(np.int64)
     edges = np.arange(buckets.max() + 1)
-    return Latencies(np.stack([np.bincount(batch, minlength=len(edges)) for batch in buckets]), edges)
+    return table(np.stack([np.bincount(batch, minlength=len(edges)) for batch in buckets]), edges)
 
 
 def test_some_95_of_100_intervals_have_the_percentile_of_independent_times() -> None:
@@ -48,28 +53,47 @@ def test_some_95_of_100_intervals_have_the_percentile_of_independent_times() -> 
     assert 0.88 <= found / 200 <= 0.98  # of twenty batches the bootstrap's are somewhat too narrow
 
 
+def test_the_interval_of_a_mean_is_students() -> None:
+    edges = np.array([100])
+    # Batches with means of 10, 11 and 12: standard error 1/sqrt(3), t(2) = 4.303.
+    low, high = Latencies(np.array([[10], [10], [10]]), edges, np.array([100, 110, 120])).mean_interval()
+    reach = 4.303 / math.sqrt(3)
+    assert (low, high) == (pytest.approx(11 - reach), pytest.approx(11 + reach))
+    # Ten operations of 10 and twenty of 13: the mean is 12, not that of the batches' means, and they deviate by
+    # 20 in all, over fifteen operations on average, t(1) = 12.706.
+    few = Latencies(np.array([[10], [20]]), edges, np.array([100, 260]))
+    assert all(math.isnan(end) for end in few.mean_interval())  # wider than the mean
+    many = Latencies(np.array([[1000], [2000]]), edges, np.array([11_900, 24_100]))
+    assert many.mean_interval() == (pytest.approx(12 - 12.706 / 15), pytest.approx(12 + 12.706 / 15))
+    assert Latencies(np.array([[3], [3]]), edges, np.array([10, 10])).mean_interval() == (10 / 3, 10 / 3)
+
+
+def test_a_mean_of_one_batch_or_beside_an_empty_one_has_no_interval() -> None:
+    for counts in ([[5]], [[5], [0]]):
+        sums = np.array(counts)[:, 0] * 10
+        assert all(math.isnan(end) for end in Latencies(np.array(counts), np.array([10]), sums).mean_interval())
+
+
 def test_an_interval_is_as_wide_as_what_one_bad_batch_does() -> None:
     counts = np.zeros((20, 2), dtype=np.int64)
     counts[:, 0] = 1_000
     counts[7] = [700, 300]  # 1.5 % of all are slow
-    low, high = Latencies(counts, np.array([10, 500])).percentile_interval(0.99)
+    low, high = table(counts, np.array([10, 500])).percentile_interval(0.99)
     assert (low, high) == (10, 500)
     counts[:] = [980, 20]
-    assert Latencies(counts, np.array([10, 500])).percentile_interval(0.99) == (500, 500)
+    assert table(counts, np.array([10, 500])).percentile_interval(0.99) == (500, 500)
 
 
 def test_latencies_are_alike_where_all_counts_are() -> None:
     """`Measurement`, of which they are a part, is compared: a replay is the recorded run."""
-    one, same, other = (
-        Latencies(np.array([counts]), np.array([10, 20])) for counts in ([1, 2], [1, 2], [1, 3])
-    )
+    one, same, other = (table(np.array([counts]), np.array([10, 20])) for counts in ([1, 2], [1, 2], [1, 3]))
     assert one == same
     assert one != other
     assert one != 1
 
 
 def test_a_percentile_that_few_are_beyond_has_no_interval() -> None:
-    few = Latencies(np.full((20, 2), 90, dtype=np.int64), np.array([10, 20]))
+    few = table(np.full((20, 2), 90, dtype=np.int64), np.array([10, 20]))
     assert all(math.isnan(end) for end in few.percentile_interval(0.99))
     assert math.isnan(few.is_steady(0.99))
     assert few.percentile_interval(0.9) == (20, 20)
@@ -85,7 +109,7 @@ def test_a_run_whose_latency_drifts_is_not_steady() -> None:
 
 def test_a_window_has_the_percentile_of_its_batches() -> None:
     counts = np.array([[3, 0], [0, 1], [0, 2]])
-    found = Latencies(counts, np.array([10, 20])).of_windows([0, 0, 2], 3, 0.5)
+    found = table(counts, np.array([10, 20])).of_windows([0, 0, 2], 3, 0.5)
     assert found[0] == 10
     assert math.isnan(found[1])
     assert found[2] == 20
@@ -115,9 +139,11 @@ def test_the_interval_of_a_bandwidth_is_as_wide_as_seeds_differ() -> None:
         ("page-flush", {"threads": 7, "technique": "microlog", "dirty_lines": 32}, "ops_per_s"),
         ("in-place", {"pattern": "random"}, "ops_per_s"),
         ("block", {"threads": 4}, "bandwidth_gb_s"),
+        ("latency", {}, "latency_ns"),
+        ("node", {"operation": "insert"}, "latency_ns"),
     ],
 )
-def test_throughputs_of_seeds_are_in_each_others_intervals(
+def test_throughputs_and_latencies_of_seeds_are_in_each_others_intervals(
     kind: str, parameters: dict[str, Any], metric: str
 ) -> None:
     machine = {"base": "tum-6212u", "block_device": "nvme-p4510"}

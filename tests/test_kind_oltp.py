@@ -70,12 +70,14 @@ def test_batches_divide_the_latencies_of_a_run() -> None:
     assert batches.of_windows([0] * 20, 1, 0.5) == [found.total.latency.p50_ps]
     assert batches.of_windows([0] * 20, 1, 0.999) == [found.total.latency.p999_ps]
     assert batches.edges[-1] == found.total.latency.max_ps
+    assert batches.sums.sum() / batches.counts.sum() == found.total.latency.mean_ps
 
 
 def test_tails_have_an_interval_where_enough_is_beyond_them() -> None:
     measured = measure(operations=8_000, scale=1)
     assert measured["latency_p99_ns_low"] <= measured["latency_p99_ns"] <= measured["latency_p99_ns_high"]
     assert math.isnan(measured["latency_p999_ns_low"])
+    assert measured["latency_ns_low"] < measured["latency_ns"] < measured["latency_ns_high"]
 
 
 def test_data_that_do_not_fit_end_a_curve_and_not_a_sweep(tmp_path: Path) -> None:

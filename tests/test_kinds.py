@@ -11,13 +11,14 @@ from pmsim import ConfigError, Scenario, _native
 from pmsim.kinds import COUNTER_PREFIX, KINDS, find_kind
 from pmsim.kinds.counters import ENGINE_COUNTERS, ENGINE_PREFIX
 
-LATENCIES = {"latency_ns", *(f"latency_{part}_ns" for part in ("p50", "p95", "p99", "p999", "max"))}
+PLAIN_LATENCIES = {"latency_ns", *(f"latency_{part}_ns" for part in ("p50", "p95", "p99", "p999", "max"))}
 
 
 def with_ends(*names: str) -> set[str]:
     return {name + end for name in names for end in ("", "_low", "_high")}
 
 
+LATENCIES = PLAIN_LATENCIES | with_ends("latency_ns")
 TAILS = {f"latency_{part}_ns_{end}" for part in ("p99", "p999") for end in ("low", "high")}
 COMMON = {"simulated_ops", "out_of_range_count"}
 AMPLIFICATION = {"read_amplification", "write_amplification"}
@@ -163,7 +164,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         ENGINE | {"end", "windows"},
         {"time_ms", "transactions_per_s", "recovery_ms", "time_to_peak_ms", "peak_transactions_per_s", "fits"}
         | {"warmup_transactions", "steady", "window_latency_p99_ns"}
-        | LATENCIES,
+        | PLAIN_LATENCIES,
     ),
     "system": (
         {"study", "service", "workers", "load_percent", "rate", "requests", "algorithm", "entry_size"}
@@ -181,7 +182,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         {"file"},
         {"time_ms", "operations_per_s", "bandwidth_gb_s", "dram_read_bytes", "dram_written_bytes"}
         | {"pmem_read_bytes", "pmem_written_bytes"}
-        | LATENCIES,
+        | PLAIN_LATENCIES,
     ),
 }
 SMALL_ENGINE = {"engine": "main-memory", "data_size": "64 MiB", "operations": 400, "warmup": 400}
@@ -365,7 +366,9 @@ def test_a_figure_has_a_panel_per_facet_and_a_curve_per_colour() -> None:
     assert names == ["sequential", "random", "sequential", "random", "measured"]
     assert figure.layout.yaxis.title.text == "mean latency of an operation [ns]"
     assert [note.text for note in figure.layout.annotations] == ["DRAM", "PMem"]
-    assert figure.layout.title.subtitle.text == "Open markers: A paper"
+    assert figure.layout.title.subtitle.text == (
+        "Open markers: A paper<br>Error bars: 95 % confidence interval over batches of a run"
+    )
 
 
 @pytest.mark.parametrize("drive", ["nvme-p4510", "sata-s3700"])

@@ -51,7 +51,7 @@ py::dict latency_of(const Recorder::Window& window) {
   py::dict row;
   row["count"] = latency.count();
   row["failed"] = window.failed;
-  row["mean_ps"] = latency.count() == 0 ? 0.0 : latency.exact_mean();
+  row["mean_ps"] = latency.mean();
   row["waited_ps"] =
       latency.count() == 0 ? 0.0 : static_cast<double>(window.waited) / static_cast<double>(latency.count());
   row["p50_ps"] = latency.percentile(0.50);

@@ -60,8 +60,9 @@ py::dict to_dict(const machine::LaneResult& result) {
   row["groups"] = groups;
   row["batch_ends_ps"] = result.batch_ends;
   // Lists: who compares two results compares values, and an array has no truth value.
-  const auto [counts, edges] = latency_table(result.batch_latencies, latency.maximum());
-  row["batch_latencies"] = py::make_tuple(counts.attr("tolist")(), edges.attr("tolist")());
+  const auto [counts, edges, sums] = latency_table(result.batch_latencies, latency.maximum());
+  row["batch_latencies"] =
+      py::make_tuple(counts.attr("tolist")(), edges.attr("tolist")(), sums.attr("tolist")());
   return row;
 }
 
@@ -163,7 +164,8 @@ void bind_simulate(py::module_& module) {
       py::arg("watch") = py::none(),
       "Executes a workload once and times it on every platform (values in base units). One dictionary per "
       "platform: started_ps, elapsed_ps, batch_ends_ps, batch_latencies (operations of each batch by bucket, "
-      "and the largest latency of each bucket), operations, user_bytes, micro_ops, warmup_micro_ops, latency, "
+      "the largest latency of each bucket, and the sum of each batch's), operations, user_bytes, micro_ops, "
+      "warmup_micro_ops, latency, "
       "counters, groups, facts. `watch` is called now and then with what is being done (\"loading\", "
       "\"warming up\", \"measuring\") and the share of that which is done. Raises ConfigError.");
 }

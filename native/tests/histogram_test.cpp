@@ -25,7 +25,7 @@ TEST(Histogram, SmallValuesAreExact) {
   EXPECT_EQ(histogram.percentile(0.5), 5);
   EXPECT_EQ(histogram.percentile(0.51), 6);
   EXPECT_EQ(histogram.percentile(1.0), 10);
-  EXPECT_EQ(histogram.mean(), 5);  // 5.5, whole picoseconds
+  EXPECT_EQ(histogram.mean(), 5.5);
 }
 
 /// The promise of the class comment, against sorted values over fourteen powers of ten.

@@ -248,8 +248,8 @@ def _batch(length: int, batches: int) -> int:
 
 def _of_batches(recorder: _native.Recorder, now: int, batches: int) -> Summary:
     """Return the latencies of each; what comes behind the last one, as the run does, belongs to none."""
-    counts, edges = recorder.latencies(now)
-    return {"batches": (counts[:batches], edges)}
+    counts, edges, sums = recorder.latencies(now)
+    return {"batches": (counts[:batches], edges, sums[:batches])}
 
 
 def _length(requests: float, rate: float) -> int:

@@ -10,8 +10,8 @@ from pmsim.kinds.checks import check_access, check_threads
 from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.measurement import (
     BANDWIDTH_METRICS,
+    BATCHED_LATENCY_METRICS,
     COMMON_METRICS,
-    LATENCY_METRICS,
     OPERATIONS_METRIC,
     measure,
 )
@@ -38,7 +38,7 @@ class Block(Kind[BlockParameters]):
     name = "block"
     title = "Latency and throughput of a block device"
     default_metric = "operations_per_s"
-    metrics = (*with_ends(OPERATIONS_METRIC), *BANDWIDTH_METRICS, *LATENCY_METRICS, *COMMON_METRICS)
+    metrics = (*with_ends(OPERATIONS_METRIC), *BANDWIDTH_METRICS, *BATCHED_LATENCY_METRICS, *COMMON_METRICS)
     parameter_model = BlockParameters
 
     def check(self, machine: Platform, parameters: BlockParameters) -> None:
@@ -73,8 +73,5 @@ class Block(Kind[BlockParameters]):
             seed,
         )
         return (
-            measured.rate("operations_per_s")
-            | measured.bandwidth()
-            | measured.total.latency.metrics()
-            | measured.common()
+            measured.rate("operations_per_s") | measured.bandwidth() | measured.latencies() | measured.common()
         )

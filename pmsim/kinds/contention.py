@@ -9,7 +9,7 @@ from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_threads
 from pmsim.kinds.intervals import with_ends
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure_both
+from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure_both
 from pmsim.kinds.types import Count, CountOrZero, KindParameters, Threads
 from pmsim.platforms import Platform
 
@@ -49,7 +49,7 @@ class Contention(Kind[ContentionParameters]):
     default_metric = "ops_per_s"
     metrics = (
         *with_ends(Metric("ops_per_s", "1/s", "operations per second, of all threads")),
-        *LATENCY_METRICS,
+        *BATCHED_LATENCY_METRICS,
         Metric("core_transfers_per_op", "", "lines that other cores gave up per operation"),
         Metric("latch_waits_per_op", "", "latches waited for per operation"),
         Metric("latch_restarts_per_op", "", "optimistic reads repeated per operation"),
@@ -73,7 +73,7 @@ class Contention(Kind[ContentionParameters]):
         count, operations = back_to_back.counters, back_to_back.total.operations
         return (
             back_to_back.rate("ops_per_s")
-            | timed.total.latency.metrics()
+            | timed.latencies()
             | {
                 "core_transfers_per_op": count["core_transfers"] / operations,
                 "latch_waits_per_op": count["latch_waits"] / operations,

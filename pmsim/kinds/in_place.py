@@ -9,7 +9,7 @@ from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_memory, check_region, check_threads
 from pmsim.kinds.intervals import with_ends
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure_both
+from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure_both
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
 from pmsim.platforms import Platform
 from pmsim.units import Quantity, parse
@@ -73,7 +73,7 @@ class InPlace(Kind[InPlaceParameters]):
     default_metric = "ops_per_s"
     metrics = (
         *with_ends(Metric("ops_per_s", "1/s", "updates or reads per second")),
-        *LATENCY_METRICS,
+        *BATCHED_LATENCY_METRICS,
         Metric("barriers_per_op", "", "persistency barriers per operation"),
         Metric("lines_written_per_op", "", "cache lines written back per operation"),
         Metric("media_blocks_written_per_op", "", "internal blocks written to the medium per operation"),
@@ -100,7 +100,7 @@ class InPlace(Kind[InPlaceParameters]):
         count, operations = back_to_back.counters, back_to_back.total.operations
         return (
             back_to_back.rate("ops_per_s")
-            | timed.total.latency.metrics()
+            | timed.latencies()
             | {
                 "barriers_per_op": count["persist_barriers"] / operations,
                 "lines_written_per_op": count["lines_persisted"] / operations,

@@ -9,7 +9,7 @@ from pmsim.kinds.applies import INTERLEAVE
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_region, check_threads
 from pmsim.kinds.intervals import with_ends
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure
+from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, Measurement, measure
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
 from pmsim.platforms import Platform
 from pmsim.standing import stretch
@@ -86,7 +86,7 @@ class Interleave(Kind[InterleaveParameters]):
         Metric(
             "media_blocks_written_per_op", "", "internal blocks written to the persistent medium per operation"
         ),
-        *LATENCY_METRICS,
+        *BATCHED_LATENCY_METRICS,
         *COMMON_METRICS,
     )
     parameter_model = InterleaveParameters
@@ -129,7 +129,7 @@ class Interleave(Kind[InterleaveParameters]):
             _per_operation(result, parameters)
             | {"speedup": result.total.operations_per_s / plain.total.operations_per_s}
             | dict(result.facts)
-            | result.total.latency.metrics()
+            | result.latencies()
             | result.common()
         )
 

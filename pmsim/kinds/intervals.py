@@ -28,7 +28,9 @@ _DRIFT = math.log(9 / 8)
 _BEYOND = 40
 _RESAMPLES = 1_000
 _PS_PER_NS = 1_000
-#: Percentiles of latencies that have an interval, and their shares.
+#: The mean of latencies has an interval ...
+MEAN = "latency_ns"
+#: ... and so have these percentiles, with their shares.
 TAILS = {"latency_p99_ns": 0.99, "latency_p999_ns": 0.999}
 
 
@@ -46,6 +48,7 @@ def with_ends(metric: Metric) -> tuple[Metric, Metric, Metric]:
     return metric, *ends_of(metric.name, metric.unit)
 
 
+MEAN_METRICS = ends_of(MEAN, "ns")
 TAIL_METRICS = tuple(end for name in TAILS for end in ends_of(name, "ns"))
 
 
@@ -74,11 +77,17 @@ def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float,
         for (start, end), (first, last) in zip(pairwise((0, *batch_ends_ps)), pairwise(done), strict=True)
     ]
     mean = batch_ends_ps[-1] / operations
-    deviation = math.sqrt(sum((time - mean) ** 2 for time in times) / (count - 1) / count)
-    reach = _STUDENT[min(count - 1, len(_STUDENT)) - 1] * deviation
+    reach = _reach([time - mean for time in times])
     if mean <= reach:
         return math.nan, math.nan
     return 1e12 / (mean + reach), 1e12 / (mean - reach)
+
+
+def _reach(deviations: Sequence[float] | npt.NDArray[np.float64]) -> float:
+    """Return half of Student's interval, from what batches deviate from the mean."""
+    freedom = len(deviations) - 1
+    variance = sum(deviation**2 for deviation in deviations) / freedom / (freedom + 1)
+    return _STUDENT[min(freedom, len(_STUDENT)) - 1] * math.sqrt(variance)
 
 
 @dataclass(frozen=True, eq=False)  # its arrays, compared as in a tuple, have no truth value
@@ -91,16 +100,20 @@ class Latencies:
         Operations of each batch by bucket of their latency.
     edges : array of int [ps]
         The largest latency of each bucket, ascending.
+    sums : array of int [ps]
+        Of the latencies of each batch.
     """
 
     counts: npt.NDArray[np.int64]
     edges: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.int64]
 
     def __eq__(self, other: object) -> bool:
         """Return whether the same has been measured."""
         if not isinstance(other, Latencies):
             return NotImplemented
-        return np.array_equal(self.counts, other.counts) and np.array_equal(self.edges, other.edges)
+        mine, others = (self.counts, self.edges, self.sums), (other.counts, other.edges, other.sums)
+        return all(map(np.array_equal, mine, others))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -110,6 +123,21 @@ class Latencies:
         np.add.at(counts, np.asarray(window_of_batch, dtype=np.int64), self.counts)
         found = np.where(counts.any(axis=1), self._percentiles(counts, share), math.nan)
         return [float(value) for value in found]
+
+    def mean_interval(self) -> tuple[float, float]:
+        """Return Student's interval [ps] of the mean.
+
+        As of a ratio, that of all times to all operations, since batches may have unequally many (Cochran,
+        Sampling Techniques, 1977, chapter 6); of equally many that is the interval of the batches' means. Not a
+        number with fewer than two batches, with a batch of nothing, or where it says nothing about the mean.
+        """
+        done = self.counts.sum(axis=1)
+        batches = len(done)
+        if batches < 2 or not done.all():
+            return math.nan, math.nan
+        mean = float(self.sums.sum() / done.sum())
+        reach = _reach((self.sums - mean * done) / done.mean())
+        return (mean - reach, mean + reach) if reach < mean or reach == 0 else (math.nan, math.nan)
 
     def percentile_interval(self, share: float) -> tuple[float, float]:
         """Return the interval [ps] of a percentile, `share` of the operations.
@@ -128,13 +156,15 @@ class Latencies:
         low, high = np.quantile(percentiles, [0.025, 0.975], method="inverted_cdf")
         return float(low), float(high)
 
+    def mean_metrics(self) -> dict[str, float]:
+        """Return the values of `MEAN_METRICS`."""
+        return _ends_ns(MEAN, self.mean_interval())
+
     def tail_metrics(self) -> dict[str, float]:
         """Return the values of `TAIL_METRICS`."""
         metrics: dict[str, float] = {}
         for name, share in TAILS.items():
-            ends = zip(INTERVAL_ENDS, self.percentile_interval(share), strict=True)
-            # The one nan, as elsewhere: metrics without a value compare equal.
-            metrics |= {name + end: math.nan if math.isnan(ps) else ps / _PS_PER_NS for end, ps in ends}
+            metrics |= _ends_ns(name, self.percentile_interval(share))
         return metrics
 
     def is_steady(self, share: float) -> float:
@@ -162,3 +192,11 @@ class Latencies:
         rank = np.maximum(1, np.ceil(share * seen[:, -1:]))
         found: npt.NDArray[np.int64] = self.edges[(seen >= rank).argmax(axis=1)]
         return found
+
+
+def _ends_ns(name: str, ends_ps: tuple[float, float]) -> dict[str, float]:
+    # The one nan, as elsewhere: metrics without a value compare equal.
+    return {
+        name + end: math.nan if math.isnan(ps) else ps / _PS_PER_NS
+        for end, ps in zip(INTERVAL_ENDS, ends_ps, strict=True)
+    }

@@ -7,7 +7,7 @@ from pydantic import Field
 from pmsim.kinds.base import Kind, Scalar
 from pmsim.kinds.checks import check_region, medium
 from pmsim.kinds.machine_options import with_options
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
+from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import KindParameters, LineSize, Memory
 from pmsim.platforms import Platform
 
@@ -36,7 +36,7 @@ class Latency(Kind[LatencyParameters]):
     name = "latency"
     title = "Idle latency of dependent loads and persistent stores"
     default_metric = "latency_ns"
-    metrics = (*LATENCY_METRICS, *COMMON_METRICS)
+    metrics = (*BATCHED_LATENCY_METRICS, *COMMON_METRICS)
     parameter_model = LatencyParameters
 
     def machine(self, platform: Platform, parameters: LatencyParameters) -> Platform:
@@ -65,4 +65,4 @@ class Latency(Kind[LatencyParameters]):
             },
             seed,
         )
-        return measured.total.latency.metrics() | measured.common()
+        return measured.latencies() | measured.common()

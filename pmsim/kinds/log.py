@@ -11,7 +11,7 @@ from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_region, check_threads
 from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.logs import HAS_ENTRIES, LogName
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_both
+from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, Measurement, measure_both
 from pmsim.kinds.types import Count, CountOrZero, KindParameters, LineSize, Memory, Threads, WordSize
 from pmsim.platforms import Platform
 
@@ -65,7 +65,7 @@ class Log(Kind[LogParameters]):
     default_metric = "ops_per_s"
     metrics = (
         *BLOCK_METRICS,
-        *LATENCY_METRICS,
+        *BATCHED_LATENCY_METRICS,
         Metric("log_bytes_per_entry", "B", "space that an entry takes in the log, padding included"),
         *COMMON_METRICS,
     )
@@ -93,7 +93,7 @@ class Log(Kind[LogParameters]):
         back_to_back, timed = measure_both("log", machine, given, seed)
         return (
             block_metrics(back_to_back, parameters.memory)
-            | timed.total.latency.metrics()
+            | timed.latencies()
             | dict(back_to_back.facts)
             | back_to_back.common()
         )

@@ -13,7 +13,7 @@ from pmsim import _native
 from pmsim.errors import InternalError
 from pmsim.kinds import intervals
 from pmsim.kinds.base import COUNTER_PREFIX, Metric
-from pmsim.kinds.intervals import Latencies, with_ends
+from pmsim.kinds.intervals import MEAN_METRICS, Latencies, with_ends
 from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform
@@ -48,6 +48,8 @@ LATENCY_METRICS = (
     Metric("latency_p999_ns", "ns", "99.9th percentile of the latency"),
     Metric("latency_max_ns", "ns", "largest latency"),
 )
+#: Of runs in batches: the mean has a confidence interval.
+BATCHED_LATENCY_METRICS = (LATENCY_METRICS[0], *MEAN_METRICS, *LATENCY_METRICS[1:])
 BANDWIDTH_METRIC = Metric("bandwidth_gb_s", "GB/s", "user data per second (1e9 bytes)")
 BANDWIDTH_METRICS = with_ends(BANDWIDTH_METRIC)
 OPERATIONS_METRIC = Metric("operations_per_s", "1/s", "operations per second")
@@ -145,6 +147,10 @@ class Measurement:
         low, high = (math.nan if math.isnan(end) else value * (end / rate) for end in ends)
         return dict(zip([name, *(name + end for end in INTERVAL_ENDS)], [value, low, high], strict=True))
 
+    def latencies(self) -> dict[str, float]:
+        """Return `BATCHED_LATENCY_METRICS`."""
+        return self.total.latency.metrics() | self.batch_latencies.mean_metrics()
+
     def amplification(self, memory: str) -> dict[str, float]:
         """Return bytes moved at the medium of "dram" or "pmem" per byte of user data."""
         count, user_bytes = self.counters, self.total.user_bytes
@@ -197,7 +203,7 @@ def replayed(trace: Path, machines: Sequence[Platform]) -> list[Measurement]:
 
 def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
     """Return what the core's dictionary for one lane says."""
-    counts, edges = (np.array(part, dtype=np.int64) for part in result["batch_latencies"])
+    latencies = (np.array(part, dtype=np.int64) for part in result["batch_latencies"])
     return Measurement(
         total=_group(result),
         groups=tuple(_group(group) for group in result["groups"]),
@@ -206,7 +212,7 @@ def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
         facts={str(name): float(value) for name, value in result.get("facts", {}).items()},
         started_ps=_integer(result["started_ps"]),
         batch_ends_ps=tuple(_integer(end) for end in result["batch_ends_ps"]),
-        batch_latencies=Latencies(counts, edges),
+        batch_latencies=Latencies(*latencies),
     )
 
 

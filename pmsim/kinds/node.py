@@ -9,7 +9,7 @@ from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_region
 from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
+from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory
 from pmsim.platforms import Platform
 from pmsim.units import Quantity, parse
@@ -119,7 +119,7 @@ class Node(Kind[NodeParameters]):
     title = "Micro-operations on B+-tree nodes: search, insert, split, balance and others in five layouts"
     default_metric = "latency_ns"
     metrics = (
-        *LATENCY_METRICS,
+        *BATCHED_LATENCY_METRICS,
         Metric("entries", "", "pairs of a full node"),
         Metric("bytes_per_pair", "B", "bytes of a node over its pairs"),
         Metric("bytes_changed_per_op", "B", "bytes of nodes that an operation changes"),
@@ -140,7 +140,7 @@ class Node(Kind[NodeParameters]):
         """Simulate the operation on random nodes, one at a time."""
         result = measure(*self._workload(machine, parameters), seed)
         none = {"entries": 0, "bytes_per_pair": 0, "bytes_changed_per_op": 0, "lines_written_per_op": 0}
-        return result.total.latency.metrics() | none | dict(result.facts) | result.common()
+        return result.latencies() | none | dict(result.facts) | result.common()
 
     @staticmethod
     def _workload(machine: Platform, parameters: NodeParameters) -> tuple[str, Platform, dict[str, int | str]]:

@@ -22,7 +22,7 @@ from pmsim.kinds.engine_options import (
     scaled_machine,
 )
 from pmsim.kinds.machine_options import with_options
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, Measurement, measure_lanes
+from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, Measurement, measure_lanes
 from pmsim.kinds.types import FlagOrPlatform
 from pmsim.platforms import Platform
 
@@ -97,7 +97,7 @@ class Oltp(Kind[OltpParameters]):
         Metric("transactions_per_s", "1/s", "transactions per second"),
         *intervals.ends_of("transactions_per_s", "1/s"),
         Metric("fits", "", "1: the engine holds the data; 0: it does not, and nothing was simulated"),
-        *LATENCY_METRICS,
+        *BATCHED_LATENCY_METRICS,
         *intervals.TAIL_METRICS,
         Metric(
             "dram_hit_ratio",
@@ -285,7 +285,7 @@ def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters)
         "steady": facts["steady"],
     }
     metrics |= _breakdown(count) if parameters.breakdown else dict.fromkeys(_SHARES, math.nan)
-    metrics |= run.total.latency.metrics() | run.batch_latencies.tail_metrics()
+    metrics |= run.latencies() | run.batch_latencies.tail_metrics()
     metrics |= {name: engine[counter] / transactions for name, (counter, _) in _PER_TRANSACTION.items()}
     metrics |= {name: facts.get(name, 0.0 if seen.wear else math.nan) for name in _WEAR}
     if parameters.rows == "wear":

@@ -8,7 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_access, check_memory, check_region, check_threads
 from pmsim.kinds.intervals import with_ends
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure_both
+from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure_both
 from pmsim.kinds.types import LINE_BYTES, KindParameters, LineSize, Threads
 from pmsim.messages import shown
 from pmsim.platforms import Platform
@@ -75,7 +75,7 @@ class Operations(Kind[OperationsParameters]):
     default_metric = "operations_per_s"
     metrics = (
         *with_ends(Metric("operations_per_s", "1/s", "chains per second")),
-        *LATENCY_METRICS,
+        *BATCHED_LATENCY_METRICS,
         *COMMON_METRICS,
     )
     parameter_model = OperationsParameters
@@ -96,4 +96,4 @@ class Operations(Kind[OperationsParameters]):
             "region_size": parameters.region_size,
         }
         back_to_back, timed = measure_both("operations", machine, given, seed)
-        return back_to_back.rate("operations_per_s") | timed.total.latency.metrics() | back_to_back.common()
+        return back_to_back.rate("operations_per_s") | timed.latencies() | back_to_back.common()

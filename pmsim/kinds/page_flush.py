@@ -10,7 +10,7 @@ from pmsim.kinds.base import Kind, Metric, Scalar
 from pmsim.kinds.checks import check_memory, check_region, check_threads
 from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.machine_options import with_options
-from pmsim.kinds.measurement import BANDWIDTH_METRICS, COMMON_METRICS, LATENCY_METRICS, measure
+from pmsim.kinds.measurement import BANDWIDTH_METRICS, BATCHED_LATENCY_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import (
     LINE_BYTES,
     Count,
@@ -63,7 +63,7 @@ class PageFlush(Kind[PageFlushParameters]):
     metrics = (
         *with_ends(Metric("ops_per_s", "1/s", "pages flushed per second")),
         *BANDWIDTH_METRICS,
-        *LATENCY_METRICS,
+        *BATCHED_LATENCY_METRICS,
         Metric("barriers_per_op", "", "persistency barriers per page"),
         Metric("fences_per_op", "", "fences per page, those with nothing to wait for included"),
         Metric("lines_written_per_op", "", "cache lines flushed or streamed per page"),
@@ -133,7 +133,7 @@ class PageFlush(Kind[PageFlushParameters]):
         return (
             run.rate("ops_per_s")
             | run.bandwidth()
-            | run.total.latency.metrics()
+            | run.latencies()
             | {
                 "barriers_per_op": run.counters["persist_barriers"] / pages,
                 "fences_per_op": run.counters["fences"] / pages,

@@ -10,8 +10,8 @@ from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import (
     AMPLIFICATION_METRICS,
     BANDWIDTH_METRICS,
+    BATCHED_LATENCY_METRICS,
     COMMON_METRICS,
-    LATENCY_METRICS,
     measure_both,
 )
 from pmsim.kinds.types import Dimms, KindParameters, LineSize, LineSizeOrZero, Memory, Threads
@@ -42,7 +42,7 @@ class Persist(Kind[PersistParameters]):
     name = "persist"
     title = "Latency and bandwidth of a persist by size, instruction and fence interval"
     default_metric = "latency_ns"
-    metrics = (*LATENCY_METRICS, *BANDWIDTH_METRICS, *AMPLIFICATION_METRICS, *COMMON_METRICS)
+    metrics = (*BATCHED_LATENCY_METRICS, *BANDWIDTH_METRICS, *AMPLIFICATION_METRICS, *COMMON_METRICS)
     parameter_model = PersistParameters
 
     def machine(self, platform: Platform, parameters: PersistParameters) -> Platform:
@@ -72,7 +72,7 @@ class Persist(Kind[PersistParameters]):
         }
         back_to_back, timed = measure_both("persist", machine, given, seed)
         return (
-            timed.total.latency.metrics()
+            timed.latencies()
             | back_to_back.bandwidth()
             | back_to_back.amplification(parameters.memory)
             | back_to_back.common()

@@ -9,7 +9,7 @@ from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_memory
 from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
+from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import KindParameters, Measures, Memory
 from pmsim.messages import shown
 from pmsim.platforms import Platform
@@ -86,7 +86,7 @@ class SortedRun(Kind[SortedRunParameters]):
     title = "Sorted runs on persistent memory: a buffer moved to one, or runs merged"
     default_metric = "latency_ns"
     metrics = (
-        *LATENCY_METRICS,
+        *BATCHED_LATENCY_METRICS,
         Metric("bytes_written", "B", "bytes that an operation stores to runs and undo log"),
         Metric("lines_written_per_op", "", "64-byte lines written to the memory per operation"),
         Metric(
@@ -110,7 +110,7 @@ class SortedRun(Kind[SortedRunParameters]):
         count, operations = result.counters, result.total.operations
         lines = count["pmem_write_lines" if parameters.memory == "pmem" else "dram_write_lines"]
         return (
-            result.total.latency.metrics()
+            result.latencies()
             | dict(result.facts)
             | {
                 "lines_written_per_op": lines / operations,

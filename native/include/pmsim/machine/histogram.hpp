@@ -45,10 +45,10 @@ class Histogram {
   }
 
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+  [[nodiscard]] Picoseconds sum() const noexcept { return sum_; }
   [[nodiscard]] Picoseconds maximum() const noexcept { return maximum_; }
-  [[nodiscard]] Picoseconds mean() const noexcept { return count_ == 0 ? 0 : sum_ / count_; }
-  /// The mean with its fraction; 0 where nothing has been recorded.
-  [[nodiscard]] double exact_mean() const noexcept {
+  /// With its fraction; 0 where nothing has been recorded.
+  [[nodiscard]] double mean() const noexcept {
     return count_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(count_);
   }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,12 +49,18 @@ class PageFlushDriver {
     memory.sfence(memory::kNoSite);
     Random random(options.seed);
     for (LineMask& pattern : patterns_) {
-      while (pattern.count() < options.dirty_lines)
-        pattern.set(static_cast<std::uint32_t>(random.below(store.lines())));
+      for (std::uint32_t dirty = 0; dirty < options.dirty_lines;) {
+        const auto line = static_cast<std::uint32_t>(random.below(store.lines()));
+        dirty += pattern.test(line) ? 0 : 1;
+        pattern.set(line);
+      }
     }
     all_.set_first(store.lines());
+    // Not all at their first page: writers that begin together, at the same module and with the same lines,
+    // stay in step for thousands of pages.
     for (std::uint32_t writer = 0; writer < store.writers; ++writer)
-      writers_.push_back({.random = Random(mix64(options.seed + 1) + writer)});
+      writers_.push_back(
+          {.next = writer * per_writer_ / store.writers, .random = Random(mix64(options.seed + 1) + writer)});
   }
 
   /// Flushes the writer's next page.
@@ -87,7 +92,9 @@ class PageFlushDriver {
   [[nodiscard]] std::uint64_t micro_logged(std::uint32_t writer) const { return writers_[writer].micro_logged; }
 
  private:
-  static constexpr std::size_t kPatterns = 61;
+  /// Enough that few pages of a run have the same dirty lines: how many blocks these touch is chance for the
+  /// whole run otherwise, and no part of a run would tell.
+  static constexpr std::size_t kPatterns = 1021;
   /// On lines of their own: on real memory the writers run in parallel.
   struct alignas(kLineBytes) Writer {
     std::uint64_t next = 0;
@@ -109,7 +116,7 @@ class PageFlushDriver {
   std::uint64_t per_writer_ = 0;
   Address data_ = 0;
   std::optional<TechniqueStore> store_;  ///< none: only the checksum is computed
-  std::array<LineMask, kPatterns> patterns_{};
+  std::vector<LineMask> patterns_ = std::vector<LineMask>(kPatterns);
   LineMask all_;
   std::vector<Writer> writers_;
 };
