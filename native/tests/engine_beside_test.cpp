@@ -76,7 +76,7 @@ std::unique_ptr<Subject> beside(std::uint64_t seed, Scale scale) {
 }
 
 TEST(EngineBeside, CommitsThatDoNotWaitForEachOtherAreFound) {
-  CheckOptions options{.states = 4'000, .seed = 3};
+  CheckOptions options{.states = 500, .seed = 3};  // seeds 1 to 8 find it within 170
   options.small_programs = 0;
   const auto violated = [&](std::unique_ptr<Subject> (*make)(std::uint64_t, Scale)) {
     return check({"beside", "", kPmemLogsPoints, make, false}, options).violation;

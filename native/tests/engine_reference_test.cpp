@@ -98,7 +98,7 @@ void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts
   EXPECT_EQ(awaited > 0, std::string_view(logs) == "per-thread" && has_log(engine));
 }
 
-TEST_P(EngineReference, BehavesAsAMapUnderRandomTransactions) { run_sequences(GetParam(), 60, false); }
+TEST_P(EngineReference, BehavesAsAMapUnderRandomTransactions) { run_sequences(GetParam(), 24, false); }
 
 TEST_P(EngineReference, BehavesAsAMapOverCrashesAndRestarts) { run_sequences(GetParam(), 6, true); }
 
