@@ -37,8 +37,9 @@ class Column:
         Numbers: flush right.
     narrow : str
         What happens where the terminal is too narrow: the column stays whole, its cells are cut, they go on in
-        the next line, the column is left out (the last one first), or its longest cells hang over into the next
-        column, which is one whose cells are cut.
+        the next line, the column is left out (the last one first), its longest cells hang over into the next
+        column, which is one whose cells are cut, or the column has what the others leave, and is left out where
+        that is less than `least`.
     most : int, optional
         Cells are cut at so many characters on any terminal and behind a pipe.
     least : int, optional
@@ -47,7 +48,7 @@ class Column:
 
     name: str
     right: bool = False
-    narrow: Literal["whole", "cut", "wrap", "left out", "hang"] = "whole"
+    narrow: Literal["whole", "cut", "wrap", "left out", "hang", "rest"] = "whole"
     most: int | None = None
     least: int | None = None
 
@@ -135,13 +136,17 @@ def _total(widths: Iterable[int]) -> int:
 
 
 def _kept(heads: Sequence[Column], widths: Sequence[int], available: int) -> list[int]:
-    """Choose the columns that fit: those that may be left out go until the rest does."""
-    kept = list(range(len(heads)))
+    """Choose the columns that fit: those that may be left out go until the others do."""
+    kept = [place for place, head in enumerate(heads) if head.narrow != "rest"]
     while _total(_least(heads[place], widths[place]) for place in kept) > available:
         if not (spare := [place for place in kept if heads[place].narrow == "left out"]):
             break
         kept.remove(spare[-1])
-    return kept
+    for place, head in enumerate(heads):
+        whole = [widths[other] for other in kept]
+        if head.narrow == "rest" and _total([*whole, _least(head, widths[place])]) <= available:
+            kept.append(place)
+    return sorted(kept)
 
 
 def _fitted(heads: Sequence[Column], widths: Sequence[int], available: int) -> list[int]:
@@ -159,7 +164,10 @@ def _fitted(heads: Sequence[Column], widths: Sequence[int], available: int) -> l
         low if head.narrow == "hang" else width
         for head, low, width in zip(heads, least, comfortable, strict=True)
     ]
-    for floor in (comfortable, names, least):
+    rest = [
+        low if head.narrow == "rest" else width for head, low, width in zip(heads, least, fitted, strict=True)
+    ]
+    for floor in (rest, comfortable, names, least):
         while _total(fitted) > available:
             if not (places := [place for place, low in enumerate(floor) if fitted[place] > low]):
                 break

@@ -47,6 +47,15 @@ def test_a_column_that_may_be_left_out_goes_where_it_does_not_fit_and_is_named()
     assert "".join(narrow[2:]).replace(" ", "") == "(awiderterminalalsoshowsspare)"
 
 
+def test_a_column_of_the_rest_has_what_others_leave() -> None:
+    columns: list[Column | str] = [Column("cut", narrow="cut"), Column("rest", narrow="rest", least=10)]
+    row: list[str | Text] = ["c" * 20, "r" * 30]
+    assert printed(52, columns, row)[1] == "c" * 20 + "  " + "r" * 30
+    assert printed(32, columns, row)[1] == "c" * 20 + "  " + "r" * 9 + "…"
+    assert printed(31, columns, row)[:2] == ["cut", "c" * 20]
+    assert printed(1000, columns, row, ["c", "r"])[1:] == ["c" * 20 + "  " + "r" * 30, "c" + " " * 21 + "r"]
+
+
 def test_a_name_that_hangs_over_costs_its_own_row_only() -> None:
     columns: list[Column | str] = [Column("name", narrow="hang"), Column("text", narrow="cut"), "last"]
     # The name gives six characters, so the text has 40 - 20 - 4 and two gaps; beside a long name six less.

@@ -19,6 +19,8 @@ _USES = {"calibration": "cal", "prediction": "pre"}
 _MOST = 40
 #: Of numbers with their units: nearly all are whole.
 _LEAST = 11
+#: Where there is less room, the set-up is for the report.
+_LEAST_SETUP = 30
 
 
 def print_validation(console: Console, result: Validation) -> None:
@@ -30,6 +32,8 @@ def print_validation(console: Console, result: Validation) -> None:
         Column("error", right=True),
         "verdict",
         "use",
+        # The last one, so that no line is filled up to its length.
+        Column("set-up", narrow="rest", least=_LEAST_SETUP),
     ]
     rows: list[list[str | Text]] = []
     for outcome, share in zip(result.outcomes, result.shares(), strict=True):
@@ -47,6 +51,7 @@ def print_validation(console: Console, result: Validation) -> None:
                 _error(outcome.error),
                 Text(verdict, style=_COLOURS[outcome.verdict]),
                 _USES[outcome.claim.use] if outcome.claim.checks else "",
+                outcome.claim.setup,
             ]
         )
     print_table(console, columns, rows, result.suite.title)
