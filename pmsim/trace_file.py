@@ -135,6 +135,21 @@ def memory_in_use(trace: TraceInfo) -> int:
     return sum(-(-trace.extent_bytes[medium] // _PIECE) * _PIECE for medium in ("dram", "pmem"))
 
 
+def verified(path: str | Path) -> TraceInfo:
+    """Describe a trace as `info(path, verify=True)`; a file that stays as it is is read once.
+
+    Raises
+    ------
+    ConfigError : as `info`.
+    """
+    path = arguments.path("trace", path)
+    try:
+        stat = path.stat()
+    except OSError:
+        return info(path)  # which says what is wrong
+    return _verified(path, stat.st_mtime_ns, stat.st_size)
+
+
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file, by which finished points know that it is still the same.
 
@@ -150,6 +165,11 @@ def digest(path: Path) -> str:
 
 
 # A sweep asks for every point.
+@lru_cache(maxsize=16)
+def _verified(path: Path, _modified_ns: int, _size: int) -> TraceInfo:
+    return info(path, verify=True)
+
+
 @lru_cache(maxsize=16)
 def _digest(path: Path, _modified_ns: int, _size: int) -> str:
     with path.open("rb") as file:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pmsim import Scenario, _native, load_platform, trace
+from pmsim import Scenario, _native, load_platform, run, trace
 from pmsim.commands.trace import trace_app
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
@@ -198,6 +198,10 @@ def test_a_damaged_chunk_is_found_by_verify_and_by_replay(tmp_path: Path) -> Non
         trace.info(path, verify=True)
     with pytest.raises(ConfigError, match="checksum of a chunk differs"):
         trace.replay(path)
+    # A scenario is refused before it runs, not point by point.
+    damaged = Scenario(kind="trace", platform="tum-6212u", parameters={"file": str(path)})
+    with pytest.raises(ConfigError, match=r"parameters\.file: .*checksum of a chunk differs"):
+        run(damaged, jobs=1)
 
 
 def test_a_platform_that_is_too_small_is_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pmsim.kinds.measurement import (
 )
 from pmsim.kinds.types import LINE_BYTES, KindParameters
 from pmsim.platforms import Platform
-from pmsim.trace_file import digest, info
+from pmsim.trace_file import digest, info, verified
 
 _PS_PER_MS = 10**9
 #: What a trace calls them.
@@ -60,7 +60,7 @@ class Trace(Kind[TraceParameters]):
         if not parameters.file:
             raise ConfigError("file: is missing; name a trace, of pmsim trace record or import")
         try:
-            recorded = info(parameters.file)
+            recorded = verified(parameters.file)
         except ConfigError as error:
             raise error.prefixed("file") from None
         most = hardware_threads(machine)
