@@ -257,6 +257,29 @@ def test_a_mark_is_a_line_with_its_label_in_its_panel(log_x: bool) -> None:
     assert figure.layout.title.subtitle.text == "Dotted lines: somewhere"
 
 
+@pytest.mark.parametrize(
+    ("heights", "least", "most"),
+    [
+        ([[5, 5, 10]], 0.98, 0.98),  # free
+        ([[10, 9, 5]], 0.3, 0.93),  # below the curve
+        ([[10, 9, 5], [2, 2, 2]], 0.4, 0.93),  # between two curves
+        ([[10, 9, 5], [8, 8, 8], [6, 6, 6], [4, 4, 4], [2, 2, 2]], 0.98, 0.98),  # nowhere
+    ],
+)
+@pytest.mark.parametrize("log_x", [False, True])
+def test_the_label_of_a_mark_stands_where_no_curve_is(
+    heights: list[list[float]], least: float, most: float, log_x: bool
+) -> None:
+    rows = [(x, name, y) for name, curve in enumerate(heights) for x, y in zip((1, 2, 100), curve, strict=True)]
+    frame = pd.DataFrame(rows, columns=["x", "name", "y"])
+    mark = Mark(x=1, label="crossover", citation="somewhere")
+    plot = Plot(x="x", y="y", color="name", log_x=log_x, mark=[mark])
+    layout = plot_layout(frame, plot=plot, axes=["x", "name"], metrics=["y"], default_metric="y")
+    (label,) = figure_of(layout, title="t", y_title="y").layout.annotations
+    assert label.yanchor == "top"
+    assert least <= label.y <= most
+
+
 def test_the_front_joins_the_points_that_no_other_beats_in_each_panel() -> None:
     frame = pd.DataFrame(
         {

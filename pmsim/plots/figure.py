@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from pmsim.plot_spec import Overlay
 from pmsim.plots.layout import Curve, Panel, PlotLayout
-from pmsim.plots.overlap import curves_above
+from pmsim.plots.overlap import curves_above, label_top
 from pmsim.plots.style import (
     AXIS,
     BAR_GAP,
@@ -140,7 +140,7 @@ def _draw_marks(figure: go.Figure, layout: PlotLayout, panel: Panel, place: dict
         figure.add_shape(type="line", x0=mark.x, x1=mark.x, y0=0, y1=1, yref="y domain", line=line, **place)
         figure.add_annotation(
             x=at,
-            y=0.98,
+            y=label_top(layout, panel, mark),
             yref="y domain",
             text=mark.label,
             textangle=-90,
