@@ -149,11 +149,10 @@ def test_throughputs_and_latencies_of_seeds_are_in_each_others_intervals(
     machine = {"base": "tum-6212u", "block_device": "nvme-p4510"}
     runs = [pmsim.simulate_point(kind, machine, parameters, seed=seed) for seed in range(1, 9)]
     mean = statistics.fmean(run[metric] for run in runs)
-    # Were they half as wide, five to seven.
     assert sum(run[f"{metric}_low"] <= mean <= run[f"{metric}_high"] for run in runs) >= 7
     assert all(run[f"{metric}_low"] < run[metric] < run[f"{metric}_high"] for run in runs)
     widths = [run[f"{metric}_high"] / run[f"{metric}_low"] - 1 for run in runs]
-    # And no wider than they have to be: twice Student's t of ten batches, 4.5 standard deviations, which eight
-    # seeds tell within a factor of two.
+    # As wide as they have to be: twice Student's t of ten batches, 4.5 standard deviations, which eight seeds
+    # tell within a factor of two.
     deviation = statistics.stdev(run[metric] for run in runs) / mean
     assert 4.5 / 2 < statistics.median(widths) / deviation < 4.5 * 2
