@@ -69,6 +69,7 @@ OLTP_POINTS: dict[str, dict[str, object]] = {
     "three-tier, PMem area": {"engine": "three-tier", "data_size": "10 GiB"},
 }
 OLTP_OPERATIONS = 200_000
+OLTP_WARMUP = 200_000
 LANE_LATENCIES_NS = (165, 250, 350, 500, 700, 900, 1300, 1800)
 
 Values = dict[str, dict[str, int]]
@@ -116,7 +117,7 @@ def oltp_rates(given: dict[str, object], runs: int) -> tuple[float, float]:
     kind = find_kind("oltp")
     point = kind.prepared(pmsim.load_platform(OLTP_PLATFORM), given)
     machine, common = point.machine.native(), point.parameters.native()
-    run = {"warmup": 200_000, "batches": 1, "wear": 0, "check": 0, "breakdown": 0, "ssd_in_file": 0}
+    run = {"warmup": OLTP_WARMUP, "batches": 1, "wear": 0, "check": 0, "breakdown": 0, "ssd_in_file": 0}
 
     def simulated(operations: int) -> float:
         begin = time.process_time()
@@ -128,7 +129,7 @@ def oltp_rates(given: dict[str, object], runs: int) -> tuple[float, float]:
         # The timed warm-up is a tenth of the measured part, too.
         seconds = simulated(2 * OLTP_OPERATIONS) - simulated(OLTP_OPERATIONS)
         samples.append(1.1 * OLTP_OPERATIONS / seconds)
-    host = common | {"warmup": 200_000, "seed": SEED}
+    host = common | {"warmup": OLTP_WARMUP, "seed": SEED}
     native = _native.host_measure("oltp", host, large_pages=False, repetitions=runs, seconds=0.1)
     return statistics.median(samples), statistics.median(native["operations_per_s"])
 

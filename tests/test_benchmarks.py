@@ -28,6 +28,7 @@ def test_every_benchmark_gives_a_number(
     assert "inplace-fam" in benchmark.CRASH_BLOCKS
     monkeypatch.setattr(benchmark, "CRASH_BLOCKS", ["inplace-fam", "pages-ssd-home", "engine-main-memory"])
     monkeypatch.setattr(benchmark, "OLTP_OPERATIONS", 20_000)
+    monkeypatch.setattr(benchmark, "OLTP_WARMUP", 10_000)
     small = {name: given | {"data_size": "16 MiB"} for name, given in benchmark.OLTP_POINTS.items()}
     monkeypatch.setattr(benchmark, "OLTP_POINTS", small)
     monkeypatch.setattr(sys, "argv", [str(FILE), "--runs", "1"])

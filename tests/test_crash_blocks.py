@@ -14,7 +14,7 @@ from pmsim.cli import main
 from pmsim.crash import Block, Check, CrashResult, Mutant, Point, blocks, check_block, find_block
 from pmsim.errors import ConfigError
 
-STATES = int(os.environ.get("PMSIM_CRASH_STATES", "100000"))
+STATES = int(os.environ.get("PMSIM_CRASH_STATES", "50000"))
 
 
 # Storage engines with pages of 4 KiB: sampled only, and a restart for each image takes its time.

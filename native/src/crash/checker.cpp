@@ -25,8 +25,10 @@ constexpr std::uint64_t kThirdOneIn = 8;       ///< of so many second crashes on
 constexpr std::uint64_t kThirdSteps = 4;       ///< ... at one of so many steps, with ...
 constexpr std::uint64_t kThirdImages = 2;      ///< ... at most so many images
 constexpr std::uint64_t kMostPrograms = 4096;  ///< of programs so short that the states are never reached
-constexpr std::uint64_t kUncountedSamples = 256;  ///< of a step of a small program with too many images
-constexpr std::uint32_t kSearchPrograms = 8;      ///< looked at for a shorter counter-example
+/// Of a step of a small program with too many images: a few hundred such steps share the states that are
+/// wanted.
+constexpr std::uint64_t kSampledSteps = 400, kFewestSamples = 16, kMostSamples = 256;
+constexpr std::uint32_t kSearchPrograms = 8;  ///< looked at for a shorter counter-example
 constexpr std::uint64_t kSearchStates = 2'000;
 
 /// Thrown through the checker's own code only, never through an algorithm.
@@ -53,7 +55,8 @@ class Search {
         program.stop_visits();
         return;
       }
-      images(program, seed, Scale::kSmall, point, options_.images_per_step, kUncountedSamples);
+      images(program, seed, Scale::kSmall, point, options_.images_per_step,
+             std::clamp(options_.states / kSampledSteps, kFewestSamples, kMostSamples));
     });
   }
 

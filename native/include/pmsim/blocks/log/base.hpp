@@ -191,15 +191,14 @@ class LogBase {
     return at;
   }
 
-  /// Calls clear(begin, end) for each stretch of free space in which a crash may have left something; it
-  /// returns whether it wrote. Nothing is durable before the caller's fence.
-  template <typename Clear>
-  [[nodiscard]] bool clear_suspects(Lsn clean, Clear&& clear) const {
+  /// Freshens (Space::freshen) each stretch of free space in which a crash may have left something.
+  template <Memory M, typename Fresh>
+  [[nodiscard]] bool clear_suspects(M& memory, Lsn clean, Site flush_site, const Fresh& fresh) const {
     const Lsn limit = head_ + space_.bytes();
     const Lsn torn = std::min(tail_ + reach_, limit);
-    const bool wrote = clear(tail_, torn);
+    const bool changed = space_.freshen(memory, tail_, torn, flush_site, fresh);
     const Lsn passed = std::max(torn, clean + space_.bytes());
-    return (passed < limit && clear(passed, limit)) || wrote;
+    return space_.freshen(memory, passed, limit, flush_site, fresh) || changed;
   }
 
   FileHeader file_;

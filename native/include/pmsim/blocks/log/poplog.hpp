@@ -97,27 +97,13 @@ class PopLog : public LogBase<PopLog> {
   template <Memory M>
   void clear_free_space(M& memory) const {
     const Lsn clean = file_.clean(memory);
-    if (this->clear_suspects(clean, [&](Lsn begin, Lsn end) { return clear(memory, begin, end); }))
+    const auto zero = [](std::uint64_t word, Lsn) {
+      return word != 0 ? std::optional<std::uint64_t>(0) : std::nullopt;
+    };
+    if (this->clear_suspects(memory, clean, kClearFlush, zero))
       memory.sfence(kClearFence);
     if (clean != head_)
       file_.mark_clean(memory, head_);
-  }
-  template <Memory M>
-  [[nodiscard]] bool clear(M& memory, Lsn begin, Lsn end) const {
-    bool wrote = false;
-    for (Lsn line = round_down(begin, kLineBytes); line < end; line += kLineBytes) {
-      bool dirty = false;
-      for (Lsn at = std::max(line, begin); at < std::min(line + kLineBytes, end); at += kWord) {
-        if (space_.word(memory, at) != 0) {
-          space_.put_word(memory, at, 0);
-          dirty = true;
-        }
-      }
-      if (dirty)
-        space_.flush(memory, line, kLineBytes, kClearFlush);
-      wrote = wrote || dirty;
-    }
-    return wrote;
   }
 
   /// The head has passed [begin, end). Where it has reached the tail everything is free, so whole lines can be

@@ -157,26 +157,11 @@ class RawlLog : public LogBase<RawlLog> {
   /// No word of free space looks valid afterwards. What is as it should be is not written.
   template <Memory M>
   void clear_free_space(M& memory) const {
-    const auto turn = [&](Lsn begin, Lsn end) { return clear(memory, begin, end); };
-    if (this->clear_suspects(head_, turn))  // passed space is as it should be
+    const auto turn = [this](std::uint64_t word, Lsn at) {
+      return valid(word, at) ? std::optional(validity(at) ^ ~kData) : std::nullopt;
+    };
+    if (this->clear_suspects(memory, head_, kClearFlush, turn))  // passed space is as it should be
       memory.sfence(kClearFence);
-  }
-  template <Memory M>
-  [[nodiscard]] bool clear(M& memory, Lsn begin, Lsn end) const {
-    bool wrote = false;
-    for (Lsn line = round_down(begin, kLineBytes); line < end; line += kLineBytes) {
-      bool dirty = false;
-      for (Lsn at = std::max(line, begin); at < std::min(line + kLineBytes, end); at += kWord) {
-        if (valid(space_.word(memory, at), at)) {
-          space_.put_word(memory, at, validity(at) ^ ~kData);
-          dirty = true;
-        }
-      }
-      if (dirty)
-        space_.flush(memory, line, kLineBytes, kClearFlush);
-      wrote = wrote || dirty;
-    }
-    return wrote;
   }
 
   template <Memory M>

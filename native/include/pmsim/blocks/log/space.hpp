@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "pmsim/blocks/log/types.hpp"
@@ -54,6 +55,33 @@ class Space {
     pieces(position, count, [&](Address address, std::uint64_t, std::uint64_t bytes) {
       memory.flush(address, bytes, memory::FlushKind::kClwb, site);
     });
+  }
+
+  /// Overwrites the words of [begin, end) that are not as free space has to be: `fresh(word, position)` gives
+  /// what such a word must become, or nothing where it is right. Reads a line at a time, writes back those that
+  /// it has changed, and returns whether there were any: they are not durable before the caller's fence.
+  template <Memory M, typename Fresh>
+  [[nodiscard]] bool freshen(M& memory, Lsn begin, Lsn end, Site flush_site, const Fresh& fresh) const {
+    bool changed_any = false;
+    for (Lsn first = begin, next; first < end; first = next) {
+      const Lsn line = round_down(first, kLineBytes);
+      next = line + kLineBytes;
+      std::array<std::uint64_t, kLineBytes / kWord> words;
+      const auto inside = std::span(words).first((std::min(next, end) - first) / kWord);
+      read(memory, first, std::as_writable_bytes(inside));
+      bool changed = false;
+      for (Lsn at = first; const std::uint64_t word : inside) {
+        if (const std::optional<std::uint64_t> right = fresh(word, at)) {
+          put_word(memory, at, *right);
+          changed = true;
+        }
+        at += kWord;
+      }
+      if (changed)
+        flush(memory, line, kLineBytes, flush_site);
+      changed_any = changed_any || changed;
+    }
+    return changed_any;
   }
 
   /// Words of the stream one after the other. Each address follows from the last one: no division for each.
