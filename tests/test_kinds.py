@@ -10,6 +10,7 @@ import pmsim
 from pmsim import ConfigError, Scenario, _native
 from pmsim.kinds import COUNTER_PREFIX, KINDS, find_kind
 from pmsim.kinds.counters import ENGINE_COUNTERS, ENGINE_PREFIX
+from pmsim.kinds.intervals import TAILS
 
 PLAIN_LATENCIES = {"latency_ns", *(f"latency_{part}_ns" for part in ("p50", "p95", "p99", "p999", "max"))}
 
@@ -18,8 +19,7 @@ def with_ends(*names: str) -> set[str]:
     return {name + end for name in names for end in ("", "_low", "_high")}
 
 
-LATENCIES = PLAIN_LATENCIES | with_ends("latency_ns")
-TAILS = {f"latency_{part}_ns_{end}" for part in ("p99", "p999") for end in ("low", "high")}
+LATENCIES = PLAIN_LATENCIES | with_ends("latency_ns", "latency_p99_ns", "latency_p999_ns")
 COMMON = {"simulated_ops", "out_of_range_count"}
 AMPLIFICATION = {"read_amplification", "write_amplification"}
 BLOCK = with_ends("ops_per_s") | {"barriers_per_op", "lines_written_per_op", "media_blocks_written_per_op"}
@@ -157,7 +157,6 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"table_rows", "lines_per_cold_read", "rolled_back_ratio", "warmup_transactions", "steady"}
         | {f"{name}_per_tx" for name in PER_TX}
         | {f"wear_{name}" for name in WEAR}
-        | TAILS
         | LATENCIES,
     ),
     "restart": (
@@ -175,7 +174,6 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"commits", "cleaning", "zipf", "warmup"},
         {"offered_per_s", "throughput_per_s", "saturation_per_s", "waited_ns", "mean_in_system"}
         | {"in_system_at_end", "keeps_up", "steady"}
-        | TAILS
         | LATENCIES,
     ),
     "trace": (
@@ -214,8 +212,11 @@ def test_a_kind_has_the_documented_names_and_all_its_metrics(kind: str, tmp_path
     assert set(find_kind(kind).parameter_model.model_fields) == parameters
     measured = pmsim.simulate_point(kind, PLATFORM, given)
     assert {name for name in measured if not name.startswith(COUNTER_PREFIX)} == metrics | COMMON
-    assert all(math.isfinite(value) for value in measured.values())
     assert measured["simulated_ops"] > 0
+    unknown = {name for name, value in measured.items() if not math.isfinite(value)}
+    # Too few operations are slower for an interval; two kinds run long enough here for all of them.
+    assert unknown <= (with_ends(*TAILS) - set(TAILS) if kind not in ("oltp", "system") else set())
+    assert {name.replace("_low", "_high") for name in unknown} <= unknown
     counted = {name for name in measured if name.startswith(COUNTER_PREFIX) and ".window." not in name}
     foreign = set(find_kind(kind).counters()) - counted
     assert counted <= set(find_kind(kind).counters())

@@ -48,8 +48,7 @@ def with_ends(metric: Metric) -> tuple[Metric, Metric, Metric]:
     return metric, *ends_of(metric.name, metric.unit)
 
 
-MEAN_METRICS = ends_of(MEAN, "ns")
-TAIL_METRICS = tuple(end for name in TAILS for end in ends_of(name, "ns"))
+LATENCY_ENDS = tuple(end for name in (MEAN, *TAILS) for end in ends_of(name, "ns"))
 
 
 def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float, float]:
@@ -139,33 +138,39 @@ class Latencies:
         reach = _reach((self.sums - mean * done) / done.mean())
         return (mean - reach, mean + reach) if reach < mean or reach == 0 else (math.nan, math.nan)
 
-    def percentile_interval(self, share: float) -> tuple[float, float]:
-        """Return the interval [ps] of a percentile, `share` of the operations.
+    def percentile_intervals(self, shares: Sequence[float]) -> list[tuple[float, float]]:
+        """Return the intervals [ps] of percentiles, each `share` of the operations.
 
         By the bootstrap over batches (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 8
         and 13): as many are drawn with replacement, again and again, and each time the percentile of all that
         they have is taken. So an interval is as wide as what one bad moment does to the percentile, which the
-        deviation of the batches' own percentiles does not say. Not a number where too few operations are beyond
-        the percentile.
+        deviation of the batches' own percentiles does not say. Not a number with fewer than two batches, or too
+        few operations beyond the percentile.
         """
         batches = len(self.counts)
-        if self.counts.sum() * (1 - share) < _BEYOND:
-            return math.nan, math.nan
+        operations = self.counts.sum()
+        found = dict.fromkeys(shares, (math.nan, math.nan))
+        usable = [share for share in shares if batches > 1 and operations * (1 - share) >= _BEYOND]
+        if not usable:
+            return list(found.values())
         draws = np.random.default_rng(1).multinomial(batches, [1 / batches] * batches, size=_RESAMPLES)
-        percentiles = self._percentiles(draws @ self.counts, share)
-        low, high = np.quantile(percentiles, [0.025, 0.975], method="inverted_cdf")
-        return float(low), float(high)
+        # In floating point, which libraries multiply fastest: below 2^53 it counts exactly.
+        seen = (draws.astype(float) @ self.counts.astype(float)).cumsum(axis=1)
+        for share in usable:
+            percentiles = self._at(seen, share)
+            low, high = np.quantile(percentiles, [0.025, 0.975], method="inverted_cdf")
+            found[share] = float(low), float(high)
+        return list(found.values())
 
-    def mean_metrics(self) -> dict[str, float]:
-        """Return the values of `MEAN_METRICS`."""
-        return _ends_ns(MEAN, self.mean_interval())
-
-    def tail_metrics(self) -> dict[str, float]:
-        """Return the values of `TAIL_METRICS`."""
-        metrics: dict[str, float] = {}
-        for name, share in TAILS.items():
-            metrics |= _ends_ns(name, self.percentile_interval(share))
-        return metrics
+    def metrics(self) -> dict[str, float]:
+        """Return the values of `LATENCY_ENDS`."""
+        ends = [self.mean_interval(), *self.percentile_intervals(tuple(TAILS.values()))]
+        # The one nan, as elsewhere: metrics without a value compare equal.
+        return {
+            name + end: math.nan if math.isnan(ps) else ps / _PS_PER_NS
+            for name, interval in zip((MEAN, *TAILS), ends, strict=True)
+            for end, ps in zip(INTERVAL_ENDS, interval, strict=True)
+        }
 
     def is_steady(self, share: float) -> float:
         """Tell whether a percentile is the same in both halves of the run, but for chance.
@@ -188,15 +193,10 @@ class Latencies:
 
     def _percentiles(self, counts: npt.NDArray[np.int64], share: float) -> npt.NDArray[np.int64]:
         """Return that of each row, as `machine::Histogram::percentile` does."""
-        seen = counts.cumsum(axis=1)
+        return self._at(counts.cumsum(axis=1), share)
+
+    def _at(self, seen: npt.NDArray[np.int64 | np.float64], share: float) -> npt.NDArray[np.int64]:
+        """Return the percentile of each row of operations up to each bucket."""
         rank = np.maximum(1, np.ceil(share * seen[:, -1:]))
         found: npt.NDArray[np.int64] = self.edges[(seen >= rank).argmax(axis=1)]
         return found
-
-
-def _ends_ns(name: str, ends_ps: tuple[float, float]) -> dict[str, float]:
-    # The one nan, as elsewhere: metrics without a value compare equal.
-    return {
-        name + end: math.nan if math.isnan(ps) else ps / _PS_PER_NS
-        for end, ps in zip(INTERVAL_ENDS, ends_ps, strict=True)
-    }

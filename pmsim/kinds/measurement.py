@@ -13,7 +13,7 @@ from pmsim import _native
 from pmsim.errors import InternalError
 from pmsim.kinds import intervals
 from pmsim.kinds.base import COUNTER_PREFIX, Metric
-from pmsim.kinds.intervals import MEAN_METRICS, Latencies, with_ends
+from pmsim.kinds.intervals import LATENCY_ENDS, Latencies, with_ends
 from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform
@@ -48,8 +48,8 @@ LATENCY_METRICS = (
     Metric("latency_p999_ns", "ns", "99.9th percentile of the latency"),
     Metric("latency_max_ns", "ns", "largest latency"),
 )
-#: Of runs in batches: the mean has a confidence interval.
-BATCHED_LATENCY_METRICS = (LATENCY_METRICS[0], *MEAN_METRICS, *LATENCY_METRICS[1:])
+#: Of runs in batches: the mean and the tails have confidence intervals.
+BATCHED_LATENCY_METRICS = (*LATENCY_METRICS, *LATENCY_ENDS)
 BANDWIDTH_METRIC = Metric("bandwidth_gb_s", "GB/s", "user data per second (1e9 bytes)")
 BANDWIDTH_METRICS = with_ends(BANDWIDTH_METRIC)
 OPERATIONS_METRIC = Metric("operations_per_s", "1/s", "operations per second")
@@ -149,7 +149,7 @@ class Measurement:
 
     def latencies(self) -> dict[str, float]:
         """Return `BATCHED_LATENCY_METRICS`."""
-        return self.total.latency.metrics() | self.batch_latencies.mean_metrics()
+        return self.total.latency.metrics() | self.batch_latencies.metrics()
 
     def amplification(self, memory: str) -> dict[str, float]:
         """Return bytes moved at the medium of "dram" or "pmem" per byte of user data."""

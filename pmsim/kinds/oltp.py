@@ -98,7 +98,6 @@ class Oltp(Kind[OltpParameters]):
         *intervals.ends_of("transactions_per_s", "1/s"),
         Metric("fits", "", "1: the engine holds the data; 0: it does not, and nothing was simulated"),
         *BATCHED_LATENCY_METRICS,
-        *intervals.TAIL_METRICS,
         Metric(
             "dram_hit_ratio",
             "",
@@ -285,7 +284,7 @@ def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters)
         "steady": facts["steady"],
     }
     metrics |= _breakdown(count) if parameters.breakdown else dict.fromkeys(_SHARES, math.nan)
-    metrics |= run.latencies() | run.batch_latencies.tail_metrics()
+    metrics |= run.latencies()
     metrics |= {name: engine[counter] / transactions for name, (counter, _) in _PER_TRANSACTION.items()}
     metrics |= {name: facts.get(name, 0.0 if seen.wear else math.nan) for name in _WEAR}
     if parameters.rows == "wear":

@@ -131,8 +131,7 @@ _WINDOW_METRICS = (
     Metric("window_latency_p99_ns", "ns", "99th percentile of their latency"),
 )
 _BATCHES = (
-    *intervals.MEAN_METRICS,
-    *intervals.TAIL_METRICS,
+    *intervals.LATENCY_ENDS,
     Metric(
         "steady", "", "1: the 99th percentile is the same in the first half of the requests and in the second"
     ),
@@ -298,7 +297,7 @@ def _of_batches(latencies: intervals.Latencies, keeps_up: bool) -> dict[str, flo
     # Of a queue that grows the latency says how long the run was: no run is a sample of it.
     if not keeps_up:
         return dict.fromkeys((metric.name for metric in _BATCHES), math.nan)
-    return latencies.mean_metrics() | latencies.tail_metrics() | {"steady": latencies.is_steady(0.99)}
+    return latencies.metrics() | {"steady": latencies.is_steady(0.99)}
 
 
 def _series(windows: list[dict[str, Any]]) -> dict[str, int | float]:

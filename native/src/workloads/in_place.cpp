@@ -11,6 +11,7 @@ namespace {
 using namespace blocks::inplace;
 
 constexpr machine::RunLength kLength{.warmup_operations = 10'000, .measured_operations = 50'000};
+constexpr std::int64_t kLongestWarmup = 800'000;  ///< loads; a second or two
 
 InPlaceOptions options_of(Parameters& parameters, std::uint64_t seed) {
   InPlaceOptions options = read_in_place(parameters);
@@ -27,20 +28,35 @@ InPlaceOptions options_of(Parameters& parameters, std::uint64_t seed) {
 /// 2020, sec. 3.4.4): each thread updates or reads records of its part of an array. With `timed` each operation
 /// is timed on its own: it begins when all before it has retired. Without, they follow each other as fast as
 /// they can.
+///
+/// Page tables and caches are warmed before by loads of random records. Updates that flush their lines would
+/// leave the caches to page tables in the end, but chains of a read and a persist take as long on a real
+/// machine as they do beside caches full of reads (docs/calibration.md, "What was tried for page tables").
 class InPlace final : public Workload {
  public:
   InPlace(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
       : memory_(capacities_of(platform)), options_(options_of(parameters, seed)), driver_(memory_, options_) {
     timed_ = parameters.number("timed", 0, 1) != 0;
+    if (options_.random) {
+      const std::int64_t loads =
+          accesses_to_warm_page_tables(platform, options_.medium, options_.array_bytes, kLongestWarmup);
+      warmup_ = loads / options_.threads * options_.threads;
+    }
+    for (std::uint32_t thread = 0; thread < options_.threads; ++thread)
+      threads_.push_back({Random(~mix64(seed) - thread), warmup_ / options_.threads});
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
-  [[nodiscard]] machine::RunLength length() const override { return kLength; }
+  [[nodiscard]] machine::RunLength length() const override {
+    return {warmup_ + kLength.warmup_operations, kLength.measured_operations};
+  }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
     return options_.medium == memory::Medium::kPmem ? options_.array_bytes : 0;
   }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
+    if (threads_[thread].loads_left > 0)
+      return warm(thread, stream);
     memory_.detach();
     driver_.prepare(memory_, thread);
     memory_.attach(stream, thread);
@@ -51,10 +67,27 @@ class InPlace final : public Workload {
   }
 
  private:
+  struct Thread {
+    Random random;
+    std::int64_t loads_left;  ///< of the warm-up
+  };
+
+  void warm(std::uint32_t thread, memory::Stream& stream) {
+    Thread& state = threads_[thread];
+    memory_.attach(stream, thread);
+    for (int count = 0; count < 16 && state.loads_left > 0; ++count, --state.loads_left) {
+      const memory::Address record = driver_.record(thread, state.random.below(driver_.records()));
+      static_cast<void>(memory_.load<std::uint64_t>(record));
+      memory_.operation_end();
+    }
+  }
+
   memory::SimMemory memory_;
   InPlaceOptions options_;
   InPlaceDriver<memory::SimMemory> driver_;
   bool timed_ = false;
+  std::int64_t warmup_ = 0;  ///< loads of all threads
+  std::vector<Thread> threads_;
 };
 
 }  // namespace

@@ -144,6 +144,9 @@ class InPlaceDriver {
   [[nodiscard]] std::uint64_t stride() const noexcept { return stride_; }
   /// Records of each thread.
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+  [[nodiscard]] memory::Address record(std::uint32_t thread, std::uint64_t index) const {
+    return threads_[thread].base + index * stride_;
+  }
   /// Of the thread's latest operation, for tests.
   [[nodiscard]] memory::Address record(std::uint32_t thread) const { return threads_[thread].record; }
 

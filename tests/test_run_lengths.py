@@ -1,0 +1,32 @@
+"""Runs are long enough: what a program that runs for minutes has left behind is there when they measure."""
+
+from typing import Any
+
+import pytest
+
+import pmsim
+from pmsim.crash import check_block
+
+PLATFORM = "tum-6212u"
+
+
+@pytest.mark.parametrize("given", [{}, {"algorithm": "log", "threads": 4}, {"operation": "read"}])
+def test_updates_in_place_meet_page_tables_as_reads_leave_them(given: dict[str, Any]) -> None:
+    measured = pmsim.simulate_point("in-place", PLATFORM, {"pattern": "random"} | given)
+    walks = measured["counter.tlb_walks"] / measured["simulated_ops"]
+    assert walks == pytest.approx(1, abs=0.05)
+    # Page tables are in DRAM, and 20 MB of them compete with the records for a cache of 36 MB.
+    assert 0.2 < measured["counter.dram_read_lines"] / measured["simulated_ops"] < 0.4
+
+
+def test_threads_that_append_settle_to_each_other() -> None:
+    runs = [pmsim.simulate_point("log", PLATFORM, {"threads": 24}, seed=seed) for seed in range(1, 5)]
+    assert all(run["simulated_ops"] == 24 * 2_500 for run in runs)
+    # Longer runs say 10.8 million per second, and the first 400 entries of each thread 13.0.
+    rates = [run["ops_per_s"] for run in runs]
+    assert sum(rates) / len(rates) == pytest.approx(10.8e6, rel=0.1)
+
+
+def test_a_crash_check_that_asks_for_few_states_draws_few_images_of_a_step() -> None:
+    # One small program has steps with more images than anybody counts; 256 of each are 88,000.
+    assert check_block("pages-three-tier-clwb", states=1_000, mutate=False).check.states < 25_000
