@@ -19,6 +19,12 @@ def test_updates_in_place_meet_page_tables_as_reads_leave_them(given: dict[str, 
     assert 0.2 < measured["counter.dram_read_lines"] / measured["simulated_ops"] < 0.4
 
 
+def test_searches_meet_the_lines_that_searches_leave_in_the_caches() -> None:
+    given = {"operation": "search", "layout": "hashing"}  # three or four lines of each of 65,536 nodes
+    measured = pmsim.simulate_point("node", PLATFORM, given)
+    assert measured["counter.memory_reads"] / measured["simulated_ops"] < 0.8  # 2.0 after loads of random lines
+
+
 def test_threads_that_append_settle_to_each_other() -> None:
     runs = [pmsim.simulate_point("log", PLATFORM, {"threads": 24}, seed=seed) for seed in range(1, 5)]
     assert all(run["simulated_ops"] == 24 * 2_500 for run in runs)

@@ -34,7 +34,8 @@ NodeOptions options_from(Parameters& parameters, std::uint64_t seed) {
 /// then undone: the node is written anew, written back and fenced, which takes time on the machine but not in
 /// the operation.
 ///
-/// Page tables and caches are warmed before by loads of random nodes.
+/// Page tables and caches are warmed before by loads of random lines of nodes, or by searches where searches
+/// are measured: those look at the same few lines of each node, which the caches come to hold.
 class NodeWorkload final : public Workload {
  public:
   NodeWorkload(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -46,6 +47,8 @@ class NodeWorkload final : public Workload {
         accesses_to_warm_page_tables(platform, options_.medium, options_.region_bytes, kLongestWarmup);
     warmup_ = std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1) / 2), 1'000, kLongestWarmup);
     length_ = {warmup_ + kSettling, options_.operation == Operation::kBalance ? kMeasuredBalances : kMeasured};
+    if (options_.operation == Operation::kSearch)
+      warmup_ = 0;
   }
 
   void prepare(const Watch& watch) override { driver_.load(memory_, Poll(watch, Phase::kLoad)); }
@@ -95,7 +98,7 @@ class NodeWorkload final : public Workload {
   NodeOptions options_;
   Driver driver_;
   Random random_;
-  std::int64_t warmup_ = 0;  ///< loads left
+  std::int64_t warmup_ = 0;  ///< loads of lines left
   machine::RunLength length_;
 };
 

@@ -144,6 +144,7 @@ class InPlaceDriver {
   [[nodiscard]] std::uint64_t stride() const noexcept { return stride_; }
   /// Records of each thread.
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+  /// The thread's record with this index below records().
   [[nodiscard]] memory::Address record(std::uint32_t thread, std::uint64_t index) const {
     return threads_[thread].base + index * stride_;
   }
