@@ -48,7 +48,7 @@ class NodeWorkload final : public Workload {
     warmup_ = std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1) / 2), 1'000, kLongestWarmup);
     length_ = {warmup_ + kSettling, options_.operation == Operation::kBalance ? kMeasuredBalances : kMeasured};
     if (options_.operation == Operation::kSearch)
-      warmup_ = 0;
+      warmup_ = 0;  // the searches of length_ do it
   }
 
   void prepare(const Watch& watch) override { driver_.load(memory_, Poll(watch, Phase::kLoad)); }
