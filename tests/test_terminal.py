@@ -82,10 +82,14 @@ def test_without_a_terminal_nothing_is_wrapped_unless_columns_says_so(
     assert all(line.startswith("    word") for line in lines[1:])
 
 
-def test_a_table_says_how_certain_a_throughput_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """In one column: the ends of the interval are in the results."""
+@pytest.mark.parametrize("chosen", [[], ["--set", 'metrics=["bandwidth_gb_s"]']])
+def test_a_table_says_how_certain_a_throughput_is(
+    chosen: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In one column: the ends of the interval are in the results, also where `metrics` does not name them."""
     out = tmp_path / "out"
     arguments = [
+        *chosen,
         "--set",
         "sweep.access_size=[64]",
         "--set",

@@ -64,7 +64,8 @@ def _print_frame(console: Console, result: Result) -> None:
     known = [name for name in dict.fromkeys([*first, *metrics]) if name in frame and name not in ends]
     chosen = [name for name in known if name not in result.axis_columns()][:_METRICS_SHOWN]
     rows = frame[[*result.axis_columns(), *chosen]].assign(
-        **{name: _with_reach(frame, name) for name in chosen}
+        # The ends are in the results also where the scenario's `metrics` leaves them out of what is shown.
+        **{name: _with_reach(result.frame, name) for name in chosen}
     )
     _print_rows(console, rows, chosen, chosen[len(first) :], result.title)
 
