@@ -16,7 +16,7 @@ def _number(value: object) -> bool:
 class Overlay(BaseModel):
     """Measured or published values, drawn as markers over the simulated ones."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     label: str = Field(description="what stands in the legend")
     citation: str = Field(min_length=1, description="where the values were published")
@@ -38,7 +38,7 @@ class Overlay(BaseModel):
 class Mark(BaseModel):
     """A published place on the horizontal axis, such as a crossover, drawn as a dotted vertical line."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     x: float = Field(description="where, in the unit of the axis")
     label: str = Field(min_length=1, description="what stands beside the line")
@@ -51,7 +51,7 @@ class Mark(BaseModel):
 class Plot(BaseModel):
     """Axes and curves of the figure; what is not given follows from the sweep."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     x: str = Field("", description="column on the horizontal axis")
     y: str = Field("", description="metric on the vertical axis")

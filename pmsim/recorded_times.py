@@ -10,11 +10,9 @@ import pyarrow.compute as pc
 
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
+from pmsim.requests import LONGEST_DAYS, PS_PER_DAY
 
 _PS_PER_SECOND = 10**12
-#: Picoseconds in 64 bits reach 106 days.
-LONGEST_DAYS = 100
-PS_PER_DAY = 86_400 * _PS_PER_SECOND
 #: Seconds that are a whole number of picoseconds: 17 digits before the point are enough for any clock.
 _DECIMAL = r"^-?\d{1,17}(\.\d{1,12})?$"
 _TIME = pa.decimal128(30, 12)

@@ -59,7 +59,7 @@ class Scenario(BaseModel):
         All randomness follows from it.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     kind: str
     name: str = Field("", description="for people and output folders; by default the kind")

@@ -19,7 +19,7 @@ AS_IT_IS = "as it is"
 class Variant(BaseModel):
     """Several parameters that change together."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     label: str = Field(min_length=1, description="what tables and figures call it")
     set: dict[str, Any] = Field(

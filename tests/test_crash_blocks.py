@@ -14,7 +14,8 @@ from pmsim.cli import main
 from pmsim.crash import Block, Check, CrashResult, Mutant, Point, blocks, check_block, find_block
 from pmsim.errors import ConfigError
 
-STATES = int(os.environ.get("PMSIM_CRASH_STATES", "50000"))
+STATES = int(os.environ.get("PMSIM_CRASH_STATES", "100000"))
+NIGHTLY = STATES > 100_000
 
 
 # Storage engines with pages of 4 KiB: sampled only, and a restart for each image takes its time.
@@ -29,8 +30,13 @@ ONLY_NIGHTLY = {
 }  # their mutants
 
 
+def fewer_states(share: int) -> int:
+    """Return a share of the states, by day half of that."""
+    return max(STATES // (share if NIGHTLY else 2 * share), 1)
+
+
 def states_of(name: str) -> int:
-    return max(STATES // 10, 1) if name in SLOW else STATES
+    return fewer_states(10) if name in SLOW else STATES
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -38,7 +44,7 @@ def test_no_crash_breaks_the_promise_of_a_storage_engine(name: str) -> None:
     # The programs of several threads are longer: few of them do everything. The first one of nvm-undo aborts
     # nothing.
     more = name == "engine-nvm-undo" or name.endswith(("-threads", "-logs", "-groups"))
-    states = max(STATES // (25 if more else 100), 1)
+    states = fewer_states(25 if more else 100)
     result = check_block(name, states=states, mutate=False)
     check = result.check
     assert check.violation is None, check.violation.counterexample
@@ -50,7 +56,7 @@ def test_no_crash_breaks_the_promise_of_a_storage_engine(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in blocks() if name not in ENGINES])
 def test_no_crash_breaks_a_promise_and_every_point_is_needed_or_declared_redundant(name: str) -> None:
-    mutate = STATES > 100_000 or name not in ONLY_NIGHTLY
+    mutate = NIGHTLY or name not in ONLY_NIGHTLY
     result = check_block(name, states=states_of(name), mutate=mutate)
     assert result.check.violation is None, result.check.violation.counterexample
     assert result.check.states >= states_of(name)

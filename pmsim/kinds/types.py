@@ -18,7 +18,7 @@ Memory = Literal["dram", "pmem"]
 class KindParameters(BaseModel):
     """Base of the parameter models: unknown keys and wrong types are refused, nothing is coerced."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     #: Headings of long lists: the first parameter below each, and what it and those that follow are of.
     sections: ClassVar[Mapping[str, str]] = {}

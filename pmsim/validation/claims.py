@@ -86,7 +86,7 @@ AT_LEAST_WITHIN = 0.02  # ">=": what two runs of the same thing may differ by
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Source(_Model):

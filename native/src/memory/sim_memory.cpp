@@ -15,6 +15,9 @@ SimMemory::SimMemory(SimOptions options)
   if (options.persistence != Persistence::kUntracked)
     durability_.emplace(options.persistence);
 }
+SimMemory::SimMemory(SimMemory&&) noexcept = default;
+SimMemory& SimMemory::operator=(SimMemory&&) noexcept = default;
+SimMemory::~SimMemory() = default;
 
 Address SimMemory::allocate(Medium medium, std::uint64_t bytes, const RegionOptions& options) {
   const RegionPlace& place = table_.allocate(medium, bytes, options);
@@ -44,6 +47,12 @@ SimMemory::Region& SimMemory::add_region(Address base, std::uint64_t bytes, Back
   }
   all_.push_back(std::move(region));
   return *all_.back();
+}
+
+void SimMemory::first_write(Region& region, std::uint64_t page) {
+  region.written.as<std::uint8_t>()[page / 8] |= static_cast<std::uint8_t>(1U << (page % 8));
+  ++region.written_pages;
+  region.data.taken(kPageBytes);
 }
 
 SimMemory::Region* SimMemory::find_line(Address line) noexcept {

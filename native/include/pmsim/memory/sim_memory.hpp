@@ -41,8 +41,9 @@ struct SimOptions {
 class SimMemory {
  public:
   explicit SimMemory(SimOptions options = {});
-  SimMemory(SimMemory&&) noexcept = default;
-  SimMemory& operator=(SimMemory&&) noexcept = default;
+  SimMemory(SimMemory&&) noexcept;
+  SimMemory& operator=(SimMemory&&) noexcept;
+  ~SimMemory();
 
   /// Address of the new region. Throws ConfigError when it does not fit (see RegionTable).
   Address allocate(Medium medium, std::uint64_t bytes, const RegionOptions& options = {});
@@ -338,15 +339,11 @@ class SimMemory {
     const std::uint64_t offset = address - region.base;
     std::memcpy(region.data.data() + offset, from.data(), from.size());
     for (std::uint64_t page = offset / kPageBytes; page <= (offset + from.size() - 1) / kPageBytes; ++page) {
-      std::uint8_t& bits = region.written.as<std::uint8_t>()[page / 8];
-      const auto bit = static_cast<std::uint8_t>(1U << (page % 8));
-      if ((bits & bit) == 0) [[unlikely]] {
-        bits |= bit;
-        ++region.written_pages;
-        region.data.taken(kPageBytes);
-      }
+      if ((region.written.as<std::uint8_t>()[page / 8] >> (page % 8) & 1) == 0) [[unlikely]]
+        first_write(region, page);
     }
   }
+  static void first_write(Region& region, std::uint64_t page);
   template <OpKind kKind>
   void put(Address address, std::span<const std::byte> from) {
     Region& region = region_of(address, from.size());

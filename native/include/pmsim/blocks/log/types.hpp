@@ -60,10 +60,7 @@ struct LogName {
 /// append() has no room for the entry. Nothing has been written; truncate() makes room.
 class LogFull : public ConfigError {
  public:
-  LogFull(std::uint64_t needed, std::uint64_t free, std::uint64_t capacity)
-      : ConfigError("the log is full: the entry needs " + std::to_string(needed) + " bytes, " +
-                    std::to_string(free) + " of " + std::to_string(capacity) +
-                    " are free; truncate the log or create it larger") {}
+  LogFull(std::uint64_t needed, std::uint64_t free, std::uint64_t capacity);
 };
 
 inline constexpr std::uint64_t kWord = memory::kAtomicBytes;

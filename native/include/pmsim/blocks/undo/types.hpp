@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/memory/memory.hpp"
@@ -33,13 +32,8 @@ struct Options {
 /// as before the call.
 class UndoLogFull : public ConfigError {
  public:
-  UndoLogFull(std::uint64_t needed, std::uint64_t free, std::uint64_t capacity)
-      : ConfigError("the undo log is full: the snapshot needs " + std::to_string(needed) + " bytes, " +
-                    std::to_string(free) + " of " + std::to_string(capacity) +
-                    " are free; snapshot less in one transaction or create the log larger") {}
-  explicit UndoLogFull(std::uint64_t actions)
-      : ConfigError("the redo log is full: a transaction allocates and frees at most " +
-                    std::to_string(actions) + " objects; commit earlier") {}
+  UndoLogFull(std::uint64_t needed, std::uint64_t free, std::uint64_t capacity);
+  explicit UndoLogFull(std::uint64_t actions);
 };
 
 /// What a log entry does to its target: the top three bits of its first word (ulog.h, ulog_operation_type).
