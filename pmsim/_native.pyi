@@ -418,7 +418,7 @@ def parts() -> list[str]:
     """
 def simulate(workload: str, platforms: collections.abc.Sequence[collections.abc.Mapping[str, collections.abc.Mapping[str, int]]], parameters: collections.abc.Mapping[str, int | str], seed: int, watch: typing.Any = None) -> list[dict[str, typing.Any]]:
     """
-    Executes a workload once and times it on every platform (values in base units). One dictionary per platform: started_ps, elapsed_ps, batch_ends_ps, batch_latencies (operations of each batch by bucket, the largest latency of each bucket, and the sum of each batch's), operations, user_bytes, micro_ops, warmup_micro_ops, latency, counters, groups, facts. `watch` is called now and then with what is being done ("loading", "warming up", "measuring") and the share of that which is done. Raises ConfigError.
+    Executes a workload once and times it on every platform (values in base units). One dictionary per platform: started_ps, elapsed_ps, batch_ends_ps, batch_latencies (operations of each batch by bucket, the largest latency of each bucket, and the sum of each batch's), batch_bytes (user bytes of each group in each batch), operations, user_bytes, micro_ops, warmup_micro_ops, latency, counters, groups, facts. `watch` is called now and then with what is being done ("loading", "warming up", "measuring") and the share of that which is done. Raises ConfigError.
     """
 def trace_info(path: os.PathLike[str] | str | bytes, verify: bool = False) -> dict[str, typing.Any]:
     """

@@ -13,6 +13,14 @@ from pmsim.kinds import intervals
 from pmsim.kinds.intervals import Latencies
 
 SECOND = 10**12
+#: Lookups beside a writer, in little.
+MIXED: dict[str, Any] = {
+    "groups": [
+        {"task": "lookup", "memory": "pmem", "threads": 2},
+        {"task": "write", "memory": "pmem", "threads": 1},
+    ],
+    "region_size": 2**28,
+}
 
 
 def test_the_interval_of_a_throughput_is_students() -> None:
@@ -66,6 +74,15 @@ def test_the_interval_of_a_mean_is_students() -> None:
     many = Latencies(np.array([[1000], [2000]]), edges, np.array([11_900, 24_100]))
     assert many.mean_interval() == (pytest.approx(12 - 12.706 / 15), pytest.approx(12 + 12.706 / 15))
     assert Latencies(np.array([[3], [3]]), edges, np.array([10, 10])).mean_interval() == (10 / 3, 10 / 3)
+
+
+def test_the_interval_of_a_quotient_adds_relative_widths_by_their_squares() -> None:
+    assert intervals.of_quotient((10, 9.7, 10.3), (5, 4.8, 5.2)) == pytest.approx((2, 1.9, 2.1))
+    assert intervals.of_quotient((10, 10, 10), (5, 5, 5)) == (2, 2, 2)
+    value, *ends = intervals.of_quotient((10, math.nan, math.nan), (5, 4.8, 5.2))
+    assert value == 2
+    assert all(map(math.isnan, ends))
+    assert intervals.of_quotient((10, 9, 11), (0, 0, 0))[0] == math.inf
 
 
 def test_a_mean_of_one_batch_or_beside_an_empty_one_has_no_interval() -> None:
@@ -141,6 +158,8 @@ def test_the_interval_of_a_bandwidth_is_as_wide_as_seeds_differ() -> None:
         ("block", {"threads": 4}, "bandwidth_gb_s"),
         ("latency", {}, "latency_ns"),
         ("node", {"operation": "insert"}, "latency_ns"),
+        ("mixed", MIXED, "group_1_bandwidth_gb_s"),
+        ("mixed", MIXED, "group_1_slowdown"),
     ],
 )
 def test_throughputs_and_latencies_of_seeds_are_in_each_others_intervals(

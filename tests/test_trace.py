@@ -93,7 +93,7 @@ def test_recording_does_not_change_the_run(tmp_path: Path) -> None:
     alone = _native.simulate("latency", [platform], parameters, 7)
     assert _native.trace_record(tmp_path / "a", "latency", [platform], parameters, 7, "{}") == alone
     # A stream knows nothing about the data structures behind it, nor the parts that its run was to be cut into.
-    unknown = {"facts", "batch_ends_ps", "batch_latencies"}
+    unknown = {"facts", "batch_ends_ps", "batch_latencies", "batch_bytes"}
     (replayed,) = _native.trace_replay(tmp_path / "a", [platform], 0)
     assert replayed["batch_ends_ps"] == alone[0]["batch_ends_ps"][-1:]
     assert _without(replayed, unknown) == _without(alone[0], unknown)

@@ -33,6 +33,7 @@ py::dict latency_row(const machine::Histogram& latency) {
 py::dict to_dict(const machine::LaneResult& result) {
   py::dict row;
   py::list groups;
+  py::list batch_bytes;
   machine::Histogram latency;
   std::int64_t operations = 0;
   std::int64_t user_bytes = 0;
@@ -42,6 +43,7 @@ py::dict to_dict(const machine::LaneResult& result) {
     entry["user_bytes"] = group.user_bytes;
     entry["elapsed_ps"] = result.elapsed;
     entry["latency"] = latency_row(group.latency);
+    batch_bytes.append(group.batch_bytes);
     groups.append(entry);
     latency.merge(group.latency);
     operations += group.operations;
@@ -59,6 +61,7 @@ py::dict to_dict(const machine::LaneResult& result) {
   row["counters"] = counters;
   row["groups"] = groups;
   row["batch_ends_ps"] = result.batch_ends;
+  row["batch_bytes"] = batch_bytes;
   // Lists: who compares two results compares values, and an array has no truth value.
   const auto [counts, edges, sums] = latency_table(result.batch_latencies, latency.maximum());
   row["batch_latencies"] =
@@ -164,7 +167,8 @@ void bind_simulate(py::module_& module) {
       py::arg("watch") = py::none(),
       "Executes a workload once and times it on every platform (values in base units). One dictionary per "
       "platform: started_ps, elapsed_ps, batch_ends_ps, batch_latencies (operations of each batch by bucket, "
-      "the largest latency of each bucket, and the sum of each batch's), operations, user_bytes, micro_ops, "
+      "the largest latency of each bucket, and the sum of each batch's), batch_bytes (user bytes of each group "
+      "in each batch), operations, user_bytes, micro_ops, "
       "warmup_micro_ops, latency, "
       "counters, groups, facts. `watch` is called now and then with what is being done (\"loading\", "
       "\"warming up\", \"measuring\") and the share of that which is done. Raises ConfigError.");

@@ -82,6 +82,36 @@ def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float,
     return 1e12 / (mean + reach), 1e12 / (mean - reach)
 
 
+def of_ratio(amounts: npt.ArrayLike, sizes: npt.ArrayLike) -> tuple[float, float]:
+    """Return the interval of all amounts over all sizes of batches, which may be unequally large.
+
+    As of a ratio (Cochran, Sampling Techniques, 1977, chapter 6); of equal sizes it is that of the batches'
+    ratios. Not a number with fewer than two batches, with one of no size, or where it says nothing about the
+    ratio.
+    """
+    amount, size = np.asarray(amounts, dtype=float), np.asarray(sizes, dtype=float)
+    if len(size) < 2 or not size.all():
+        return math.nan, math.nan
+    ratio = float(amount.sum() / size.sum())
+    reach = _reach((amount - ratio * size) / size.mean())
+    return (ratio - reach, ratio + reach) if reach < ratio or reach == 0 else (math.nan, math.nan)
+
+
+Estimate = tuple[float, float, float]
+
+
+def of_quotient(above: Estimate, below: Estimate) -> Estimate:
+    """Return the quotient of two values that are independent of each other, and the ends of its interval.
+
+    Each is a value and the ends of its interval; relative widths add as those of errors do, by their squares.
+    """
+    if not below[0]:
+        return math.inf, math.nan, math.nan
+    value = above[0] / below[0]
+    reach = math.hypot(*((high - low) / 2 / middle for middle, low, high in (above, below) if middle))
+    return (value, value * (1 - reach), value * (1 + reach)) if reach < 1 else (value, math.nan, math.nan)
+
+
 def _reach(deviations: Sequence[float] | npt.NDArray[np.float64]) -> float:
     """Return half of Student's interval, from what batches deviate from the mean."""
     freedom = len(deviations) - 1
@@ -124,19 +154,8 @@ class Latencies:
         return [float(value) for value in found]
 
     def mean_interval(self) -> tuple[float, float]:
-        """Return Student's interval [ps] of the mean.
-
-        As of a ratio, that of all times to all operations, since batches may have unequally many (Cochran,
-        Sampling Techniques, 1977, chapter 6); of equally many that is the interval of the batches' means. Not a
-        number with fewer than two batches, with a batch of nothing, or where it says nothing about the mean.
-        """
-        done = self.counts.sum(axis=1)
-        batches = len(done)
-        if batches < 2 or not done.all():
-            return math.nan, math.nan
-        mean = float(self.sums.sum() / done.sum())
-        reach = _reach((self.sums - mean * done) / done.mean())
-        return (mean - reach, mean + reach) if reach < mean or reach == 0 else (math.nan, math.nan)
+        """Return the interval [ps] of the mean, see `of_ratio`."""
+        return of_ratio(self.sums, self.counts.sum(axis=1))
 
     def percentile_intervals(self, shares: Sequence[float]) -> list[tuple[float, float]]:
         """Return the intervals [ps] of percentiles, each `share` of the operations.

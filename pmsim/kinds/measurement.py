@@ -120,6 +120,8 @@ class Measurement:
     started_ps: int
     batch_ends_ps: tuple[int, ...]
     batch_latencies: Latencies
+    #: User data of each batch [B], by group.
+    batch_bytes: tuple[tuple[int, ...], ...]
 
     def common(self) -> dict[str, int | float]:
         """Return the metrics that every kind has, and the counters."""
@@ -146,6 +148,11 @@ class Measurement:
         # The one nan, as elsewhere: metrics without a value compare equal.
         low, high = (math.nan if math.isnan(end) else value * (end / rate) for end in ends)
         return dict(zip([name, *(name + end for end in INTERVAL_ENDS)], [value, low, high], strict=True))
+
+    def bandwidth_of_group(self, group: int) -> tuple[float, float, float]:
+        """Return the bandwidth of a group, from 0, and the ends of its confidence interval [GB/s]."""
+        low, high = intervals.of_ratio(self.batch_bytes[group], np.diff(self.batch_ends_ps, prepend=0))
+        return self.groups[group].bandwidth_gb_s, low * 1e3, high * 1e3
 
     def latencies(self) -> dict[str, float]:
         """Return `BATCHED_LATENCY_METRICS`."""
@@ -213,6 +220,7 @@ def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
         started_ps=_integer(result["started_ps"]),
         batch_ends_ps=tuple(_integer(end) for end in result["batch_ends_ps"]),
         batch_latencies=Latencies(*latencies),
+        batch_bytes=tuple(tuple(map(_integer, group)) for group in result["batch_bytes"]),
     )
 
 

@@ -7,8 +7,10 @@ from pydantic import Field, model_validator
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric, Scalar
 from pmsim.kinds.checks import check_access, check_memory, check_region, check_threads
+from pmsim.kinds.intervals import of_quotient, with_ends
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import COMMON_METRICS, Measurement, measure
+from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.kinds.types import FlagOrPlatform, KindParameters, LineSize, Memory, PageSize, TaskSize, Threads
 from pmsim.platforms import Platform
 from pmsim.standing import stretch
@@ -94,9 +96,13 @@ class Mixed(Kind[MixedParameters]):
         for number in range(1, len(parameters.groups) + 1):
             who = f"of group {number}"
             named += [
-                Metric(f"group_{number}_bandwidth_gb_s", "GB/s", f"bandwidth {who} beside the others"),
-                Metric(f"group_{number}_alone_gb_s", "GB/s", f"bandwidth {who} running alone"),
-                Metric(f"group_{number}_slowdown", "", f"bandwidth {who} alone over beside the others"),
+                *with_ends(
+                    Metric(f"group_{number}_bandwidth_gb_s", "GB/s", f"bandwidth {who} beside the others")
+                ),
+                *with_ends(Metric(f"group_{number}_alone_gb_s", "GB/s", f"bandwidth {who} running alone")),
+                *with_ends(
+                    Metric(f"group_{number}_slowdown", "", f"bandwidth {who} alone over beside the others")
+                ),
             ]
         return (*named, *self.metrics)
 
@@ -150,17 +156,16 @@ class Mixed(Kind[MixedParameters]):
         with stretch(0, 1 / runs):
             together = self._measure(machine, groups, parameters.region_size, seed)
         metrics: dict[str, int | float] = {}
-        for number, (text, group) in enumerate(zip(groups, together.groups, strict=True), start=1):
-            alone = group
+        for number, text in enumerate(groups, start=1):
+            beside = alone = together.bandwidth_of_group(number - 1)
             if len(groups) > 1:
                 with stretch(number / runs, (number + 1) / runs):
-                    alone = self._measure(machine, [text], parameters.region_size, seed).groups[0]
-            shared_gb_s, alone_gb_s = group.bandwidth_gb_s, alone.bandwidth_gb_s
-            metrics |= {
-                f"group_{number}_bandwidth_gb_s": shared_gb_s,
-                f"group_{number}_alone_gb_s": alone_gb_s,
-                f"group_{number}_slowdown": alone_gb_s / shared_gb_s if shared_gb_s else float("inf"),
-            }
+                    alone = self._measure(machine, [text], parameters.region_size, seed).bandwidth_of_group(0)
+            slowdown = of_quotient(alone, beside) if len(groups) > 1 else (1.0, 1.0, 1.0)
+            for name, values in (("bandwidth_gb_s", beside), ("alone_gb_s", alone), ("slowdown", slowdown)):
+                metrics |= zip(
+                    (f"group_{number}_{name}{end}" for end in ("", *INTERVAL_ENDS)), values, strict=True
+                )
         return metrics | together.common()
 
     @staticmethod

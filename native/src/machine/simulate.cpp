@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "pmsim/core/error.hpp"
 #include "pmsim/machine/hierarchy.hpp"
@@ -34,6 +35,13 @@ void require_same_hierarchy(std::span<const PlatformParams> platforms) {
 /// lanes short (16 bytes each).
 constexpr std::int64_t kTimedOpsPerSlice = 1 << 18;
 
+std::size_t group_of(std::size_t thread, const SimulateOptions& options) {
+  return options.group_of_thread.empty() ? 0 : options.group_of_thread[thread];
+}
+std::size_t groups_of(const SimulateOptions& options) {
+  return options.group_of_thread.empty() ? 1 : std::ranges::max(options.group_of_thread) + std::size_t{1};
+}
+
 /// One lane between the start of its measurement and its end.
 struct Measurement {
   std::unique_ptr<Lane> lane;
@@ -49,7 +57,9 @@ struct Measurement {
   std::vector<std::int64_t> operations_before;
   std::vector<std::int64_t> bytes_before;
   std::vector<Picoseconds> batch_ends;
-  Histogram latency;  ///< up to the end of the last batch
+  Histogram latency;                                   ///< up to the end of the last batch
+  std::vector<std::int64_t> bytes_seen;                ///< of each thread, up to there
+  std::vector<std::vector<std::int64_t>> batch_bytes;  ///< of each group
   std::vector<Histogram> batch_latencies;
 
   /// Operations to run before it has to be looked at again.
@@ -74,15 +84,23 @@ struct Measurement {
       operations_before.push_back(thread.operations());
       bytes_before.push_back(thread.user_bytes());
     }
+    bytes_seen = bytes_before;
   }
 
-  void end_batch() {
+  void end_batch(const SimulateOptions& options) {
     batch_ends.push_back(lane->now() - started);
     Histogram all;
     for (const VirtualThread& thread : lane->threads())
       all.merge(thread.latency());
     batch_latencies.push_back(all.since(latency));
     latency = all;
+    batch_bytes.resize(groups_of(options));
+    for (std::vector<std::int64_t>& bytes : batch_bytes)
+      bytes.push_back(0);
+    for (std::size_t thread = 0; thread < bytes_seen.size(); ++thread) {
+      const std::int64_t bytes = lane->threads()[thread].user_bytes();
+      batch_bytes[group_of(thread, options)].back() += bytes - std::exchange(bytes_seen[thread], bytes);
+    }
   }
 
   void stop(const SharedFeed& feed, const Hierarchy& hierarchy) {
@@ -108,18 +126,16 @@ struct Measurement {
     const Counters timing = lane->counters().since(counters_before);
     const Counters tags = hierarchy_after.since(hierarchy_before);
     result.counters = timing.plus(tags);
-    std::uint32_t groups = 1;
-    for (const std::uint32_t group : options.group_of_thread) {
-      groups = std::max(groups, group + 1);
-    }
-    result.groups.resize(groups);
+    result.groups.resize(groups_of(options));
     const std::vector<VirtualThread>& threads = lane->threads();
     for (std::size_t thread = 0; thread < threads.size(); ++thread) {
-      const std::uint32_t group = options.group_of_thread.empty() ? 0 : options.group_of_thread[thread];
-      result.groups[group].operations += threads[thread].operations() - operations_before[thread];
-      result.groups[group].user_bytes += threads[thread].user_bytes() - bytes_before[thread];
-      result.groups[group].latency.merge(threads[thread].latency());
+      GroupResult& group = result.groups[group_of(thread, options)];
+      group.operations += threads[thread].operations() - operations_before[thread];
+      group.user_bytes += threads[thread].user_bytes() - bytes_before[thread];
+      group.latency.merge(threads[thread].latency());
     }
+    for (std::size_t group = 0; group < batch_bytes.size(); ++group)
+      result.groups[group].batch_bytes = batch_bytes[group];
     return result;
   }
 };
@@ -193,7 +209,7 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
         }
         const bool reached = measured.lane->operations() >= goal;
         if (reached) {
-          measured.end_batch();
+          measured.end_batch(options);
         }
         if (!reached || measured.batch_ends.size() == options.batches) {
           measured.stop(feed, hierarchy);

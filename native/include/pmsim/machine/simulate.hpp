@@ -24,7 +24,8 @@ struct RunLength {
 struct GroupResult {
   std::int64_t operations = 0;
   std::int64_t user_bytes = 0;
-  Histogram latency;  ///< of operations that the workload brackets with begin and end
+  Histogram latency;                      ///< of operations that the workload brackets with begin and end
+  std::vector<std::int64_t> batch_bytes;  ///< user bytes of each batch
 };
 
 /// What one lane has measured.
