@@ -21,6 +21,7 @@ from pmsim.profiles import load_platform
 from pmsim.progress import progress_bar
 from pmsim.runner import run_points, usable_jobs
 from pmsim.scenario import Scenario
+from pmsim.seeds import joined, runs_of
 from pmsim.shipped import find_scenario
 from pmsim.unused import checked_points
 
@@ -38,6 +39,7 @@ def run(
     out: str | Path | None = None,
     jobs: int | None = None,
     seed: int | None = None,
+    seeds: int | None = None,
     executor: Executor | None = None,
     progress: bool | None = None,
 ) -> "Result":
@@ -53,8 +55,9 @@ def run(
         Output directory: gets the results, and keeps finished points so that an interrupted run resumes.
     jobs : int, optional
         Processes; by default one per processor.
-    seed : int, optional
-        Replaces the scenario's seed.
+    seed, seeds : int, optional
+        Replace the scenario's seed, and how many from there on each point is run with: with more than one its
+        metrics are means, with intervals over the seeds.
     executor : concurrent.futures.Executor, optional
         Runs the points instead of local processes, for example that of a Dask client.
     progress : bool, optional
@@ -73,7 +76,7 @@ def run(
     from pmsim.results import OUTPUTS, Result, RunInfo
 
     written = load_scenario(scenario)
-    resolved = with_overrides(written, {} if set is None else set, seed=seed)
+    resolved = with_overrides(written, {} if set is None else set, seed=seed, seeds=seeds)
     usable_jobs(jobs)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise ConfigError(f"executor: {shown(executor)} runs nothing; give a concurrent.futures.Executor")
@@ -90,11 +93,13 @@ def run(
         cache = PointCache(folder / POINTS_FOLDER)
     started = datetime.datetime.now(datetime.UTC)
     clock = time.monotonic()
-    with progress_bar(resolved.name or resolved.kind, len(points), progress) as advance:
+    runs = runs_of(points, resolved.seeds)
+    with progress_bar(resolved.name or resolved.kind, len(runs), progress) as advance:
         try:
-            outcome = run_points(points, cache=cache, jobs=jobs, executor=executor, progress=advance)
+            outcome = run_points(runs, cache=cache, jobs=jobs, executor=executor, progress=advance)
         except ConfigError as error:
             raise error.prefixed(origin_of(scenario)) from None
+    outcome = joined(points, resolved.seeds, outcome)
     info = RunInfo(
         command=tuple(sys.argv),
         started=started.isoformat(timespec="seconds"),

@@ -25,11 +25,16 @@ _OWN_KEYS = (
     "unchanged",
     "metrics",
     "seed",
+    "seeds",
 )
 
 
 def with_overrides(
-    scenario: Scenario, changes: Mapping[str, Any] | Iterable[str], *, seed: int | None = None
+    scenario: Scenario,
+    changes: Mapping[str, Any] | Iterable[str],
+    *,
+    seed: int | None = None,
+    seeds: int | None = None,
 ) -> Scenario:
     """Return a scenario with changes.
 
@@ -40,8 +45,8 @@ def with_overrides(
     changes : mapping or iterable of "key=value"
         A parameter (``threads=4``; a list makes it an axis, a single value replaces an axis), ``sweep.AXIS``,
         ``vary.AXIS``, ``platform`` and ``platform.SECTION.NAME`` likewise, or another key of the scenario.
-    seed : int, optional
-        Replaces the seed.
+    seed, seeds : int, optional
+        Replace those of the scenario.
 
     Raises
     ------
@@ -60,9 +65,8 @@ def with_overrides(
             Scenario(**table)
         except ConfigError as error:
             raise ConfigError(f"--set {key}: {error}") from None
-    if seed is not None:
-        table["seed"] = seed
-    return Scenario(**table) if pairs or seed is not None else scenario
+    given = {name: value for name, value in (("seed", seed), ("seeds", seeds)) if value is not None}
+    return Scenario(**table | given) if pairs or given else scenario
 
 
 def _listed(changes: Iterable[str]) -> list[str]:

@@ -38,6 +38,7 @@ def resolved_scenario(scenario: Scenario, points: Sequence[Point]) -> Scenario:
         table["plot"] = plot.model_dump(exclude_defaults=True)
     table["name"] = scenario.name or scenario.kind
     table["seed"] = scenario.seed
+    table["seeds"] = scenario.seeds
     if axes:
         table["sweep"] = {**axes, "mode": mode} if "mode" not in axes else dict(axes)
         if mode == "zip" and "mode" in axes:

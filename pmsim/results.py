@@ -7,6 +7,7 @@ import platform as host
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from pmsim.report import report_html
 from pmsim.resolve import resolved_scenario
 from pmsim.runner import Failure
 from pmsim.scenario import Scenario
+from pmsim.seeds import runs_of
 from pmsim.units import Quantity, format_value
 from pmsim.variations import CHANGED
 from pmsim.versions import native_build, native_version, package_version
@@ -53,7 +55,7 @@ class RunInfo:
     wall_time_s : float
         Seconds of real time.
     points_from_cache : int
-        Points that an earlier run had finished.
+        Points that an earlier run had finished; of several seeds, runs.
     """
 
     command: tuple[str, ...]
@@ -70,7 +72,8 @@ class Result:
     scenario : Scenario
         The question.
     frame : DataFrame
-        One row per finished point: parameter columns, metric columns, ``seed``, ``configuration``.
+        One row per finished point: parameter columns, metric columns, ``seed`` (of several the first, and
+        ``seeds``, how many), ``configuration``, the hash of all that decides on the row.
     failures : tuple of Failure
         Points that could not be simulated.
     not_held : tuple of Failure
@@ -158,7 +161,9 @@ class Result:
             column = layout.columns.y
             what = metric_title(column, self._y_title(column)).partition(" [")[0]
             return effects_figure(compared, sweep=self._sweep_columns(), title=self.title, metric=what)
-        return figure_of(layout, title=self.title, y_title=self._y_title(layout.columns.y))
+        seeds = self.scenario.seeds
+        over = {"intervals_over": f"{seeds} seeds"} if seeds > 1 else {}
+        return figure_of(layout, title=self.title, y_title=self._y_title(layout.columns.y), **over)
 
     def effects(self) -> pd.DataFrame:
         """Return what each change of ``vary`` and of the variants does to the metric of the figure.
@@ -286,7 +291,10 @@ class Result:
         rows = []
         self._row_points: list[int] = []  # the point, by number, that a row belongs to
         for index, (point, finished) in enumerate(zip(self._points, metrics, strict=True)):
-            own = {"seed": point.seed, "configuration": point.configuration}
+            own: dict[str, int | str] = {"seed": point.seed, "configuration": point.configuration}
+            if self.scenario.seeds > 1:
+                of_all = ":".join(run.configuration for run in runs_of([point], self.scenario.seeds))
+                own |= {"seeds": self.scenario.seeds, "configuration": sha256(of_all.encode()).hexdigest()}
             for values in kind.rows(finished) if finished is not None else []:
                 chosen = {name: values[name] for name in names if name in values}
                 rows.append({**point.columns, **chosen, **own})
@@ -303,7 +311,7 @@ class Result:
         plotted = [plot.x, plot.y] if plot else []
         metrics = sorted(known, key=lambda name: plotted.index(name) if name in plotted else len(plotted))
         axes = self.axis_columns()
-        own = {*metrics, *self._interval_ends, "seed", "configuration"}
+        own = {*metrics, *self._interval_ends, "seed", "seeds", "configuration"}
         parameters = [name for name in map(str, self.frame) if name not in own]
         varying = [name for name in parameters if name in axes or len(set(map(str, self.frame[name]))) > 1]
         return self.as_written(self.frame[[*varying, *metrics]])
@@ -378,7 +386,8 @@ class Result:
             "scenario": self.scenario.name or self.scenario.kind,
             "platforms": {point.platform.hash: point.platform.name for point in self._points},
             "seed": self.scenario.seed,
-            "point_seeds": [point.seed for point in self._points],
+            "seeds": self.scenario.seeds,
+            "point_seeds": [run.seed for run in runs_of(self._points, self.scenario.seeds)],
             "points": len(self._points),
             "points_failed": len(self.failures),
             "failures": [asdict(failure) for failure in self.failures],

@@ -57,6 +57,8 @@ class Scenario(BaseModel):
         Axes, curves, and published values to lay over them.
     seed : int
         All randomness follows from it.
+    seeds : int
+        Of every point, from `seed` on: with more than one its metrics are means, with intervals over the seeds.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
@@ -74,6 +76,7 @@ class Scenario(BaseModel):
     metrics: list[str] = Field(default_factory=list)
     plot: Plot | None = None
     seed: int = Field(0, ge=0, lt=2**63)
+    seeds: int = Field(1, ge=1, le=10_000)
 
     def __init__(self, **values: Any) -> None:
         try:

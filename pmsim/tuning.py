@@ -181,6 +181,8 @@ def tune(
         points = checked_points(resolved, written)
     except ConfigError as error:
         raise error.prefixed(origin_of(scenario)) from None
+    if resolved.seeds > 1:
+        raise ConfigError(f"{origin_of(scenario)}: seeds: a search visits each point with one seed; remove it")
     goal = goal_of(points[0], metric, minimize, require)
     space = SearchSpace.of(points)
     cache = PointCache(folder / POINTS_FOLDER) if folder is not None else None

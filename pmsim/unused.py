@@ -5,6 +5,7 @@ from pmsim.kinds import find_kind
 from pmsim.kinds.applies import Uses, is_given, without_use
 from pmsim.points import Point, points_of
 from pmsim.scenario import Scenario
+from pmsim.seeds import check_seeds
 
 
 def checked_points(scenario: Scenario, written: Scenario | None = None) -> list[Point]:
@@ -23,6 +24,7 @@ def checked_points(scenario: Scenario, written: Scenario | None = None) -> list[
     ConfigError : a point that cannot be run, or a parameter that would change nothing but the seed.
     """
     points = points_of(scenario, written)
+    check_seeds(points, scenario.seeds)
     uses = find_kind(scenario.kind).uses
     asked, settled = [point.asked for point in points], [point.parameters for point in points]
     for name in uses:

@@ -13,6 +13,7 @@ from pmsim.path_option import path_option
 from pmsim.point_cache import PointCache
 from pmsim.runner import RunInterrupted
 from pmsim.scenario import Scenario
+from pmsim.seeds import runs_of
 from pmsim.terminal import complaints, output, print_table
 from pmsim.unused import checked_points
 
@@ -34,22 +35,31 @@ def run_command(
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes.", show_default="processors")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed.", show_default="the scenario's")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Run each point with N seeds, from SEED on; metrics are means.",
+            show_default="the scenario's, usually 1",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
 ) -> None:
     """Run a scenario and write its results, figure and provenance."""
     written = load_scenario(scenario)
-    resolved = with_overrides(written, set_ or [], seed=seed)
+    resolved = with_overrides(written, set_ or [], seed=seed, seeds=seeds)
     folder = out if out is not None else Path("out") / (resolved.name or resolved.kind)
     if dry_run:
         _describe(resolved, written, scenario, folder)
         return
     before = _held_in(folder)
     try:
-        result = run(scenario, set=set_, out=folder, jobs=jobs, seed=seed)
+        result = run(scenario, set=set_, out=folder, jobs=jobs, seed=seed, seeds=seeds)
     except RunInterrupted as interruption:
         begun = f", and what {interruption.begun} more had done" if interruption.begun else ""
         complaints().print(
-            f"pmsim: interrupted; {interruption.finished} of {interruption.total} points are kept in {folder}"
+            f"pmsim: interrupted; {interruption.finished} of {interruption.total} "
+            f"{'points' if resolved.seeds == 1 else 'runs'} are kept in {folder}"
             f"{begun}; run the same command again to resume"
         )
         raise typer.Exit(_INTERRUPTED) from None
@@ -93,6 +103,7 @@ def _describe(scenario: Scenario, written: Scenario, origin: str, folder: Path) 
     print_table(console, columns, rows, title)
     if len(points) > _ROWS_SHOWN:
         console.print(f"the first {_ROWS_SHOWN} of {len(points)} points", style="dim")
+    runs = runs_of(points, scenario.seeds)
     kept = set()
     try:
         begun = (folder / POINTS_FOLDER).is_dir()
@@ -100,11 +111,12 @@ def _describe(scenario: Scenario, written: Scenario, origin: str, folder: Path) 
         raise ConfigError(f"--out {folder}: {error.strerror}; choose another output directory") from None
     if begun:
         cache = PointCache(folder / POINTS_FOLDER)
-        kept = {index for index, point in enumerate(points) if cache.load(point) is not None}
+        kept = {index for index, run_ in enumerate(runs) if cache.load(run_) is not None}
     try:
-        check_room(point for index, point in enumerate(points) if index not in kept)
+        check_room(run_ for index, run_ in enumerate(runs) if index not in kept)
     except ConfigError as error:
         raise error.prefixed(origin_of(origin)) from None
-    console.print(
-        f"{len(points)} points, {len(kept)} of them finished in {folder}; nothing was run", soft_wrap=True
-    )
+    what = f"{len(points)} points, {len(kept)} of them"
+    if scenario.seeds > 1:
+        what = f"{len(points)} points, {scenario.seeds} seeds each, {len(kept)} of {len(runs)} runs"
+    console.print(f"{what} finished in {folder}; nothing was run", soft_wrap=True)

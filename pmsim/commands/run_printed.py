@@ -44,9 +44,11 @@ def print_result(result: Result, folder: Path) -> None:
     if result.overloaded:
         errors.print(f"pmsim: {overloaded(result)}")
     done = told["points"] - len(result.failures)
+    kept = f"{told['points_from_cache']} kept from before"
+    if told["seeds"] > 1:
+        kept = f"{told['seeds']} seeds each, runs: {kept}"
     console.print(
-        f"{done} of {told['points']} points ({told['points_from_cache']} kept from before) "
-        f"in {told['wall_time_s']:.1f} s: {folder / 'report.html'}",
+        f"{done} of {told['points']} points ({kept}) in {told['wall_time_s']:.1f} s: {folder / 'report.html'}",
         soft_wrap=True,
     )
 

@@ -37,7 +37,7 @@ TAILS = {"latency_p99_ns": 0.99, "latency_p999_ns": 0.999}
 def ends_of(name: str, unit: str) -> tuple[Metric, Metric]:
     """Return the metrics that are the ends of the interval of one."""
     low, high = (
-        Metric(name + end, unit, f"{which} end of its 95 % confidence interval over batches")
+        Metric(name + end, unit, f"{which} end of its 95 % confidence interval over batches, or over seeds")
         for end, which in zip(INTERVAL_ENDS, ("lower", "upper"), strict=True)
     )
     return low, high
@@ -80,6 +80,15 @@ def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float,
     if mean <= reach:
         return math.nan, math.nan
     return 1e12 / (mean + reach), 1e12 / (mean - reach)
+
+
+def of_mean(values: Sequence[float]) -> tuple[float, float]:
+    """Return the interval of the mean of independent values; not a number where one of them is not."""
+    if any(map(math.isnan, values)):
+        return math.nan, math.nan
+    mean = sum(values) / len(values)
+    reach = _reach([value - mean for value in values])
+    return mean - reach, mean + reach
 
 
 def of_ratio(amounts: npt.ArrayLike, sizes: npt.ArrayLike) -> tuple[float, float]:

@@ -8,6 +8,8 @@ _LOW_UNITS = ("ns", "ms")
 
 #: What the names of the ends of a metric's confidence interval have behind its own.
 INTERVAL_ENDS = ("_low", "_high")
+#: Metrics that are 0 where a point is not what was asked for, else 1.
+FLAGS = ("fits", "steady", "keeps_up")
 
 
 @dataclass(frozen=True)

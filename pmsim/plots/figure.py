@@ -44,10 +44,12 @@ _ONLY_CURVE = "simulated"
 _FRONT = "Pareto front"
 _LINE, _POINT = 2, 5  # pixels
 _RIM = 2  # that a curve is wider than one that runs along it and is drawn over it
-_ERROR_BARS = "Error bars: 95 % confidence interval over batches of a run"
+_ERROR_BARS = "Error bars: 95 % confidence interval over"
 
 
-def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
+def figure_of(
+    layout: PlotLayout, *, title: str, y_title: str, intervals_over: str = "batches of a run"
+) -> go.Figure:
     """Draw a figure.
 
     Parameters
@@ -58,6 +60,8 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
         Stands over the figure.
     y_title : str
         Title of the vertical axes, with unit. Times are drawn in a unit of their size, whatever it says.
+    intervals_over : str
+        What confidence intervals are taken over.
 
     Returns
     -------
@@ -91,7 +95,7 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
             figure.add_trace(trace, **place)
         _draw_marks(figure, layout, panel, place)
     _label_axes(figure, layout, (x_title, y_title), rows, columns)
-    sources = _sources(layout)
+    sources = _sources(layout, intervals_over)
     top = _TOP + _SUBTITLE_LINE * (1 + len(sources) if sources else 0)
     # The legend stands below: panels need the width.
     panels, legend = _PANEL_HEIGHT * rows, _LEGEND_LINE * len(shown)
@@ -108,7 +112,7 @@ def figure_of(layout: PlotLayout, *, title: str, y_title: str) -> go.Figure:
     return figure
 
 
-def _sources(layout: PlotLayout) -> list[str]:
+def _sources(layout: PlotLayout, intervals_over: str) -> list[str]:
     """Return the lines that say where published things come from, and what error bars are."""
     lines = []
     for kind, published in (
@@ -118,7 +122,7 @@ def _sources(layout: PlotLayout) -> list[str]:
         first, *more = dict.fromkeys(each.citation for each in published) or [""]
         lines += [f"{kind}: {first}", *more] if first else []
     if any(curve.low for panel in layout.panels for curve in panel.curves):
-        lines.append(_ERROR_BARS)
+        lines.append(f"{_ERROR_BARS} {intervals_over}")
     return lines
 
 
