@@ -8,7 +8,7 @@ from statistics import fmean
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
 from pmsim.kinds.does_not_fit import DoesNotFit
-from pmsim.kinds.intervals import of_mean
+from pmsim.kinds.intervals import of_ratio
 from pmsim.kinds.metric import FLAGS, INTERVAL_ENDS
 from pmsim.point_cache import Metrics
 from pmsim.points import Point
@@ -79,5 +79,6 @@ def mean(runs: Sequence[Metrics], with_interval: Sequence[str]) -> Metrics:
         else:
             found[name] = values[0] if len(set(values)) == 1 else over(values)
     for name in with_interval:
-        found |= zip((name + end for end in INTERVAL_ENDS), of_mean([run[name] for run in runs]), strict=True)
+        ends = of_ratio([run[name] for run in runs], [1] * len(runs))
+        found |= zip((name + end for end in INTERVAL_ENDS), ends, strict=True)
     return found

@@ -28,6 +28,8 @@ _DRIFT = math.log(9 / 8)
 _BEYOND = 40
 _RESAMPLES = 1_000
 _PS_PER_NS = 1_000
+#: A value and the ends of its interval.
+Estimate = tuple[float, float, float]
 #: The mean of latencies has an interval ...
 MEAN = "latency_ns"
 #: ... and so have these percentiles, with their shares.
@@ -82,15 +84,6 @@ def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float,
     return 1e12 / (mean + reach), 1e12 / (mean - reach)
 
 
-def of_mean(values: Sequence[float]) -> tuple[float, float]:
-    """Return the interval of the mean of independent values; not a number where one of them is not."""
-    if any(map(math.isnan, values)):
-        return math.nan, math.nan
-    mean = sum(values) / len(values)
-    reach = _reach([value - mean for value in values])
-    return mean - reach, mean + reach
-
-
 def of_ratio(amounts: npt.ArrayLike, sizes: npt.ArrayLike) -> tuple[float, float]:
     """Return the interval of all amounts over all sizes of batches, which may be unequally large.
 
@@ -106,13 +99,10 @@ def of_ratio(amounts: npt.ArrayLike, sizes: npt.ArrayLike) -> tuple[float, float
     return (ratio - reach, ratio + reach) if reach < ratio or reach == 0 else (math.nan, math.nan)
 
 
-Estimate = tuple[float, float, float]
-
-
 def of_quotient(above: Estimate, below: Estimate) -> Estimate:
     """Return the quotient of two values that are independent of each other, and the ends of its interval.
 
-    Each is a value and the ends of its interval; relative widths add as those of errors do, by their squares.
+    Relative widths add as those of errors do, by their squares.
     """
     if not below[0]:
         return math.inf, math.nan, math.nan

@@ -149,10 +149,10 @@ class Measurement:
         low, high = (math.nan if math.isnan(end) else value * (end / rate) for end in ends)
         return dict(zip([name, *(name + end for end in INTERVAL_ENDS)], [value, low, high], strict=True))
 
-    def bandwidth_of_group(self, group: int) -> tuple[float, float, float]:
+    def bandwidth_of_group(self, group: int) -> intervals.Estimate:
         """Return the bandwidth of a group, from 0, and the ends of its confidence interval [GB/s]."""
-        low, high = intervals.of_ratio(self.batch_bytes[group], np.diff(self.batch_ends_ps, prepend=0))
-        return self.groups[group].bandwidth_gb_s, low * 1e3, high * 1e3
+        times_ns = np.diff(self.batch_ends_ps, prepend=0) / _PS_PER_NS
+        return self.groups[group].bandwidth_gb_s, *intervals.of_ratio(self.batch_bytes[group], times_ns)
 
     def latencies(self) -> dict[str, float]:
         """Return `BATCHED_LATENCY_METRICS`."""
