@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pmsim.kinds.intervals import Estimate, of_quotient
 from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.variations import CHANGED
 
@@ -55,8 +56,10 @@ def effects(
         effect = 100 * (values[number] / before - 1) if before else math.nan
         compared.append({**named, BEFORE: before, AFTER: values[number], EFFECT: effect, "_first": first})
         if intervals:
-            reaches = [_reach(rows.get(point), values.get(point, math.nan), ends) for point in (first, number)]
-            factors = _of_ratio(1 + effect / 100, *reaches)
+            then, as_it_is = (
+                _estimate(rows.get(point), values.get(point, math.nan), ends) for point in (number, first)
+            )
+            _, *factors = of_quotient(then, as_it_is)
             compared[-1] |= {end: 100 * (factor - 1) for end, factor in zip(intervals, factors, strict=True)}
     result = pd.DataFrame(compared, columns=[*sweep, CHANGED, BEFORE, AFTER, EFFECT, *intervals, "_first"])
     result = result.sort_values(EFFECT, key=lambda effect: -effect.abs(), kind="stable")
@@ -68,20 +71,6 @@ def _value(rows: pd.DataFrame, metric: str) -> float:
     return float(values.pop()) if len(values) == 1 else math.nan
 
 
-def _reach(rows: pd.DataFrame | None, value: float, ends: Sequence[str]) -> tuple[float, float]:
-    """Return how far the interval of a value goes below and above it, as logarithms of factors."""
+def _estimate(rows: pd.DataFrame | None, value: float, ends: Sequence[str]) -> Estimate:
     low, high = (math.nan, math.nan) if rows is None else (_value(rows, end) for end in ends)
-    if not 0 < low <= value <= high < math.inf:
-        return math.nan, math.nan
-    return math.log(value / low), math.log(high / value)
-
-
-def _of_ratio(ratio: float, before: tuple[float, float], after: tuple[float, float]) -> tuple[float, float]:
-    """Return the interval of a ratio from those of its parts, as if these were independent of each other.
-
-    G. Y. Zou, A. Donner: Construction of confidence limits about effect measures, Statistics in Medicine 27,
-    2008, on logarithms.
-    """
-    below = math.hypot(after[0], before[1])
-    above = math.hypot(after[1], before[0])
-    return ratio * math.exp(-below), ratio * math.exp(above)
+    return value, low, high

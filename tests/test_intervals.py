@@ -77,11 +77,14 @@ def test_the_interval_of_a_mean_is_students() -> None:
 
 
 def test_the_interval_of_a_quotient_adds_relative_widths_by_their_squares() -> None:
-    assert intervals.of_quotient((10, 9.7, 10.3), (5, 4.8, 5.2)) == pytest.approx((2, 1.9, 2.1))
-    assert intervals.of_quotient((10, 10, 10), (5, 5, 5)) == (2, 2, 2)
-    value, *ends = intervals.of_quotient((10, math.nan, math.nan), (5, 4.8, 5.2))
-    assert value == 2
-    assert all(map(math.isnan, ends))
+    assert intervals.of_quotient((10, 5, 30), (5, 5, 5)) == pytest.approx((2, 1, 6))
+    assert intervals.of_quotient((10, 10, 10), (5, 1, 20)) == pytest.approx((2, 0.5, 10))
+    both = 2 ** math.sqrt(2)
+    assert intervals.of_quotient((10, 5, 20), (5, 2.5, 10)) == pytest.approx((2, 2 / both, 2 * both))
+    for unknown in ((10, math.nan, math.nan), (10, -1, 21)):
+        value, *ends = intervals.of_quotient(unknown, (5, 4.8, 5.2))
+        assert value == 2
+        assert all(end is math.nan for end in ends)
     assert intervals.of_quotient((10, 9, 11), (0, 0, 0))[0] == math.inf
 
 

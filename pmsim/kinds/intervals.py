@@ -100,15 +100,30 @@ def of_ratio(amounts: npt.ArrayLike, sizes: npt.ArrayLike) -> tuple[float, float
 
 
 def of_quotient(above: Estimate, below: Estimate) -> Estimate:
-    """Return the quotient of two values that are independent of each other, and the ends of its interval.
+    """Return the quotient of two values, and its interval as if they were independent of each other.
 
-    Relative widths add as those of errors do, by their squares.
+    G. Y. Zou, A. Donner: Construction of confidence limits about effect measures, Statistics in Medicine 27,
+    2008, on logarithms: not a number where a value or an end is not positive.
     """
     if not below[0]:
         return math.inf, math.nan, math.nan
-    value = above[0] / below[0]
-    reach = math.hypot(*((high - low) / 2 / middle for middle, low, high in (above, below) if middle))
-    return (value, value * (1 - reach), value * (1 + reach)) if reach < 1 else (value, math.nan, math.nan)
+    quotient = above[0] / below[0]
+    (down, up), (down_below, up_below) = map(_logarithms, (above, below))
+    if math.isnan(down) or math.isnan(down_below):
+        return quotient, math.nan, math.nan
+    return (
+        quotient,
+        quotient * math.exp(-math.hypot(down, up_below)),
+        quotient * math.exp(math.hypot(up, down_below)),
+    )
+
+
+def _logarithms(estimate: Estimate) -> tuple[float, float]:
+    """Return how far an interval goes below and above its value, as logarithms of factors."""
+    value, low, high = estimate
+    if not 0 < low <= value <= high < math.inf:
+        return math.nan, math.nan
+    return math.log(value / low), math.log(high / value)
 
 
 def _reach(deviations: Sequence[float] | npt.NDArray[np.float64]) -> float:
