@@ -81,6 +81,7 @@ def test_the_interval_of_a_quotient_adds_relative_widths_by_their_squares() -> N
     assert intervals.of_quotient((10, 10, 10), (5, 1, 20)) == pytest.approx((2, 0.5, 10))
     both = 2 ** math.sqrt(2)
     assert intervals.of_quotient((10, 5, 20), (5, 2.5, 10)) == pytest.approx((2, 2 / both, 2 * both))
+    assert intervals.of_quotient((10, 10 + 2e-15, 10 + 2e-15), (5, 5, 5)) == pytest.approx((2, 2, 2))
     for unknown in ((10, math.nan, math.nan), (10, -1, 21)):
         value, *ends = intervals.of_quotient(unknown, (5, 4.8, 5.2))
         assert value == 2

@@ -121,9 +121,10 @@ def of_quotient(above: Estimate, below: Estimate) -> Estimate:
 def _logarithms(estimate: Estimate) -> tuple[float, float]:
     """Return how far an interval goes below and above its value, as logarithms of factors."""
     value, low, high = estimate
-    if not 0 < low <= value <= high < math.inf:
+    if not (value > 0 and 0 < low <= high < math.inf):
         return math.nan, math.nan
-    return math.log(value / low), math.log(high / value)
+    # Of an interval without width the value may be the next number in floating point.
+    return max(0.0, math.log(value / low)), max(0.0, math.log(high / value))
 
 
 def _reach(deviations: Sequence[float] | npt.NDArray[np.float64]) -> float:
