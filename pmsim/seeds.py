@@ -16,13 +16,17 @@ from pmsim.runner import Failure, Outcome
 
 
 def check_seeds(points: Sequence[Point], seeds: int) -> None:
-    """Refuse several seeds of points whose rows are a curve.
+    """Refuse several seeds where they say nothing, or of points whose rows are a curve.
 
     Raises
     ------
     ConfigError : ``seeds: problem; remedy``.
     """
-    if seeds > 1 and any(find_kind(point.kind).curve(point.parameters) for point in points):
+    if seeds == 1:
+        return
+    if points and not find_kind(points[0].kind).seeded:
+        raise ConfigError(f"seeds: a run of kind '{points[0].kind}' draws nothing from a seed; remove it")
+    if any(find_kind(point.kind).curve(point.parameters) for point in points):
         raise ConfigError(
             "seeds: rows of these points are a curve over time or rank, of which each seed has its own; remove "
             "it, and run them with one --seed after the other"

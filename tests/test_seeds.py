@@ -15,6 +15,7 @@ from pmsim.kinds.does_not_fit import DoesNotFit
 from pmsim.runner import Failure, Outcome
 from pmsim.scenario import Scenario
 from pmsim.seeds import joined, mean
+from pmsim.trace import record
 from pmsim.tuning import tune
 from pmsim.unused import checked_points
 
@@ -89,6 +90,13 @@ def test_curves_have_one_seed_and_so_has_a_search() -> None:
         run(load_scenario("hymem/fig17"), seeds=2)
     with pytest.raises(ConfigError, match=r"seeds: a search visits each point with one seed; remove it"):
         tune(SCENARIO, set={"seeds": 2}, steps=1)
+
+
+def test_a_replay_draws_what_was_drawn_and_has_one_seed(tmp_path: Path) -> None:
+    record(SCENARIO, tmp_path / "t.trace")
+    replay = Scenario(kind="trace", platform="tum-6212u", parameters={"file": str(tmp_path / "t.trace")})
+    with pytest.raises(ConfigError, match=r"seeds: a run of kind 'trace' draws nothing from a seed; remove it"):
+        run(replay, seeds=2)
 
 
 def test_a_point_fails_with_one_of_its_runs_and_names_the_seed() -> None:

@@ -47,6 +47,8 @@ class Kind(ABC, Generic[P]):
     app_direct: ClassVar[bool] = False
     #: Parameters that leave the seed alone: points that differ in these draw the same random numbers.
     unseeded: ClassVar[frozenset[str]] = frozenset()
+    #: Whether another seed is another run.
+    seeded: ClassVar[bool] = True
     #: When its parameters mean something, where some do not always (`pmsim.unused`).
     uses: ClassVar[Uses] = {}
     parameter_model: type[P]

@@ -54,6 +54,7 @@ class Trace(Kind[TraceParameters]):
     )
     parameter_model = TraceParameters
     unrecordable = "it is a trace already; copy its file"
+    seeded = False  # what the machine draws, it draws as in the recorded run
 
     def check(self, machine: Platform, parameters: TraceParameters) -> None:
         """Refuse what is no trace, and machines with fewer threads or less memory than it uses."""
