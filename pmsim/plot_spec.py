@@ -62,6 +62,9 @@ class Plot(BaseModel):
     log_x: bool = Field(False, description="logarithmic horizontal axis")
     log_y: bool = Field(False, description="logarithmic vertical axis")
     share_y: bool = Field(True, description="panels have one vertical scale; off: each its own")
+    stack: Literal["", "share", "time"] = Field(
+        "", description="bars of where the time goes: shares of all threads' time, or time per operation"
+    )
     style: Literal["auto", "lines", "bars"] = Field("auto", description="curves, or bars for categories")
     front: list[str] = Field(
         default_factory=list,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import plotly.io
 
+from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
 from pmsim.units import number
 
@@ -36,6 +37,7 @@ def report_html(result: "Result") -> str:
         _citations(result),
         _front(result),
         _effects(result),
+        _time(result),
         "<h2>Values</h2>",
         _table(result.shown()),
         "<p>Parameters that are the same in all rows are below; results.parquet has all columns.</p>",
@@ -56,6 +58,18 @@ def _figure(result: "Result") -> str:
     if result.frame.empty:
         return ""
     return str(plotly.io.to_html(result.figure(), full_html=False, include_plotlyjs=True, div_id="figure"))
+
+
+def _time(result: "Result") -> str:
+    """Where the time goes, where that is not the figure itself and has one."""
+    if result.frame.empty or (result.plot and result.plot.stack):
+        return ""
+    try:
+        figure = result.time_figure()
+    except ConfigError:
+        return ""
+    drawn = plotly.io.to_html(figure, full_html=False, include_plotlyjs=False, div_id="time")
+    return f"<h2>Where the time goes</h2>{drawn}"
 
 
 def unsteady(result: "Result") -> str:

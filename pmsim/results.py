@@ -23,8 +23,9 @@ from pmsim.kinds import Metric, find_kind
 from pmsim.kinds.does_not_fit import DoesNotFit
 from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.kinds.types import quantity_of
+from pmsim.messages import shown
 from pmsim.plot_spec import Plot
-from pmsim.plots import PlotLayout, effects_figure, figure_of, front_rows, plot_layout
+from pmsim.plots import PlotLayout, effects_figure, figure_of, front_rows, plot_layout, stack_figure
 from pmsim.plots.style import metric_title
 from pmsim.point_cache import Metrics
 from pmsim.points import Point
@@ -34,6 +35,7 @@ from pmsim.resolve import resolved_scenario
 from pmsim.runner import Failure
 from pmsim.scenario import Scenario
 from pmsim.seeds import runs_of
+from pmsim.time_stack import Unit, stacks
 from pmsim.units import Quantity, format_value
 from pmsim.variations import CHANGED
 from pmsim.versions import native_build, native_version, package_version
@@ -118,6 +120,7 @@ class Result:
             for point, found in zip(points, metrics, strict=True)
         ]
         self._points = tuple(points)
+        self._finished = tuple(metrics)
         self._changes = len(scenario.changes())
         known = self._known_metrics()
         self._metrics = self._chosen(known)
@@ -155,6 +158,8 @@ class Result:
         """
         if self.frame.empty:
             raise ConfigError("figure: no point has finished; see failures")
+        if self.plot and self.plot.stack:
+            return self.time_figure()
         layout = self._layout()
         compared = self.effects()
         if len(compared) and not (self.plot and self.plot.x):
@@ -177,6 +182,56 @@ class Result:
         metric = self._layout().columns.y
         found = effects(self.frame, self._row_points, metric, self._sweep_columns(), self._changes)
         return found if found[EFFECT].notna().any() else pd.DataFrame()
+
+    def time_stack(self, unit: Unit = "share") -> pd.DataFrame:
+        """Return where the time of each point went, as a stack of causes that adds up to all of it.
+
+        Parameters
+        ----------
+        unit : "share" or "time"
+            Per cent of the threads' time, or nanoseconds per operation, without time that had no work.
+
+        Returns
+        -------
+        DataFrame : a row per finished point, with its axes and a column for each cause (`docs/time.md`); empty
+        where the rows of points are a curve.
+
+        Raises
+        ------
+        ConfigError : another unit, or "time" of a kind whose metric is no rate of operations.
+        """
+        if unit not in ("share", "time"):
+            raise ConfigError(f'stack: {shown(unit)} is not known; choose "share" or "time"')
+        kind = find_kind(self.scenario.kind)
+        if unit == "time" and not kind.rate:
+            raise ConfigError(f"stack: kind '{kind.name}' has no rate of operations; choose \"share\"")
+        if self._curve():
+            return pd.DataFrame()
+        axes = [name for name in self.axis_columns() if name in self.frame]
+        columns = [
+            {name: point.columns[name] for name in axes if name in point.columns} for point in self._points
+        ]
+        return stacks(columns, self._finished, unit, kind.rate)
+
+    def time_figure(self, unit: Unit | None = None) -> go.Figure:
+        """Return the figure of `time_stack`, with the axes that ``plot`` names.
+
+        Raises
+        ------
+        ConfigError : as `time_stack`; no point has finished, or there are too many for a figure.
+        """
+        plot = self.plot or Plot()
+        unit = unit or plot.stack or "share"
+        found = self.time_stack(unit)
+        if found.empty:
+            raise ConfigError("stack: no finished point has a time of its own; see failures, or leave it out")
+        axes = [name for name in self.axis_columns() if name in found and len(set(found[name])) > 1]
+        x = next((name for name in (plot.x, self._layout().columns.x, *axes) if name in axes), "")
+        panels: list[str] = []
+        for name in axes:
+            if name != x and found.groupby([x, *panels])[name].nunique().max() > 1:
+                panels.append(name)  # else a bar has its place without it
+        return stack_figure(self.as_written(found), x=x, panels=panels, title=self.title, unit=unit)
 
     def front(self) -> pd.DataFrame:
         """Return the rows that no other beats in the axes of the figure, where ``plot.front`` asks for them.

@@ -52,6 +52,7 @@ def holds(point: Point) -> bool:
         **{"main-memory": "dram_capacity", "basic-nvm-bm": "pmem_capacity", "nvm-direct": "pmem_capacity"},
         "nvm-undo": "pmem_capacity",
         **{"fptree": "pmem_capacity", "ssd-bm": "ssd_capacity", "three-tier": "ssd_capacity"},
+        "spitfire": "ssd_capacity",
     }
     if given.get("memory_mode") is True:
         home["main-memory"] = "pmem_capacity"

@@ -75,6 +75,17 @@ def test_memory_mode_is_near_dram_for_a_small_region_and_near_pmem_for_a_large_o
     assert 0.7 * pmem < large < 1.2 * pmem
 
 
+@pytest.mark.parametrize(("region_size", "level"), [("512 KiB", "l2_hits"), ("8 MiB", "llc_hits")])
+@pytest.mark.parametrize(("kind", "rest"), [("latency", {}), ("bandwidth", {"access_size": 64})])
+def test_loads_of_a_region_that_fits_into_a_cache_find_it_there(
+    kind: str, rest: dict[str, int], region_size: str, level: str
+) -> None:
+    region = {"memory": "dram", "operation": "load", "pattern": "random", "region_size": region_size}
+    found = pmsim.simulate_point(kind, PLATFORM, region | rest, 1)
+    assert found[f"counter.{level}"] > 0.85 * found["counter.loads"]
+    assert found["counter.memory_reads"] < 0.005 * found["counter.loads"]
+
+
 def test_same_seed_same_dictionary_and_another_seed_another() -> None:
     platform = pmsim.load_platform(PLATFORM).native()
     parameters = {

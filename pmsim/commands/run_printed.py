@@ -13,6 +13,7 @@ from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.report import overloaded, unsteady
 from pmsim.results import Result
 from pmsim.terminal import Column, complaints, output, print_table
+from pmsim.time_stack import CAUSES, STACK_TITLES
 from pmsim.units import number
 
 _ROWS_SHOWN = 30
@@ -22,7 +23,12 @@ _METRICS_SHOWN = 3
 def print_result(result: Result, folder: Path) -> None:
     """Print what a run gave: its values or effects, the front, what failed, and where the report is."""
     console = output()
-    if len(compared := result.effects()):
+    if result.plot and result.plot.stack and not result.frame.empty:
+        times = result.time_stack(result.plot.stack)
+        causes = [name for name in times if name in CAUSES]
+        title = f"{result.title}: {STACK_TITLES[result.plot.stack]}"
+        _print_rows(console, result.as_written(times), causes, causes, title)
+    elif len(compared := result.effects()):
         numbers = [BEFORE, AFTER, EFFECT, LOW, HIGH]
         _print_rows(console, result.as_written(compared), numbers, [], f"{result.title}: one change at a time")
     elif not result.frame.empty:

@@ -19,6 +19,7 @@ from pmsim.messages import config_error, unicode_error
 from pmsim.platforms import Platform
 
 Scalar = int | float | str | bool
+_RATES = ("operations_per_s", "ops_per_s", "transactions_per_s", "throughput_per_s")
 P = TypeVar("P", bound=KindParameters)
 
 
@@ -52,6 +53,11 @@ class Kind(ABC, Generic[P]):
     #: When its parameters mean something, where some do not always (`pmsim.unused`).
     uses: ClassVar[Uses] = {}
     parameter_model: type[P]
+
+    @property
+    def rate(self) -> str:
+        """The metric that counts operations per second; empty where there is none."""
+        return next((metric.name for metric in self.metrics if metric.name in _RATES), "")
 
     def parameters(self, given: Mapping[str, Any]) -> P:
         """Validate parameters as a scenario gives them; what is not given takes its default.

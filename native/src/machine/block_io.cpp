@@ -13,11 +13,11 @@ bool VirtualThread::dispatch_block_io(const TimedOp& op, Picoseconds limit) {
   }
   BlockDevice& device = memory_->block_device();
   if (op.kind == code(OpKind::kBlockRead)) {
-    now_ = device.read(op.line, op.instructions, now_);
+    stand(device.read(op.line, op.instructions, now_), Cause::kDevice);
   } else if (op.kind == code(OpKind::kBlockWrite)) {
-    now_ = device.write(op.line, op.instructions, now_);
+    stand(device.write(op.line, op.instructions, now_), Cause::kDevice);
   } else {
-    now_ = device.flush(now_);
+    stand(device.flush(now_), Cause::kDevice);
     block_flushed();
   }
   return true;
@@ -51,6 +51,7 @@ bool VirtualThread::dispatch_block_commit(Picoseconds limit) {
         group.wait(id_);
         group_asked_ = now_;
         blocked_ = true;
+        blocked_by_ = Cause::kDevice;
         front_key_ = kNever;
         return false;
       }
@@ -71,7 +72,8 @@ bool VirtualThread::dispatch_block_commit(Picoseconds limit) {
 
 bool VirtualThread::lead(Leading command, Picoseconds until) noexcept {
   leading_ = command;
-  now_ = front_key_ = until;
+  stand(until, Cause::kDevice);
+  front_key_ = now_;
   return false;
 }
 
@@ -82,7 +84,7 @@ void VirtualThread::block_flushed() noexcept {
 
 void VirtualThread::group_ended(const GroupCommit::Woken& woken) {
   // It has been looking at a word that the leader writes.
-  now_ = std::max(now_, woken.at + group_seen_);
+  stand(woken.at + group_seen_, Cause::kDevice);
   counters_->group_wait_ps += now_ - group_asked_;
   blocked_ = false;
   front_key_ = now_;

@@ -41,7 +41,9 @@ bool VirtualThread::retire_for_room(std::uint32_t instructions, Picoseconds limi
     return has_room(slot, index) && (slot.done > std::max(now, retired) || ends);
   };
   const bool finished = retire_until(stop);
-  now_ = window_head_ == before ? now_ : std::max(now_, retired_);
+  if (window_head_ != before && retired_ > now_) {
+    stand_for(before, window_head_, retired_, Cause::kCore);
+  }
   front_key_ = finished ? now_ : kNever;
   return finished && now_ <= limit;
 }
@@ -50,9 +52,11 @@ bool VirtualThread::drain_window(Picoseconds limit) {
   const std::uint64_t before = window_head_;
   const bool finished = retire_until([](const Slot&, std::uint64_t, Picoseconds, bool) { return false; }) &&
                         fences_completed_ == fences_dispatched_;
-  now_ = window_head_ == before ? now_ : std::max(now_, retired_);
+  if (window_head_ != before && retired_ > now_) {
+    stand_for(before, window_head_, retired_, Cause::kCore);
+  }
   if (finished) {
-    now_ = std::max({now_, loads_done_, streams_again_, fence_done_});
+    stand(std::max({loads_done_, streams_again_, fence_done_}), Cause::kPersist);
   }
   front_key_ = finished ? now_ : kNever;
   return finished && now_ <= limit;
@@ -109,7 +113,9 @@ void VirtualThread::dispatch(Picoseconds last) {
         if (consumed) {
           now_ +=
               std::max(static_cast<Picoseconds>(op.line) * times_->cycle, instruction_time_ * op.instructions);
-          now_ += (op.flags & kTimedSerialising) != 0 ? times_->mispredict : 0;
+          if ((op.flags & kTimedSerialising) != 0) {
+            stand(now_ + times_->mispredict, Cause::kBranch);
+          }
           position_ += op.instructions;
         }
         break;
@@ -161,7 +167,7 @@ void VirtualThread::dispatch(Picoseconds last) {
           consumed = drain_window(limit);
         } else if ((op.flags & kTimedDependent) != 0) {
           consumed = unresolved_ == 0;
-          now_ = std::max(now_, loads_done_);
+          stand_for(window_head_, window_tail_, loads_done_, Cause::kCore);
           front_key_ = consumed ? now_ : kNever;
           consumed = consumed && now_ <= limit;
         }
@@ -231,6 +237,7 @@ bool VirtualThread::gets_latch(std::uint64_t line, LatchMode mode) {
   ++counters_->latch_waits;
   latch_asked_ = now_;
   blocked_ = true;
+  blocked_by_ = Cause::kLatch;
   front_key_ = kNever;
   return false;
 }
@@ -253,17 +260,19 @@ bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
     reading.work = std::max<Picoseconds>(noticed - reading.began - (idle_ - reading.idle), 1);
   const Picoseconds again = reading.work;
   idle_ += again;
-  now_ = reading.began = noticed + times_->mispredict;
+  stand_for(window_head_, window_tail_, noticed, Cause::kCore);
+  stand(noticed + times_->mispredict, Cause::kLatch);
+  reading.began = now_;
   if (held_ > reading.held) {
     // With a latch in hand that it has acquired since: a thread would give that up, and wait then. To wait with
     // it in hand for who comes down the tree could be to wait for itself.
     reading = {};
-    now_ += again;
+    stand(now_ + again, Cause::kLatch);
     front_key_ = now_;
     return false;
   }
   if (gets_latch(op.line, LatchMode::kOptimistic)) {
-    now_ += again;
+    stand(now_ + again, Cause::kLatch);
     front_key_ = now_;
   } else {
     reads_again_ = again;
@@ -276,12 +285,14 @@ bool VirtualThread::resolve_branch(Picoseconds limit) {
     front_key_ = kNever;  // until that load has issued
     return false;
   }
-  now_ = std::max(now_, last_load_done_);
+  if (last_load_done_ > now_) {
+    stand_for(window_head_, window_tail_, last_load_done_, Cause::kCore);
+  }
   front_key_ = now_;
   if (now_ > limit) {
     return false;
   }
-  now_ += times_->mispredict;
+  stand(now_ + times_->mispredict, Cause::kBranch);
   return true;
 }
 
@@ -312,9 +323,9 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
     return wait_at_module(op);
   }
   if (needs_buffer(level, op.flags)) {
-    core_->fill_buffers.take(done);
+    core_->fill_buffers.take(done, cause_of(op.line, level, done - now_));
   }
-  push_slot(done);
+  push_slot(done, cause_of(op.line, level, done - now_));
   last_load_done_ = done;
   last_pending_ = -1;
   loads_done_ = std::max(loads_done_, done);
@@ -327,7 +338,9 @@ bool VirtualThread::wait_for_buffer() {
   if (free <= now_) {
     return false;
   }
-  now_ = free == kNever ? now_ : free;
+  if (free != kNever) {
+    stand(free, core_->fill_buffers.earliest_held_for());
+  }
   front_key_ = free;
   waits_for_buffer_ = front_waits_for_buffer_ = free == kNever;
   return true;
@@ -357,7 +370,7 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
     return wait_at_module(op);
   }
   if (needs_buffer(level, op.flags)) {
-    core_->fill_buffers.take(done);
+    core_->fill_buffers.take(done, cause_of(op.line, level, done - now_));
   }
   core_->note_fill(op.line, done);
   step(1);
@@ -388,7 +401,9 @@ bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
   if (const Picoseconds free = core_->writeback_slots.earliest(); free > now_) {
     // The miss that evicts this line waits until the line has a place to go.
     front_key_ = free;  // kNever: a grant wakes it, never a sibling's fill buffer
-    now_ = front_key_ == kNever ? now_ : front_key_;
+    if (free != kNever) {
+      stand(free, Cause::kStore);
+    }
     front_waits_for_slot_ = front_key_ == kNever;
     if (front_key_ > limit) {
       return false;

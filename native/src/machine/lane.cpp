@@ -171,6 +171,7 @@ bool Lane::run(std::int64_t operations, std::int64_t timed_operations) {
         throw StandstillError("pmsim bug: all threads wait and nobody can act");
       }
       now_ = std::max(now_, memory_.catch_up_all(kNever));
+      settle(now_);
       return false;
     }
     if (progress_->taken >= progress_->may_take) {
@@ -182,7 +183,7 @@ bool Lane::run(std::int64_t operations, std::int64_t timed_operations) {
     step(next, kNever - 1);
   }
   now_ = std::max(now_, progress_->reached_at);
-  memory_.catch_up_all(now_);
+  settle(now_);
   return false;
 }
 

@@ -23,7 +23,8 @@ int VirtualThread::pending_fetch(std::uint64_t line) const noexcept {
 void VirtualThread::defer_load(const TimedOp& op, bool dependent, int bringer, Picoseconds translated) {
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
-  load = PendingLoad{op, push_slot(kNever), -1};
+  load = PendingLoad{op, push_slot(kNever, cause_of(op.line, op.level, 0)), -1,
+                     translated > now_ ? translated : 0};
   const std::uint64_t slot = load.slot;
   Picoseconds ready = std::max(now_, translated);
   if (dependent) {
@@ -42,6 +43,7 @@ void VirtualThread::defer_load(const TimedOp& op, bool dependent, int bringer, P
     // Its walk begins at once: it would be the thread's next action.
     ready += translation_time(op.line, op.translation, now_);
     load.op.translation = kTlbFirst;
+    load.translated = ready;
   }
   const std::uint32_t bit = std::uint32_t{1} << index;
   unresolved_ |= bit;
@@ -62,7 +64,7 @@ bool VirtualThread::wait_at_module(const TimedOp& op) {
   }
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
-  load = PendingLoad{op, push_slot(kNever), kAtModule};
+  load = PendingLoad{op, push_slot(kNever, cause_of(op.line, kFromMemory, 0)), kAtModule, 0, now_};
   if (op.kind == code(OpKind::kLoad)) {
     last_pending_ = index;
   } else {
@@ -77,9 +79,11 @@ bool VirtualThread::wait_at_module(const TimedOp& op) {
 
 void VirtualThread::admitted(const Admission& admission) {
   const Picoseconds done = admission.done + times_->half_read;
-  core_->fill_buffers.release(done);
-  core_->note_fill(pending_[admission.token.load].op.line, done);
-  complete_pending(admission.token.load, admission.entered, done);
+  const std::uint64_t line = pending_[admission.token.load].op.line;
+  const Cause cause = cause_of(line, kFromMemory, 0);
+  core_->fill_buffers.release(done, cause);
+  core_->note_fill(line, done);
+  complete_pending(admission.token.load, admission.entered, done, cause);
 }
 
 void VirtualThread::issue_waiting_prefetches_of(int load, Picoseconds at) {
@@ -167,7 +171,8 @@ void VirtualThread::issue_pending(Picoseconds at) {
   };
   if (load.op.translation != kTlbFirst) {
     leave();
-    timed_.add(index, load.slot, at + translation_time(load.op.line, load.op.translation, at));
+    load.translated = at + translation_time(load.op.line, load.op.translation, at);
+    timed_.add(index, load.slot, load.translated);
     load.op.translation = kTlbFirst;
     update_pending_key();
     return;
@@ -175,6 +180,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
   if (const Picoseconds translated = walk_end(load.op.line, at); translated > at) {
     leave();
     timed_.add(index, load.slot, translated);
+    load.translated = translated;
     update_pending_key();
     return;
   }
@@ -186,6 +192,8 @@ void VirtualThread::issue_pending(Picoseconds at) {
     return;
   }
   leave();
+  load.issued = at;
+  load.buffer = core_->fill_buffers.earliest_held_for();
   const Picoseconds done = fetch_load(load.op.line, level, at, index);
   if (done == kNever) {
     core_->fill_buffers.take_waiting();
@@ -193,10 +201,11 @@ void VirtualThread::issue_pending(Picoseconds at) {
     issue_prefetches_of(static_cast<int>(index), at);
     interrupted_ = interrupted_ || memory_->has_changed();
   } else {
+    const Cause cause = cause_of(load.op.line, level, done - at);
     if (needs_buffer(level, load.op.flags)) {
-      core_->fill_buffers.take(done);
+      core_->fill_buffers.take(done, cause);
     }
-    complete_pending(index, at, done);
+    complete_pending(index, at, done, cause);
   }
   if (line_.asks_at() == at && !interrupted_) {
     // The next one in line would be the thread's next action, and put them all off.
@@ -207,10 +216,12 @@ void VirtualThread::issue_pending(Picoseconds at) {
   update_pending_key();
 }
 
-void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseconds done) {
+void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseconds done, Cause cause) {
   PendingLoad& load = pending_[index];
   if (load.op.kind == code(OpKind::kLoad)) {
     slot_at(load.slot).done = done;
+    waits_[load.slot & window_mask_] = Wait{cause, true, load.buffer};
+    before_[load.slot & window_mask_] = Before{load.translated, load.issued};
     loads_done_ = std::max(loads_done_, done);
   } else {
     core_->note_fill(load.op.line, done);
@@ -247,7 +258,9 @@ void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseco
   if (rests()) {
     retire_finished();
   }
-  now_ = front_waits_for_pending_ ? std::max(now_, at) : now_;
+  if (front_waits_for_pending_) {
+    stand(at, cause);
+  }
   front_waits_for_pending_ = false;
   wake_front();
 }

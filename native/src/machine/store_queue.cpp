@@ -10,11 +10,6 @@ using memory::OpKind;
 
 namespace {
 
-/// Whether it completes when everything before has, and the front end waits for that.
-bool blocks_front_end(std::uint8_t kind) noexcept {
-  return kind == code(OpKind::kMfence) || kind == code(OpKind::kAtomic);
-}
-
 bool is_flush(std::uint8_t kind) noexcept {
   return kind == code(OpKind::kClwb) || kind == code(OpKind::kClflushOpt) || kind == code(OpKind::kClflush);
 }
@@ -26,7 +21,7 @@ void VirtualThread::enqueue_store(const TimedOp& op) {
   const bool first = queued() == 0;
   QueuedStore& entry = queue_at(queue_tail_++);
   entry = QueuedStore{.line = op.line,
-                      .slot = fence ? push_slot(kNever) : 0,
+                      .slot = fence ? push_slot(kNever, Cause::kPersist) : 0,
                       .dispatched = now_,
                       .senior = unresolved_ == 0 ? std::max(now_, loads_done_) : kNever,
                       .owned = kNever,
@@ -64,6 +59,7 @@ void VirtualThread::enqueue_store(const TimedOp& op) {
   }
   if (blocks_front_end(op.kind)) {
     blocked_ = true;
+    blocked_by_ = op.kind == code(OpKind::kAtomic) ? Cause::kLatch : Cause::kPersist;
     front_key_ = kNever;
   }
 }
@@ -118,7 +114,7 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
   entry.owned = fetch(entry.line, entry.level, at);
   if (buffered) {
     core_->note_fill(entry.line, entry.owned);
-    core_->fill_buffers.take(entry.owned);
+    core_->fill_buffers.take(entry.owned, Cause::kStore);
   }
   return true;
 }
@@ -141,9 +137,9 @@ void VirtualThread::send(std::uint64_t line, Picoseconds at, bool streaming, boo
     const Picoseconds done = accepted + times_->half_write;
     const Picoseconds free = std::max(done, at + hold);
     if (combined) {
-      core_->fill_buffers.release(free);
+      core_->fill_buffers.release(free, Cause::kPersist);
     } else {
-      core_->fill_buffers.take(free);
+      core_->fill_buffers.take(free, Cause::kPersist);
     }
     combining_free_ = streaming ? std::max(combining_free_, free) : combining_free_;
     writes_done_ = std::max(writes_done_, done + known);
@@ -236,6 +232,15 @@ void VirtualThread::update_store_key() {
   }
 }
 
+void VirtualThread::charge_drain(std::uint64_t slot, Picoseconds at) noexcept {
+  if (drained_for_ == slot) {
+    return;
+  }
+  drained_for_ = slot;
+  charge_slots(window_head_, slot, at);
+  ledger_.charge(std::max(writes_done_, fence_done_) >= at ? Cause::kPersist : Cause::kStore, at);
+}
+
 void VirtualThread::process_store_queue(Picoseconds at) {
   // The head as well: update_store_key() wakes the thread for it before the cycle of the last commit is over.
   // A flush at the head, which is older, goes first.
@@ -312,6 +317,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
         }
         const bool atomic = head.kind == code(OpKind::kAtomic);
         if (atomic && head.owned == kNever) {
+          charge_drain(head.slot, at);
           ask_ownership(head, at);
           leaves = false;
           break;
@@ -331,17 +337,21 @@ void VirtualThread::process_store_queue(Picoseconds at) {
         if (blocks_front_end(head.kind)) {
           slot_at(head.slot).done = complete;
           blocked_ = false;
-          now_ = std::max(now_, complete);
+          stand_for(window_head_, head.slot, complete, blocked_by_);
         }
         break;
       }
     }
     if (leaves) {
+      const bool stands = front_key_ == kNever && !rests();
+      const Cause cause = stands ? stands_because() : Cause::kCore;
       ++queue_head_;
       close_last_write_combining(at);
       retire_fence_at_head(std::max(at, last_commit_));
       if (front_key_ == kNever) {
-        now_ = std::max(now_, rests() ? now_ : std::min(at, last_commit_));
+        if (stands) {
+          stand(std::min(at, last_commit_), cause);
+        }
         wake_front();
       }
     }

@@ -30,6 +30,9 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
           static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.window / threads_on_core))),
       window_(std::bit_ceil(2 * window_limit_ + 16)),
       window_mask_(window_.size() - 1),
+      waits_(window_.size()),
+      before_(window_.size()),
+      ledger_(counters),
       ends_(window_.size()),
       fence_times_(window_.size()),
       fill_buffer_credits_(static_cast<std::size_t>(params.core.fill_buffer_credits)),
@@ -107,10 +110,80 @@ void VirtualThread::retire_finished() {
   static_cast<void>(retire_until([](const Slot&, std::uint64_t, Picoseconds, bool) { return false; }));
 }
 
+void VirtualThread::charge_slots(std::uint64_t first, std::uint64_t last, Picoseconds until) noexcept {
+  ledger_.charge(Cause::kCore, now_);
+  for (std::uint64_t index = first; index != last; ++index) {
+    const Picoseconds done = slot_at(index).done;
+    if (done <= ledger_.charged() || done > until) {
+      continue;
+    }
+    const Wait& wait = waits_[index & window_mask_];
+    if (wait.pended) {
+      ledger_.charge(Cause::kTranslation, before_[index & window_mask_].translated);
+      ledger_.charge(wait.buffer, before_[index & window_mask_].issued);
+    }
+    ledger_.charge(wait.cause, done);
+  }
+}
+
+void VirtualThread::settle_time(Picoseconds time) noexcept {
+  ledger_.charge(Cause::kCore, now_);
+  if (sleeping_) {
+    ledger_.charge(Cause::kIdle, time);
+  } else if (front_key_ == kNever && !finished_) {
+    ledger_.charge(stands_because(), time);
+  }
+}
+
+Cause VirtualThread::cause_of(const QueuedStore& head) noexcept {
+  switch (head.kind) {
+    case code(OpKind::kStore):
+    case kLatchRelease:
+      return Cause::kStore;
+    case code(OpKind::kAtomic):
+      return Cause::kLatch;
+    default:
+      return Cause::kPersist;
+  }
+}
+
+Cause VirtualThread::stands_because() noexcept {
+  if (blocked_) {
+    // By the last of the queue, which waits for all before it, or by something that is in no queue.
+    const bool queued_last = queued() > 0 && blocks_front_end(queue_at(queue_tail_ - 1).kind);
+    return queued_last ? cause_of(queue_at(queue_head_)) : blocked_by_;
+  }
+  if (front_waits_for_buffer_) {
+    return core_->fill_buffers.earliest_held_for();
+  }
+  if (front_waits_for_slot_) {
+    return Cause::kStore;
+  }
+  if (queued() == queue_capacity_) {
+    return cause_of(queue_at(queue_head_));
+  }
+  for (std::uint64_t index = window_head_; index != window_tail_; ++index) {
+    if (slot_at(index).done == kNever) {
+      return waits_[index & window_mask_].cause;
+    }
+  }
+  return Cause::kPersist;  // nothing is left to retire: it waits for fences that have
+}
+
+Cause VirtualThread::cause_of(std::uint64_t line, std::uint8_t level, Picoseconds took) const noexcept {
+  static constexpr std::array<Cause, 5> kCauses{Cause::kCore, Cause::kL2, Cause::kLlc, Cause::kDram,
+                                                Cause::kOtherCore};
+  const bool from_memory = level == kFromMemory || (level <= kL2 && took > times_->l2);  // by a prefetch
+  if (from_memory && memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem) {
+    return Cause::kPmem;
+  }
+  return from_memory ? Cause::kDram : kCauses[level];
+}
+
 void VirtualThread::wake(Picoseconds at) {
   ensure(sleeping_, "a thread that does not sleep cannot be woken");
   sleeping_ = false;
-  now_ = std::max(now_, at);
+  stand(at, Cause::kIdle);
   front_key_ = now_;
 }
 
@@ -186,7 +259,7 @@ void VirtualThread::granted(const Grant& grant) {
     core_->writeback_slots.release(grant.acknowledged);
   } else {
     const Picoseconds free = std::max(done, grant.token.issued + grant.token.hold);
-    core_->fill_buffers.release(free);
+    core_->fill_buffers.release(free, Cause::kPersist);
     combining_free_ = grant.token.hold > 0 ? std::max(combining_free_, free) : combining_free_;
     --outstanding_writes_;
     writes_done_ = std::max(writes_done_, done + grant.token.known);
@@ -216,7 +289,7 @@ void VirtualThread::latched(const LatchTable::Grant& grant) {
   LineTransfers& transfers = traffic_->transfers;
   const Picoseconds seen =
       grant.copied ? transfers.copy(grant.line, grant.at, times_->llc) : transfers.move(grant.line, grant.at);
-  now_ = std::max(now_, seen);
+  stand(seen, Cause::kLatch);
   counters_->latch_wait_ps += now_ - latch_asked_;
   idle_ += now_ - latch_asked_;
   // An optimistic reader begins when the writer has gone.
@@ -225,7 +298,7 @@ void VirtualThread::latched(const LatchTable::Grant& grant) {
     reading.began = now_;
     reading.idle = idle_;
   }
-  now_ += std::exchange(reads_again_, 0);
+  stand(now_ + std::exchange(reads_again_, 0), Cause::kLatch);
   blocked_ = false;
   front_key_ = now_;
 }

@@ -109,6 +109,11 @@ class Bandwidth final : public Workload {
                    lines_in_chunk * accesses_to_warm_page_tables(platform, on, region_bytes,
                                                                  kLongestWarmupLines, kMeetingsOfChunks)));
     }
+    if (access_ == Access::kLoad) {
+      const auto region_lines = static_cast<std::int64_t>(region_bytes / kLineBytes);
+      const bool random = pattern_ == Pattern::kRandom;
+      warmup_lines = std::max(warmup_lines, loads_to_fill_caches(platform, threads, region_lines, random));
+    }
     // Long enough for each thread to meet several whole chunks: which modules the chunks of a moment share is
     // chance.
     constexpr std::int64_t kChunks = 4;

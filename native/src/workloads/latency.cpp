@@ -39,6 +39,17 @@ class Latency final : public Workload {
     if (pattern_ == "random") {
       warmup_ = std::max(warmup_, accesses_to_warm_page_tables(platform, medium, region_bytes, kLongestWarmup));
     }
+    if (access_ == Access::kLoad && pattern_ != "same-line") {
+      const std::int64_t cached = cached_lines(platform, 1);
+      const auto lines = static_cast<std::int64_t>(lines_);
+      if (lines <= cached) {
+        pass_ = std::min(lines, kLongestWarmup);  // one thread meets each exactly once, sooner than at random
+        warmup_ += pass_;
+      } else {
+        const std::int64_t fill = loads_to_fill_caches(platform, 1, lines, pattern_ == "random");
+        warmup_ = std::max(warmup_, std::min(fill, kLongestWarmup));
+      }
+    }
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
@@ -65,6 +76,9 @@ class Latency final : public Workload {
 
  private:
   std::uint64_t next_line() {
+    if (passed_ < pass_) {
+      return static_cast<std::uint64_t>(passed_++);
+    }
     if (pattern_ == "random") {
       return random_.below(lines_);
     }
@@ -82,6 +96,8 @@ class Latency final : public Workload {
   std::uint64_t lines_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t footprint_ = 0;
+  std::int64_t pass_ = 0;    ///< lines of a region that fits into the caches, met once each before all else
+  std::int64_t passed_ = 0;  ///< of these
   std::int64_t warmup_ = 0;
 };
 

@@ -45,6 +45,19 @@ namespace pmsim::machine {
   X(pages_ps, "time in which pages and lines of them moved between tiers")                                  \
   X(log_ps, "time in which transactions became durable")                                                    \
   X(locks_ps, "time in which rows were locked, and waited for")                                             \
+  X(time_core_ps, "time of all threads: instructions and hits in L1")                                       \
+  X(time_branch_ps, "... that they waited after mispredicted branches")                                     \
+  X(time_l2_ps, "... for loads that L2 served")                                                             \
+  X(time_llc_ps, "... for loads that the last-level cache served")                                          \
+  X(time_transfer_ps, "... for loads that caches of other cores served")                                    \
+  X(time_dram_ps, "... for loads from DRAM")                                                                \
+  X(time_pmem_ps, "... for loads from PMem")                                                                \
+  X(time_walk_ps, "... for translations that the first-level TLB did not have")                             \
+  X(time_store_ps, "... for stores that waited for their lines, and for evictions")                         \
+  X(time_persist_ps, "... for fences, flushes and streaming stores")                                        \
+  X(time_latch_ps, "... for locked instructions and latches")                                               \
+  X(time_device_ps, "... for the block device and groups of commits")                                       \
+  X(time_idle_ps, "... for work")                                                                           \
   X(fence_wait_ps, "time that fences waited for flushes and streaming stores")                              \
   X(latch_waits, "times that a thread waited for a latch that another one held")                            \
   X(latch_restarts, "times that optimistic reads began again, because a writer had been there")             \

@@ -55,7 +55,11 @@ class Lane {
     settle_modules();
   }
   /// Makes up for what memory devices did before `time`, so that their counters are those of that time.
-  void settle(Picoseconds time) { memory_.catch_up_all(time); }
+  void settle(Picoseconds time) {
+    memory_.catch_up_all(time);
+    for (VirtualThread& thread : threads_)
+      thread.settle_time(time);
+  }
 
   [[nodiscard]] bool finished() const noexcept;
   [[nodiscard]] Picoseconds now() const noexcept { return now_; }

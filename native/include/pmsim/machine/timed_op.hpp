@@ -57,6 +57,10 @@ inline constexpr std::uint8_t kLatchValidate = 37;  ///< the same, of one that w
 [[nodiscard]] constexpr std::uint8_t code(memory::OpKind kind) noexcept {
   return static_cast<std::uint8_t>(kind);
 }
+/// Whether it completes when everything before has, and the front end waits for that.
+[[nodiscard]] constexpr bool blocks_front_end(std::uint8_t kind) noexcept {
+  return kind == code(memory::OpKind::kMfence) || kind == code(memory::OpKind::kAtomic);
+}
 
 /// A micro-operation after the time-free part of the machine (TLB and cache tags) has seen it: all that timing
 /// needs to know. Runs of independent L1 hits arrive merged into one kCompute; where something waits for the

@@ -10,56 +10,16 @@
 #include "pmsim/machine/buffer_line.hpp"
 #include "pmsim/machine/core_timing.hpp"
 #include "pmsim/machine/counters.hpp"
-#include "pmsim/machine/group_commit.hpp"
 #include "pmsim/machine/histogram.hpp"
 #include "pmsim/machine/latch_table.hpp"
-#include "pmsim/machine/line_transfers.hpp"
 #include "pmsim/machine/memory_system.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/machine/thread_environment.hpp"
+#include "pmsim/machine/time_ledger.hpp"
 #include "pmsim/machine/timed_loads.hpp"
 #include "pmsim/machine/timed_op.hpp"
 
 namespace pmsim::machine {
-
-/// Supplies a virtual thread with classified micro-operations, batch by batch.
-class Feed {
- public:
-  Feed() = default;
-  Feed(const Feed&) = delete;
-  Feed& operator=(const Feed&) = delete;
-  virtual ~Feed() = default;
-  /// The next operations of `thread`: [first, last), valid until its next call. Empty: the thread has finished.
-  virtual void next(std::uint32_t thread, const TimedOp*& first, const TimedOp*& last) = 0;
-  /// Whether an empty answer means "nothing for now": the thread then sleeps until wake().
-  [[nodiscard]] virtual bool sleeps() const noexcept { return false; }
-};
-
-/// An operation that has retired: everything between its begin and its end, fences included.
-struct Retired {
-  std::uint32_t thread;
-  Picoseconds begin;
-  Picoseconds end;  ///< never before the time of the action that made it known
-};
-
-/// What the cores of a lane share besides memory.
-struct CoreTraffic {
-  CoreTraffic(const PlatformParams& params, std::uint32_t threads)
-      : transfers(params.llc.transfer_latency), latches(threads), group(threads) {}
-  LineTransfers transfers;
-  LatchTable latches;
-  GroupCommit group;
-};
-
-/// How far the threads of a lane have come together, and where they stop to be looked at.
-struct Progress {
-  std::int64_t operations = 0;  ///< ended so far
-  std::int64_t goal = 0;        ///< a thread that ends this many stops at once
-  Picoseconds reached_at = 0;   ///< when the latest operation ended
-  std::int64_t taken = 0;       ///< timed operations handed out so far
-  std::int64_t may_take = 0;    ///< a thread that takes this many stops before its next operation
-  bool reports = false;         ///< operations are written to `retired`, and a thread stops at each
-  std::vector<Retired> retired;
-};
 
 /// The timing of one hardware thread. Three agents act in its name, each at its own time:
 ///
@@ -129,6 +89,10 @@ class VirtualThread {
   /// Of a thread that has finished: when its last operation has retired.
   [[nodiscard]] Picoseconds ended_at() const noexcept { return std::max(now_, retired_); }
 
+  /// Makes the books of its time complete: of a front end that stands or sleeps up to `time`, else as far as it
+  /// has come.
+  void settle_time(Picoseconds time) noexcept;
+
   [[nodiscard]] std::int64_t operations() const noexcept { return operations_; }
   [[nodiscard]] std::int64_t user_bytes() const noexcept { return user_bytes_; }
   [[nodiscard]] const Histogram& latency() const noexcept { return latency_; }
@@ -159,6 +123,9 @@ class VirtualThread {
     TimedOp op;
     std::uint64_t slot;
     int producer;  ///< index of that producer, -1: none, kAtModule: a module will say when it has read the line
+    Picoseconds translated = 0;   ///< until then it waits for its translation; 0: it need not
+    Picoseconds issued = 0;       ///< until then for a fill buffer,
+    Cause buffer = Cause::kCore;  ///< which was held for that
   };
   static constexpr int kAtModule = -2;
   /// A host cache line each.
@@ -221,12 +188,29 @@ class VirtualThread {
   [[nodiscard]] bool rests() const noexcept { return finished_ || sleeping_; }
   /// Of a thread that rests: operations that end later have to retire all the same.
   void retire_finished();
-  std::uint64_t push_slot(Picoseconds done) noexcept {
+  std::uint64_t push_slot(Picoseconds done, Cause cause = Cause::kCore) noexcept {
     slot_at(window_tail_) = Slot{position_, done};
+    waits_[window_tail_ & window_mask_] = Wait{cause, false, Cause::kCore};
     room_until_ = window_head_ == window_tail_ ? position_ + window_limit_ : room_until_;
     return window_tail_++;
   }
   void step(std::uint32_t instructions);
+  /// The front end stands until `until`, because of `cause`.
+  void stand(Picoseconds until, Cause cause) noexcept {
+    ledger_.charge(Cause::kCore, now_);
+    ledger_.charge(cause, until);
+    now_ = std::max(now_, until);
+  }
+  /// The same, first because of the slots [first, last) that are done by then, in program order.
+  void stand_for(std::uint64_t first, std::uint64_t last, Picoseconds until, Cause rest) noexcept {
+    charge_slots(first, last, until);
+    stand(until, rest);
+  }
+  void charge_slots(std::uint64_t first, std::uint64_t last, Picoseconds until) noexcept;
+  /// Why a front end stands that nobody has told when it may go on.
+  [[nodiscard]] Cause stands_because() noexcept;
+  /// What a load has waited for that took so long from when it could ask for its line.
+  [[nodiscard]] Cause cause_of(std::uint64_t line, std::uint8_t level, Picoseconds took) const noexcept;
   void wake_front();
 
   /// When a walk that acts at `at` has an entry for which it can ask from `begins` on.
@@ -292,6 +276,8 @@ class VirtualThread {
     return true;
   }
   void enqueue_store(const TimedOp& op);
+  /// What those wait for that wait for it.
+  [[nodiscard]] static Cause cause_of(const QueuedStore& head) noexcept;
   bool dispatch_writeback(const TimedOp& op, Picoseconds limit);
   /// The prefetcher sees an access when it issues: behind a load that still waits, its prefetches wait too.
   void dispatch_hardware_prefetch(std::uint64_t line);
@@ -331,7 +317,7 @@ class VirtualThread {
   /// may be the one that finds it free.
   [[nodiscard]] std::size_t next_in_line() noexcept;
   /// A pending load has been served: at `done` its value is there.
-  void complete_pending(std::size_t index, Picoseconds at, Picoseconds done);
+  void complete_pending(std::size_t index, Picoseconds at, Picoseconds done, Cause cause);
   void update_pending_key() noexcept { pending_key_ = std::min(line_.asks_at(), timed_.next()); }
 
   void process_store_queue(Picoseconds at);
@@ -349,6 +335,9 @@ class VirtualThread {
   /// Of a thread that has finished: nobody else would.
   void close_last_write_combining(Picoseconds at);
   [[nodiscard]] Picoseconds head_time();
+  /// All that stood before the locked read-modify-write of this slot has left the queue: what the front end has
+  /// waited so far is due to that.
+  void charge_drain(std::uint64_t slot, Picoseconds at) noexcept;
 
   std::uint32_t id_;
   const CoreTimes* times_;
@@ -365,7 +354,8 @@ class VirtualThread {
   bool finished_ = false;
   bool sleeping_ = false;
   bool interrupted_ = false;
-  bool blocked_ = false;  ///< the front end: by an mfence, a locked read-modify-write or a latch
+  bool blocked_ = false;  ///< the front end: by an mfence, a locked read-modify-write, a latch or a group
+  Cause blocked_by_ = Cause::kCore;
   bool waits_for_buffer_ = false;
   bool front_waits_for_pending_ = false;  ///< for a place among the pending loads
   // Which of the two matters: a front end that is woken for what it may not have acts for nothing.
@@ -380,6 +370,19 @@ class VirtualThread {
   std::uint64_t position_ = 0;
   std::vector<Slot> window_;
   std::uint64_t window_mask_;
+  /// What a slot waits for, and if it was a pending load, what that has waited for before.
+  struct Wait {
+    Cause cause;
+    bool pended;
+    Cause buffer;
+  };
+  struct Before {
+    Picoseconds translated;
+    Picoseconds issued;
+  };
+  std::vector<Wait> waits_;     ///< beside the window
+  std::vector<Before> before_;  ///< the same, of those that were pending loads
+  TimeLedger ledger_;
   std::uint64_t window_head_ = 0;
   std::uint64_t window_tail_ = 0;
   std::uint64_t room_until_ = kNoSlot;  ///< the window of its oldest slot ends there; no slot: nowhere
@@ -420,6 +423,7 @@ class VirtualThread {
   std::uint64_t queue_head_ = 0;
   std::uint64_t queue_tail_ = 0;
   std::uint64_t store_key_changes_ = 0;  ///< fill_buffers.changes() when the store key was computed
+  std::uint64_t drained_for_ = kNoSlot;  ///< the locked read-modify-write that has the store queue for itself
   std::uint64_t ownership_next_ = 0;     ///< first queue entry whose ownership may still have to be asked for
   std::uint64_t fences_dispatched_ = 0;
   std::uint64_t fences_completed_ = 0;

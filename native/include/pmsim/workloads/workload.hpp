@@ -70,4 +70,19 @@ inline constexpr std::int64_t kMeetings = 3;
 /// to write before evictions are steady.
 [[nodiscard]] std::int64_t cached_lines(const machine::PlatformParams& platform, std::uint32_t threads);
 
+/// Regions so many times as large as the caches: 3 % of loads at random places hit, which is left to chance.
+inline constexpr std::int64_t kRegionsOverCaches = 32;
+
+/// Loads of a region's lines after which the caches hold as much of it as in a long run. Each line of one that
+/// fits costs as much as many hits where nobody has met it: at random places it is met six times in the mean,
+/// so one of four hundred is not.
+[[nodiscard]] inline std::int64_t loads_to_fill_caches(const machine::PlatformParams& platform,
+                                                       std::uint32_t threads, std::int64_t lines, bool random) {
+  const std::int64_t cached = cached_lines(platform, threads);
+  if (lines <= cached) {
+    return random ? 6 * lines : lines * 5 / 4;
+  }
+  return lines < kRegionsOverCaches * cached ? cached * 3 / 2 : 0;
+}
+
 }  // namespace pmsim::workloads

@@ -1,0 +1,108 @@
+"""Where the time goes: stacks of causes that add up, their figure, and what refuses to be one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pmsim
+from pmsim import ConfigError, Scenario, des, run, simulate_point
+from pmsim.cli import main
+from pmsim.kinds.counters import machine_counters
+from pmsim.time_stack import CAUSES, IDLE, stack
+
+LOG = {"kind": "log", "name": "log", "platform": "tum-6212u", "parameters": {}}
+NO_WALKS = {"base": "tum-6212u", "tlb": {"page_size": "1 GiB", "dram_page_size": "1 GiB"}}
+
+
+def result(**changes: Any) -> pmsim.Result:
+    return run(Scenario(**{**LOG, **changes}), jobs=1)
+
+
+def test_every_time_that_the_machine_counts_is_a_cause() -> None:
+    times = {name.removeprefix("counter.") for name in machine_counters() if name.startswith("counter.time_")}
+    assert set(CAUSES.values()) == times
+
+
+def test_shares_add_up_to_all_of_it_and_times_to_what_an_operation_takes() -> None:
+    found = result(sweep={"threads": [1, 4]})
+    for unit, sums in (("share", [100, 100]), ("time", 1e9 * found.frame.threads / found.frame.ops_per_s)):
+        stacked = found.time_stack(unit)
+        assert list(stacked.threads) == [1, 4]
+        assert stacked.drop(columns="threads").sum(axis=1).tolist() == pytest.approx(list(sums), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "cause", "least"),
+    [
+        ("latency", {"memory": "pmem", "operation": "load", "region_size": "4 GiB"}, "PMem reads", 95),
+        ("latency", {"memory": "dram", "operation": "load", "region_size": "4 GiB"}, "DRAM reads", 90),
+        ("latency", {"memory": "dram", "operation": "load"}, "address translation", 20),
+        ("latency", {"memory": "dram", "operation": "load", "region_size": "512 KiB"}, "L2", 90),
+        ("latency", {"memory": "pmem", "operation": "ntstore", "pattern": "sequential"}, "persists", 95),
+        ("bandwidth", {"memory": "pmem", "operation": "ntstore", "threads": 12}, "persists", 95),
+        ("bandwidth", {"memory": "dram", "operation": "store", "pattern": "random"}, "stores", 90),
+        ("contention", {"threads": 4}, "latches", 90),
+    ],
+)
+def test_time_goes_where_the_experiment_sends_it(
+    kind: str, parameters: dict[str, Any], cause: str, least: float
+) -> None:
+    machine = "tum-6212u" if cause == "address translation" else NO_WALKS
+    shares = stack(simulate_point(kind, machine, parameters), "share")
+    assert shares[cause] >= least, shares
+
+
+def test_time_of_a_server_without_work_is_idle() -> None:
+    env = des.Environment()
+    server = des.Server(env, [des.LogPart(entry_size="256 B")], platform="tum-6212u", workers=1)
+
+    def client() -> Any:
+        for number in range(10):
+            yield server.execute("log.append", number)
+            yield env.timeout("100 us")
+
+    env.process(client())
+    env.run()
+    counters = server.counters()
+    busy = sum(counters[name] for name in CAUSES.values() if name != CAUSES[IDLE])
+    assert counters[CAUSES[IDLE]] > 9 * busy
+    assert counters[CAUSES[IDLE]] + busy == pytest.approx(env.now, rel=0.01)
+
+
+def test_the_figure_has_a_bar_for_each_point_and_a_panel_where_bars_would_share_a_place() -> None:
+    found = result(sweep={"threads": [1, 2], "algorithm": ["poplog", "classic"]})
+    figure = found.time_figure("time")
+    assert figure.layout.barmode == "stack"
+    persists = [bars for bars in figure.data if bars.name == "persists"]
+    assert [list(bars.x) for bars in persists] == [["1", "2"], ["1", "2"]]
+    assert [note.text for note in figure.layout.annotations] == ["poplog", "classic"]
+
+
+def test_a_scenario_may_ask_for_it_and_a_report_always_shows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario = Scenario(**LOG, sweep={"threads": [1, 2]})
+    (tmp_path / "plain.toml").write_text(scenario.to_toml())
+    (tmp_path / "stack.toml").write_text(scenario.to_toml() + '\n[plot]\nstack = "share"\n')
+    assert main(["run", str(tmp_path / "plain.toml"), "--out", str(tmp_path / "plain")]) == 0
+    assert "persists" not in capsys.readouterr().out
+    assert "Where the time goes" in (tmp_path / "plain" / "report.html").read_text()
+    assert main(["run", str(tmp_path / "stack.toml"), "--out", str(tmp_path / "stack")]) == 0
+    assert "persists" in capsys.readouterr().out
+    assert "Where the time goes" not in (tmp_path / "stack" / "report.html").read_text()
+
+
+def test_means_over_seeds_are_stacked_too() -> None:
+    found = result(seeds=2)
+    assert found.time_stack().sum(axis=1).tolist() == pytest.approx([100])
+
+
+def test_what_has_no_rate_or_is_too_much_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^stack: kind 'latency' has no rate of operations; choose"):
+        run(Scenario(kind="latency", name="l", platform="tum-6212u"), jobs=1).time_stack("time")
+    with pytest.raises(ConfigError, match=r"^stack: 'hours' is not known; choose"):
+        result().time_stack("hours")
+    sizes = [8 * step for step in range(1, 32)]
+    with pytest.raises(ConfigError, match=r"^stack: 1 panels of 31 bars are no figure; run fewer points"):
+        result(sweep={"entry_size": sizes}).time_figure()
