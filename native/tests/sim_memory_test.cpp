@@ -267,6 +267,29 @@ TEST(SimMemory, WearOfARegionIsListedLineByLineAndCountsFromZeroAfterAReset) {
   EXPECT_THROW(static_cast<void>(SimMemory().line_writes(one)), ConfigError);
 }
 
+TEST(SimMemory, WearOfABlockBeginsAnewAfterAReset) {
+  SimMemory memory({.wear = true});
+  const Address base = memory.allocate(Medium::kPmem, 4096);
+  memory.stream(base, pattern(64));
+  memory.reset_wear();
+  memory.stream(base + 64, pattern(64));  // the block of the latest write before the reset
+  EXPECT_EQ(memory.wear().lines.writes, 1U);
+  EXPECT_EQ(memory.wear().blocks.writes, 1U);
+}
+
+TEST(SimMemory, WearOfALineThatIsStreamedAsAWholeLeavesNothingToWriteBack) {
+  SimMemory memory({.wear = true});
+  const Address base = memory.allocate(Medium::kPmem, 4096);
+  memory.store<std::uint64_t>(base, 1);
+  memory.stream(base, pattern(32));
+  EXPECT_EQ(memory.wear().modified_lines, 1U) << "the other half may still hold a store";
+  memory.stream(base, pattern(64));
+  EXPECT_EQ(memory.wear().modified_lines, 0U);
+  EXPECT_EQ(memory.wear().lines.writes, 2U);
+  memory.flush(base, 64);
+  EXPECT_EQ(memory.wear().lines.writes, 2U);
+}
+
 TEST(SimMemory, LosingDramKeepsPmemAndTheBlockDevice) {
   SimMemory memory;
   const Address dram = memory.allocate(Medium::kDram, 4096);

@@ -111,7 +111,7 @@ void SimMemory::put_tracked(Region& region, OpKind kind, Address address, std::s
     if (region.persistent)
       durability_->store(address, part, region.data.data() + (line - region.base), streamed);
     if (region.wear)
-      streamed ? region.wear->stream(address) : region.wear->store(address);
+      streamed ? region.wear->stream(address, part.size()) : region.wear->store(address);
     if (journal_ && region.backing == Backing::kBytes) {
       journal_->push_back(line);
       if (medium_of(address) == Medium::kPmem)

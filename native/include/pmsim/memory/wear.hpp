@@ -60,7 +60,13 @@ class WearMap {
       write_back(entry, address);
     }
   }
-  void stream(Address address) noexcept { write_back(line(address), address); }
+  /// `bytes` of one line. Where they are all of it, nothing that was stored there before is left to be written.
+  void stream(Address address, std::uint64_t bytes) noexcept {
+    std::uint32_t& entry = line(address);
+    if (bytes == kLineBytes)
+      entry &= ~1U;
+    write_back(entry, address);
+  }
 
   void add_to(WearSummary& summary) const noexcept {
     for_each_touched([&](std::uint64_t index) {
@@ -86,6 +92,7 @@ class WearMap {
       lines_.as<std::uint32_t>()[index] &= 1;
       blocks_.as<std::uint32_t>()[index / kLinesPerBlock] = 0;
     });
+    last_block_ = 0;  // the next write begins a run of its own
   }
 
  private:
