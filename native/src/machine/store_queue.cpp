@@ -250,6 +250,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
     ask_ownership(queue_at(ownership_next_), at);
   }
   if (queued() > 0 && head_time() <= at) {
+    ordered_flush_ = false;  // what the clflush has written is accepted; later streams wait for nothing
     QueuedStore& head = queue_at(queue_head_);
     bool leaves = true;
     switch (head.kind) {
