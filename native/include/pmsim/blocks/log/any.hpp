@@ -89,6 +89,9 @@ class AnyLog {
   [[nodiscard]] std::uint64_t footprint(std::size_t payload) const {
     return std::visit([&](const auto& log) { return log.footprint(payload); }, log_);
   }
+  [[nodiscard]] std::uint64_t free() const {
+    return std::visit([](const auto& log) { return log.free(); }, log_);
+  }
   [[nodiscard]] std::uint64_t capacity() const {
     return std::visit([](const auto& log) { return log.capacity(); }, log_);
   }

@@ -152,6 +152,13 @@ class LogBase {
   /// Everything before this LSN is durable.
   [[nodiscard]] Lsn durable() const noexcept { return durable_; }
   [[nodiscard]] std::uint64_t capacity() const noexcept { return space_.bytes(); }
+  /// Bytes that entries may take now. Streaming writes whole lines: it must not reach the line of the oldest
+  /// entry from behind.
+  [[nodiscard]] std::uint64_t free() const noexcept {
+    const std::uint64_t unit = writer_.buffered() ? kLineBytes : kWord;
+    const Lsn end = round_down(head_, unit) + space_.bytes();
+    return end > tail_ ? end - tail_ : 0;
+  }
   /// Whether an entry with so many bytes of payload fits now.
   [[nodiscard]] bool fits(std::size_t payload) const noexcept {
     return payload <= EntryHeader::kMaxPayload && self().footprint(payload) <= free();
@@ -218,12 +225,6 @@ class LogBase {
   [[nodiscard]] std::uint64_t format() const noexcept {
     return std::uint64_t{0x706d'6c6f} << 32 | std::uint64_t{Algorithm::kFormat} << 24 |
            static_cast<std::uint64_t>(options_.layout) << 16 | options_.fields;
-  }
-  /// Streaming writes whole lines: it must not reach the line of the oldest entry from behind.
-  [[nodiscard]] std::uint64_t free() const noexcept {
-    const std::uint64_t unit = writer_.buffered() ? kLineBytes : kWord;
-    const Lsn end = round_down(head_, unit) + space_.bytes();
-    return end > tail_ ? end - tail_ : 0;
   }
   template <Memory M>
   void raise_reach(M& memory, std::uint64_t needed) {

@@ -63,8 +63,8 @@ class PmemLog {
   /// then.
   template <Memory M>
   Lsn append(M& memory, std::span<const std::byte> payload) {
-    if (payload.size() > bytes_ - tail_)
-      throw LogFull(payload.size(), bytes_ - tail_, bytes_);
+    if (payload.size() > free())
+      throw LogFull(payload.size(), free(), bytes_);
     const Lsn at = tail_;
     count_instructions(memory, payload.size(), 0, kCopyInstructionsPerLine);
     memory.write(base_ + at, payload);
@@ -107,7 +107,8 @@ class PmemLog {
   [[nodiscard]] Lsn durable() const noexcept { return durable_; }
   [[nodiscard]] std::uint64_t capacity() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t footprint(std::uint64_t payload) const noexcept { return payload; }
-  [[nodiscard]] bool fits(std::size_t payload) const noexcept { return payload <= bytes_ - tail_; }
+  [[nodiscard]] std::uint64_t free() const noexcept { return bytes_ - tail_; }
+  [[nodiscard]] bool fits(std::size_t payload) const noexcept { return payload <= free(); }
 
  private:
   static constexpr std::uint64_t kFormatWord = std::uint64_t{0x706d'6c6f} << 32 | std::uint64_t{kFormat} << 24;

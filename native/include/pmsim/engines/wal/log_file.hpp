@@ -115,7 +115,7 @@ class LogFile {
   [[nodiscard]] bool has_room(std::uint64_t bytes, std::uint64_t piece) const {
     return ask([&](const auto& log) {
       const std::uint64_t rest = bytes % piece;
-      return bytes / piece * log.footprint(piece) + (rest > 0 ? log.footprint(rest) : 0) <= capacity() - used();
+      return bytes / piece * log.footprint(piece) + (rest > 0 ? log.footprint(rest) : 0) <= log.free();
     });
   }
   /// Appends `bytes` from `batch`, in a staging buffer. `latch()` holds others off, from where they meet, to

@@ -17,6 +17,7 @@ class NoLog {
  public:
   [[nodiscard]] static constexpr std::uint64_t footprint(std::uint64_t) noexcept { return 0; }
   [[nodiscard]] static constexpr std::uint64_t capacity() noexcept { return std::uint64_t{1} << 62; }
+  [[nodiscard]] static constexpr std::uint64_t free() noexcept { return capacity(); }
   [[nodiscard]] blocks::log::Lsn head() const noexcept { return head_; }
   [[nodiscard]] blocks::log::Lsn tail() const noexcept { return tail_; }
 

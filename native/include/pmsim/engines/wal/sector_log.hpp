@@ -100,9 +100,8 @@ class SectorLog {
   [[nodiscard]] std::uint64_t footprint(std::uint64_t payload) const noexcept {
     return round_up(kHeadBytes + payload, kSectorBytes);
   }
-  [[nodiscard]] bool fits(std::uint64_t payload) const noexcept {
-    return footprint(payload) <= capacity_ - (tail_ - head_);
-  }
+  [[nodiscard]] std::uint64_t free() const noexcept { return capacity_ - (tail_ - head_); }
+  [[nodiscard]] bool fits(std::uint64_t payload) const noexcept { return footprint(payload) <= free(); }
   [[nodiscard]] Lsn head() const noexcept { return head_; }
   [[nodiscard]] Lsn tail() const noexcept { return tail_; }
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
@@ -184,7 +183,7 @@ class SectorLog {
   template <Memory M, typename Write>
   void place(M& memory, std::uint64_t payload, Address staging, Write&& write) {
     if (!fits(payload))
-      throw blocks::log::LogFull(footprint(payload), capacity_ - (tail_ - head_), capacity_);
+      throw blocks::log::LogFull(footprint(payload), free(), capacity_);
     const Lsn lsn = tail_;
     for (std::uint64_t done = 0; done < payload; done += memory::kLineBytes)
       memory.compute(0, kInstructionsPerWord * 8);
