@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "pmsim/blocks/log/any.hpp"
@@ -105,6 +107,39 @@ TEST(PopLogTruncation, ThatACrashHasCutShortIsCleanedUpOnce) {
   for (Lsn at = end; at < end + log.capacity(); at += 8)
     ASSERT_EQ(space.word(memory, at), 0U) << at;
   EXPECT_LE(recovery().lines, 2 + (std::uint64_t{64} << 10) / kLineBytes);
+}
+
+/// Two entries of 24 bytes share the line of the tail, and a third one may wait for its commit there. The next
+/// commit streams the whole line from its buffer in DRAM.
+TEST(PopLogTruncation, OfAPartKeepsPassedSpaceZeroThoughItsLineIsStreamedAgain) {
+  const Bytes ones(8, std::byte{0xff});
+  for (const bool waiting : {false, true}) {
+    for (const bool both : {false, true}) {
+      if (both && !waiting)
+        continue;  // that is all of them: the tail has a line of zeros then
+      SimMemory memory{{.persistence = Persistence::kAdr}};
+      const Place place = allocate(memory, 1 << 10);
+      PopLog log = PopLog::create(memory, place, {.layout = Layout::kDramTail, .group_commit = 8});
+      log.append(memory, ones);
+      const Lsn second = log.append(memory, ones);
+      log.commit(memory);
+      const Lsn committed = log.tail();
+      if (waiting)
+        log.append(memory, ones);
+      log.truncate_to(memory, both ? committed : second);
+      log.append(memory, ones);
+      log.commit(memory);
+      const Space space(place.base + FileHeader::kBytes, log.capacity());
+      for (Lsn at = log.tail(); at < log.head() + log.capacity(); at += 8)
+        EXPECT_EQ(space.word(memory, at), 0U) << at << (waiting ? ", one waits" : "") << (both ? ", both" : "");
+      int entries = 0;
+      log.for_each(memory, [&](Lsn, std::span<const std::byte> payload) {
+        EXPECT_TRUE(std::ranges::equal(payload, ones));
+        ++entries;
+      });
+      EXPECT_EQ(entries, 2 + (waiting ? 1 : 0) - (both ? 1 : 0));
+    }
+  }
 }
 
 }  // namespace

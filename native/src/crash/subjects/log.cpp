@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,7 +55,8 @@ class Found final : public Recovered {
 ///
 /// Promise: the entries found are those appended since the last truncation, in order, none of the committed
 /// ones missing; behind them come restart records only. A truncation in flight leaves either all or none
-/// of the entries that it drops.
+/// of the entries that it drops. Free space is as the log's rule has it, if it has one: a word that is not may
+/// complete a torn entry, but only much later, when the log has come round.
 class LogSubject final : public Subject {
  public:
   LogSubject(std::string_view algorithm, Layout layout, std::uint64_t seed, Scale scale)
@@ -99,7 +101,10 @@ class LogSubject final : public Subject {
       case Kind::kTruncate:
         return truncate(memory);
       case Kind::kTruncatePart:
-        return dense_ ? truncate(memory) : truncate_part(memory);
+        return dense_ ? truncate(memory) : truncate_part(memory, (committed_ + 1) / 2);
+      case Kind::kTruncateMost:
+        return dense_ ? truncate(memory)
+                      : truncate_part(memory, committed_ - std::min<std::size_t>(committed_, 1));
       case Kind::kRestart:
         commit(memory);
         log_ = AnyLog::recover(memory, algorithm_, place_, options_);
@@ -129,16 +134,13 @@ class LogSubject final : public Subject {
     return found;
   }
 
-  [[nodiscard]] std::string check(const Recovered& recovered, SimMemory&) const override {
+  [[nodiscard]] std::string check(const Recovered& recovered, SimMemory& memory) const override {
     const auto& found = static_cast<const Found&>(recovered);
     if (!found.formatted)
       return created_ ? "the log is gone although it had been created" : "";
-    if (truncating_ > 0 && matches(found, appended_.size(), truncating_))
-      return "";
-    for (std::size_t count = truncating_ > 0 ? appended_.size() : committed_; count <= appended_.size();
-         ++count) {
-      if (matches(found, count))
-        return "";
+    for (std::size_t count = committed_; count <= appended_.size(); ++count) {
+      if (matches(found, count) || (truncating_ > 0 && matches(found, count, truncating_)))
+        return check_free_space(*found.log, memory);
     }
     return describe_found(found) + " instead of " + std::to_string(committed_) + " to " +
            std::to_string(appended_.size()) + " of the appended ones and restart records";
@@ -173,7 +175,9 @@ class LogSubject final : public Subject {
       case Kind::kTruncate:
         return "commit and truncate";
       case Kind::kTruncatePart:
-        return "commit and truncate the older half";
+        return "truncate the older half of the committed entries";
+      case Kind::kTruncateMost:
+        return "truncate all committed entries but the newest";
       default:
         return "commit and restart";
     }
@@ -183,7 +187,7 @@ class LogSubject final : public Subject {
   static constexpr std::size_t kOperationsAfterRecovery = 3;
   static constexpr Lsn kLengthAt = 8;  ///< in the header of an entry
 
-  enum class Kind : std::uint8_t { kAppend, kFill, kTruncate, kTruncatePart, kRestart };
+  enum class Kind : std::uint8_t { kAppend, kFill, kTruncate, kTruncatePart, kTruncateMost, kRestart };
   struct Operation {
     Kind kind;
     Payload payload;
@@ -196,12 +200,12 @@ class LogSubject final : public Subject {
     if (dice == 1)
       return {Kind::kRestart, {}};
     if (dice == 2)
-      return {Kind::kTruncatePart, {}};
+      return {random_.below(2) == 0 ? Kind::kTruncatePart : Kind::kTruncateMost, {}};
     const bool fills = dice == 3 && !small;
-    // Often as long as the restart record, so that it ends where a torn entry ended. Sometimes not whole words.
-    Payload payload(fills                   ? place_.bytes
-                    : random_.below(3) == 0 ? restart_.size()
-                                            : 8 * random_.below(small ? 8 : 28));
+    // Often as long as the restart record, so that it ends where a torn entry ended, or so short that several
+    // share a line. Sometimes not whole words.
+    const std::uint64_t words = small ? 8 : random_.below(4) == 0 ? 3 : 28;
+    Payload payload(fills ? place_.bytes : random_.below(3) == 0 ? restart_.size() : 8 * random_.below(words));
     if (random_.below(4) == 0)
       payload.resize(payload.size() + random_.below(8));
     const bool zeros = random_.below(8) == 0;
@@ -248,17 +252,28 @@ class LogSubject final : public Subject {
     log_->truncate(memory);
     drop(appended_.size());
   }
-  void truncate_part(SimMemory& memory) {
-    commit(memory);
-    truncating_ = (appended_.size() + 1) / 2;
-    log_->truncate_to(memory, truncating_ < lsns_.size() ? lsns_[truncating_] : log_->tail());
-    drop(truncating_);
+  /// Of the committed entries the oldest; others may await their commit.
+  void truncate_part(SimMemory& memory, std::size_t count) {
+    truncating_ = count;
+    log_->truncate_to(memory, count < lsns_.size() ? lsns_[count] : log_->tail());
+    drop(count);
   }
   void drop(std::size_t count) {
     truncating_ = 0;
     appended_.erase(appended_.begin(), appended_.begin() + static_cast<std::ptrdiff_t>(count));
     lsns_.erase(lsns_.begin(), lsns_.begin() + static_cast<std::ptrdiff_t>(count));
-    committed_ = appended_.size();
+    committed_ -= count;
+  }
+
+  [[nodiscard]] std::string check_free_space(const AnyLog& log, const SimMemory& memory) const {
+    const Address space = place_.base + place_.bytes - log.capacity();
+    std::vector<std::uint64_t> words(log.capacity() / 8);
+    memory.peek(space, std::as_writable_bytes(std::span(words)));
+    for (Lsn at = log.tail(); at < log.head() + log.capacity(); at += 8) {
+      if (!log.fresh(words[at % log.capacity() / 8], at))
+        return "free space holds an old word " + std::to_string(at - log.tail()) + " bytes behind the tail";
+    }
+    return "";
   }
 
   /// Whether the entries [from, end) and restart records, at least one if it had room, are what was found.

@@ -86,6 +86,17 @@ class AnyLog {
   [[nodiscard]] bool fits(std::size_t payload) const {
     return std::visit([&](const auto& log) { return log.fits(payload); }, log_);
   }
+  /// Whether a word of free space is as the log's rule has it; true for logs without such a rule.
+  [[nodiscard]] bool fresh(std::uint64_t word, Lsn at) const {
+    return std::visit(
+        [&](const auto& log) {
+          if constexpr (requires { log.fresh(word, at); })
+            return log.fresh(word, at);
+          else
+            return true;
+        },
+        log_);
+  }
   [[nodiscard]] std::uint64_t footprint(std::size_t payload) const {
     return std::visit([&](const auto& log) { return log.footprint(payload); }, log_);
   }

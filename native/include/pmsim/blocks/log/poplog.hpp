@@ -50,6 +50,8 @@ class PopLog : public LogBase<PopLog> {
   [[nodiscard]] std::uint64_t footprint(std::uint64_t payload) const noexcept {
     return aligned(EntryHeader::kBytes + payload);
   }
+  /// Whether a word of free space is as it has to be.
+  [[nodiscard]] bool fresh(std::uint64_t word, Lsn) const noexcept { return word == 0; }
 
  private:
   friend class LogBase<PopLog>;
@@ -97,8 +99,8 @@ class PopLog : public LogBase<PopLog> {
   template <Memory M>
   void clear_free_space(M& memory) const {
     const Lsn clean = file_.clean(memory);
-    const auto zero = [](std::uint64_t word, Lsn) {
-      return word != 0 ? std::optional<std::uint64_t>(0) : std::nullopt;
+    const auto zero = [this](std::uint64_t word, Lsn at) {
+      return fresh(word, at) ? std::nullopt : std::optional<std::uint64_t>(0);
     };
     if (this->clear_suspects(memory, clean, kClearFlush, zero))
       memory.sfence(kClearFence);
@@ -122,8 +124,11 @@ class PopLog : public LogBase<PopLog> {
     }
     memory.sfence(kZeroFence);
     file_.mark_clean(memory, end);
+    // The line that is streamed next: what has been passed in it must not come back from the buffer.
     if (end == tail_)
       writer_.load_tail(memory, end);
+    else if (const Lsn next = std::max(begin, round_down(durable_, kLineBytes)); next < end)
+      writer_.zero_buffered(memory, next, end);
   }
 };
 

@@ -46,6 +46,8 @@ class RawlLog : public LogBase<RawlLog> {
   [[nodiscard]] std::uint64_t footprint(std::uint64_t payload) const noexcept {
     return aligned(EntryHeader::kBytes + payload_words(payload) * kWord);
   }
+  /// Whether a word of free space is as it has to be.
+  [[nodiscard]] bool fresh(std::uint64_t word, Lsn at) const noexcept { return !valid(word, at); }
 
  private:
   friend class LogBase<RawlLog>;
@@ -158,7 +160,7 @@ class RawlLog : public LogBase<RawlLog> {
   template <Memory M>
   void clear_free_space(M& memory) const {
     const auto turn = [this](std::uint64_t word, Lsn at) {
-      return valid(word, at) ? std::optional(validity(at) ^ ~kData) : std::nullopt;
+      return fresh(word, at) ? std::nullopt : std::optional(validity(at) ^ ~kData);
     };
     if (this->clear_suspects(memory, head_, kClearFlush, turn))  // passed space is as it should be
       memory.sfence(kClearFence);

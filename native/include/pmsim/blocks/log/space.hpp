@@ -153,9 +153,14 @@ class Writer {
   /// Gives the bytes of the last line behind `end` the value 0, where they travel along with it.
   template <Memory M>
   void zero_rest_of_line(M& memory, Lsn end) const {
+    zero_buffered(memory, end, round_up(end, kLineBytes));
+  }
+  /// The same for [begin, end), bytes of one line before those that await write_back().
+  template <Memory M>
+  void zero_buffered(M& memory, Lsn begin, Lsn end) const {
     static constexpr std::array<std::byte, kLineBytes> kZeros{};
     if (buffered_)
-      target_.put(memory, end, std::span(kZeros).first(round_up(end, kLineBytes) - end));
+      target_.put(memory, begin, std::span(kZeros).first(end - begin));
   }
   /// Sends [begin, end) on its way to the medium.
   template <Memory M>
