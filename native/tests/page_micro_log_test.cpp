@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
 
 #include "page_buffer.hpp"
 #include "pmsim/blocks/page/hybrid.hpp"
@@ -90,6 +93,70 @@ TEST(PageMicroLog, of_a_page_that_has_moved_on_hides_none_of_the_page_as_it_is) 
   flush(page, 1, moved, 4, 1);
   store.recover(memory);
   EXPECT_EQ(content(memory, store.slots().area().payload(store.slots().at(moved).slot), 512), page.reference);
+}
+
+/// Writer 0 has logged one page and flushes another: its log of the first is invalid, but not durably so. A
+/// flush of the first page by writer 1 could be acknowledged and undone by that log.
+TEST(PageMicroLog, of_a_page_is_refused_to_another_writer_while_the_old_one_flushes) {
+  SimMemory memory({.capacities = {}, .persistence = memory::Persistence::kAdr});
+  PageStore store(memory, {.page_bytes = 256, .pages = 2, .writers = 2}, Choice::kMicroLog);
+  Buffer page = make_buffer(memory, 256);
+  Buffer other = make_buffer(memory, 256);
+  Random random(11);
+  store.flush(memory, 0, 0, page.frame);
+  store.flush(memory, 0, 1, other.frame);
+  change(memory, page, random, 40);
+  store.flush(memory, 0, 0, page.frame);
+  change(memory, page, random, 40);
+  change(memory, other, random, 40);
+  int steps = 0, refused = 0;
+  memory.on_persistence_step([&] {
+    ++steps;
+    Random any(1);
+    SimMemory meanwhile = memory.crash(memory.durability().sample(any));
+    PageStore same = store;
+    Frame frame = page.frame;
+    try {
+      same.flush(meanwhile, 1, 0, frame);
+    } catch (const std::exception& error) {
+      refused += std::string(error.what()).find("changes its writer") != std::string::npos ? 1 : 0;
+    }
+  });
+  store.flush(memory, 0, 1, other.frame);
+  memory.on_persistence_step({});
+  EXPECT_GT(steps, 4);
+  EXPECT_EQ(refused, steps);
+  store.flush(memory, 1, 0, page.frame);
+  store.recover(memory);
+  for (const auto& [id, buffer] : {std::pair<PageId, Buffer*>{0, &page}, {1, &other}})
+    EXPECT_EQ(content(memory, store.slots().area().payload(store.slots().at(id).slot), 256), buffer->reference);
+}
+
+/// A page that has moved on by copy on write since has no log that could come back.
+TEST(PageMicroLog, of_a_page_that_has_moved_on_leaves_its_old_writer_free) {
+  SimMemory memory({.capacities = {}, .persistence = memory::Persistence::kAdr});
+  CostModel costs;
+  costs.stream_line = 100;
+  PageStore store(memory, {.page_bytes = 512, .pages = 2, .writers = 2}, Choice::kByCost, costs);
+  Buffer page = make_buffer(memory, 512);
+  Buffer other = make_buffer(memory, 512);
+  Random random(12);
+  store.flush(memory, 0, 0, page.frame);
+  store.flush(memory, 0, 1, other.frame);
+  change(memory, page, random, 1);
+  ASSERT_TRUE(store.flush(memory, 0, 0, page.frame));
+  change(memory, page, random, 200);
+  ASSERT_FALSE(store.flush(memory, 1, 0, page.frame));
+  change(memory, page, random, 1);
+  change(memory, other, random, 1);
+  memory.on_persistence_step([&] {
+    Random any(1);
+    SimMemory meanwhile = memory.crash(memory.durability().sample(any));
+    PageStore same = store;
+    Frame frame = page.frame;
+    EXPECT_TRUE(same.flush(meanwhile, 1, 0, frame));
+  });
+  EXPECT_TRUE(store.flush(memory, 0, 1, other.frame));
 }
 
 /// How many of the sampled crashes during a flush of 40 dirty lines leave a page that is neither old nor new.

@@ -17,6 +17,8 @@ enum class Choice : std::uint8_t { kCow, kMicroLog, kByCost };
 ///
 /// Promise: after a crash each page is, as a whole, its last acknowledged version or the one in flight. A page
 /// has one writer at a time (the caller's page latch); different pages are flushed in parallel without locks.
+/// With micro logs a page may change its writer only while the old one flushes nothing, other pages included:
+/// the first flush by the new writer must not overlap with any by the old one (MicroLogs says why).
 class PageStore {
  public:
   template <memory::Memory M>
@@ -44,6 +46,7 @@ class PageStore {
       logs_.flush(memory, writer, slots_, page, frame);
     } else {
       cow_.flush(memory, writer, slots_, page, frame);
+      logs_.moved(page);
     }
     frame.dirty.clear();
     return logged;

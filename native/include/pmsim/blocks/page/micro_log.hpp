@@ -30,9 +30,10 @@ namespace pmsim::blocks::page {
 ///    lines over a newer version. A log therefore names slot and pvn, and is applied only while the page lies
 ///    there with this version; a moved page has another.
 ///  - Another writer logs the page: two valid logs for one version, and recovery cannot know their order. The
-///  later
-///    writer first invalidates the other log; the fence after the invalidation of its own covers both. While a
-///    page changes its writer, the old one must not be flushing.
+///    later writer first invalidates the other log; the fence after the invalidation of its own covers both.
+///    A page may change its writer only while the old one flushes nothing, other pages included: while it
+///    flushes another one, its log may already be invalid for the program and yet come back after a crash, as
+///    nothing has waited for that. Whoever logs a page while its old writer is at work is stopped.
 class MicroLogs {
  public:
   static constexpr Site kInvalidFlush = 340;
@@ -72,7 +73,7 @@ class MicroLogs {
 
   template <memory::Memory M>
   MicroLogs(M& memory, const StoreOptions& options)
-      : options_(options), names_(options.writers, 0), logged_by_(options.pages, 0) {
+      : options_(options), logs_(options.writers), logged_by_(options.pages, 0) {
     base_ = memory.allocate(memory::Medium::kPmem, options.writers * stride(),
                             {.name = "micro logs", .alignment = 1 << 21});
   }
@@ -83,8 +84,12 @@ class MicroLogs {
     const Mapping& mapping = slots.at(page);
     ensure(mapping.slot != kNoSlot, "micro log: a page that was never written has no slot to change");
     const std::uint32_t other = logged_by_[page];
-    if (other != 0 && other != writer + 1 && names_[other - 1] == page + 1)
-      invalidate(memory, other - 1, kForeignFlush);
+    if (other != 0 && other != writer + 1) {
+      ensure(!logs_[other - 1].flushing, "micro log: a page changes its writer while the old one is flushing");
+      if (logs_[other - 1].names == page + 1)
+        invalidate(memory, other - 1, kForeignFlush);
+    }
+    const Flushing alone(logs_[writer]);
 
     const Address log = head(writer);
     invalidate(memory, writer, kInvalidFlush);
@@ -106,7 +111,7 @@ class MicroLogs {
     memory.template store<std::uint64_t>(log + kPid, page + 1);
     memory.flush(log, kLineBytes, memory::FlushKind::kClwb, kValidFlush);
     fence(memory, kValidFence);
-    names_[writer] = page + 1;
+    logs_[writer].names = page + 1;
     logged_by_[page] = writer + 1;
 
     const Address payload = slots.area().payload(mapping.slot);
@@ -117,6 +122,9 @@ class MicroLogs {
     });
     fence(memory, kPageFence);
   }
+
+  /// The page lies in another slot now, so the log that names it no longer counts, and its writer is free.
+  void moved(PageId page) noexcept { logged_by_[page] = 0; }
 
   /// Applies every valid log to the slot that it names, where that is the page's and has the same version. When
   /// it returns, what it applied is durable. The logs stay valid; doing it again changes nothing.
@@ -131,7 +139,7 @@ class MicroLogs {
     for (std::uint32_t writer = 0; writer < options_.writers; ++writer) {
       const Address log = head(writer);
       const auto pid = memory.template load<std::uint64_t>(log + kPid);
-      names_[writer] = pid;
+      logs_[writer] = {.names = pid};
       if (pid == 0)
         continue;
       const auto slot = memory.template load<std::uint64_t>(log + kSlot);
@@ -141,7 +149,7 @@ class MicroLogs {
       const auto place = static_cast<SlotId>(slot);
       const Mapping& mapping = slots.at(pid - 1);
       if (mapping.slot != place || mapping.pvn != memory.template load<std::uint64_t>(log + kPvn)) {
-        names_[writer] = 0;  // the page has moved on
+        logs_[writer].names = 0;  // the page has moved on
         continue;
       }
       logged_by_[pid - 1] = writer + 1;
@@ -160,6 +168,24 @@ class MicroLogs {
   }
 
  private:
+  /// What its writer, and whoever takes a page over from it, knows of a log. On a line of its own: on real
+  /// memory the writers run in parallel.
+  struct alignas(kLineBytes) Log {
+    std::uint64_t names = 0;  ///< its pid; 0: invalid or out of date
+    bool flushing = false;
+  };
+  /// Also where an exception ends the flush.
+  class Flushing {
+   public:
+    explicit Flushing(Log& log) noexcept : log_(log) { log_.flushing = true; }
+    ~Flushing() { log_.flushing = false; }
+    Flushing(const Flushing&) = delete;
+    Flushing& operator=(const Flushing&) = delete;
+
+   private:
+    Log& log_;
+  };
+
   static constexpr Address kPid = 0;
   static constexpr Address kPvn = 8;
   static constexpr Address kSlot = 16;
@@ -198,7 +224,7 @@ class MicroLogs {
     memory.template store<std::uint64_t>(head(writer) + kPid, 0);
     memory.template store<std::uint64_t>(head(writer) + kCount, 0);
     memory.flush(head(writer), kLineBytes, memory::FlushKind::kClwb, flush);
-    names_[writer] = 0;
+    logs_[writer].names = 0;
   }
   template <memory::Memory M>
   void fence(M& memory, Site site) const {
@@ -208,7 +234,7 @@ class MicroLogs {
 
   StoreOptions options_;
   Address base_ = 0;
-  std::vector<std::uint64_t> names_;      ///< pid in each log; 0: invalid or out of date
+  std::vector<Log> logs_;
   std::vector<std::uint32_t> logged_by_;  ///< 1 + writer whose log named the page last; 0: none
 };
 
