@@ -109,6 +109,17 @@ def test_wear_counts_the_pages_and_not_the_log(engine: str) -> None:
         assert measured["wear_writes"] == 0  # everything fits into DRAM
 
 
+def test_wear_leaves_out_the_micro_log_wherever_the_log_is() -> None:
+    given = {"engine": "basic-nvm-bm", "workload": "tpcc"} | SQUEEZED | {"pmem_capacity": "4 GiB"}
+    on_pmem, on_ssd = (
+        pmsim.simulate_point("oltp", "sep-e5-4620v2", given | {"log_device": device})
+        for device in ("pmem", "ssd")
+    )
+    assert on_ssd["counter.engine.micro_log_writes"] > 0
+    for metric in ("wear_writes", "wear_lines", "wear_maximum"):
+        assert on_ssd[metric] == on_pmem[metric], metric
+
+
 def test_a_crash_costs_a_longer_recovery_than_a_clean_end() -> None:
     given = {"engine": "three-tier", "workload": "ycsb-a", "data_size": "256 MiB", "operations": 300}
     given |= {"warmup": 2_000, "windows": 4, "log_size": "512 MiB"}

@@ -45,7 +45,7 @@ class Rig {
   using Manager = BufferManager<SimMemory>;
   using Page = FixedPage;
 
-  explicit Rig(BufferConfig config) : config_(config) {
+  explicit Rig(BufferConfig config, const memory::SimOptions& options = {}) : memory(options), config_(config) {
     manager = std::make_unique<Manager>(memory, config_);
     hook();
   }

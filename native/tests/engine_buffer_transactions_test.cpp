@@ -168,6 +168,29 @@ TEST(Moves, GoThroughTheMicroLogUnlessTheFormatIsToBeRedoneAnyway) {
   EXPECT_EQ(rig.check(), "");
 }
 
+TEST(Moves, WearThePagesWhereverTheMicroLogIs) {
+  for (const bool on_ssd : {false, true}) {
+    BufferConfig config = tiny("basic-nvm-bm", 4096, 8, 20, 0);
+    config.meta_on_ssd = on_ssd;
+    Rig rig(config, {.wear = true});
+    Random random(1);
+    const PageId id = rig.create(random);
+    rig.checkpoint();
+    rig.memory.reset_wear();
+    for (std::uint32_t round = 0; round < 3; ++round) {
+      FixedPage page = rig.manager->fix_page(rig.memory, id, Access::kFull);
+      rig.move(page, 2000, 1000, 200 + round);
+      rig.manager->unfix(rig.memory, page);
+      rig.manager->unpin_all(rig.memory);
+      rig.checkpoint();
+    }
+    EXPECT_EQ(rig.counts().micro_log_writes, 3U);
+    EXPECT_EQ(rig.memory.line_writes(rig.manager->place().pmem), std::vector<std::uint32_t>(4096 / 64, 3));
+    rig.restart();
+    EXPECT_TRUE(rig.same(id));
+  }
+}
+
 // Allocation.
 
 TEST(Allocation, SurvivesARestartAndReusesWhatWasReleased) {

@@ -97,6 +97,7 @@ struct EnginePlace {
   memory::Address log = 0;
   memory::Address log_buffer = 0;  ///< DRAM
   memory::Address meta = 0;        ///< anything else, all in one region per engine
+  memory::Address micro_log = 0;   ///< PMem; of a buffer manager whose meta is on the SSD
   memory::Address latches = 0;     ///< DRAM; of pages, where threads need them
   std::optional<EngineOptions> made_with;
 };

@@ -55,14 +55,13 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
   const std::uint64_t latch = dram.add(Latches::bytes_for(latches), kLine);
   const std::uint64_t spare = dram.add(config_.spare_dram_bytes, memory::kPageBytes);
 
-  // The micro log is on PMem whatever the log's device is; with meta on the SSD it lies behind the pages.
+  // The micro log is on PMem whatever the log's device is. With meta on the SSD it has a region of its own:
+  // writes of the region with the pages are counted as their wear.
   const bool micro = config_.pmem_bytes >= config_.page_bytes;
-  Parts pmem;
-  static_cast<void>(pmem.add(config_.pmem_frames() * config_.page_bytes, kLine));
+  const std::uint64_t micro_bytes = micro ? PmemWriter::micro_log_bytes(config_.page_bytes) : 0;
+  constexpr std::uint64_t kBlock = 256;
   Parts meta;
-  const std::uint64_t micro_log =
-      !micro ? 0
-             : (config_.meta_on_ssd ? pmem : meta).add(PmemWriter::micro_log_bytes(config_.page_bytes), 256);
+  const std::uint64_t micro_log = config_.meta_on_ssd ? 0 : meta.add(micro_bytes, kBlock);
   const std::uint64_t journal = meta.add(
       config_.home == Home::kSsd ? SsdWriter::journal_bytes(config_.journal_slots, config_.page_bytes) : 0,
       memory::kSectorBytes);
@@ -72,7 +71,11 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
   if (fresh) {
     place_.dram = memory.allocate(Medium::kDram, dram.bytes(), {.name = "buffer pool", .alignment = kHuge});
     if (micro)
-      place_.pmem = memory.allocate(Medium::kPmem, pmem.bytes(), {.name = "pages", .alignment = kHuge});
+      place_.pmem = memory.allocate(Medium::kPmem, config_.pmem_frames() * config_.page_bytes,
+                                    {.name = "pages", .alignment = kHuge});
+    if (micro && config_.meta_on_ssd)
+      place_.micro_log =
+          memory.allocate(Medium::kPmem, micro_bytes, {.name = "micro log", .alignment = kBlock});
     if (config_.home == Home::kSsd)
       place_.ssd =
           memory.allocate(Medium::kBlock, pages * config_.page_bytes, {.name = "pages", .alignment = kHuge});
@@ -92,8 +95,8 @@ void BufferManager<M>::lay_out(M& memory, bool fresh) {
     replacement_ = place_.dram + latch + Latches::bytes_for(IdTable::kParts);
   }
   spare_ = place_.dram + spare;
-  pmem_writer_ = PmemWriter((config_.meta_on_ssd ? place_.pmem : place_.meta) + micro_log, config_.page_bytes,
-                            config_.home == Home::kPmem, config_.page_write);
+  pmem_writer_ = PmemWriter(config_.meta_on_ssd ? place_.micro_log : place_.meta + micro_log,
+                            config_.page_bytes, config_.home == Home::kPmem, config_.page_write);
   ssd_ = SsdWriter(place_.meta + journal, config_.journal_slots, place_.ssd, config_.page_bytes,
                    place_.dram + sector, staging_);
   scratch_.resize(config_.page_bytes);
