@@ -358,6 +358,18 @@ def test_a_cold_read_loads_the_lines_that_a_lookup_accesses() -> None:
     assert measure(**given | {"engine": "nvm-direct"})["lines_per_cold_read"] == 0
 
 
+def test_pages_from_the_ssd_are_counted_by_the_tier_that_they_go_to() -> None:
+    given = {"engine": "spitfire", "workload": "ycsb-a", "dram_capacity": "64 MiB", "pmem_capacity": "128 MiB"}
+    first, never = (measure(**given, migration_nr=nr) for nr in (1.0, 0.0))
+    assert (first["pages_ssd_to_dram_per_tx"], never["pages_ssd_to_pmem_per_tx"]) == (0, 0)
+    assert min(first["pages_ssd_to_pmem_per_tx"], never["pages_ssd_to_dram_per_tx"]) > 0
+    # Admitted pages come whole, others by their dirty lines.
+    lines = 16384 // 64
+    admitted, written = (never[f"{name}_per_tx"] for name in ("pages_admitted", "pages_dram_to_pmem"))
+    assert 0 < admitted <= written
+    assert lines * admitted <= never["lines_dram_to_pmem_per_tx"] <= lines * written
+
+
 def test_a_transaction_that_takes_no_time_beside_the_warm_up_has_a_result() -> None:
     given = {"engine": "fptree", "workload": "lookup8", "data_size": "2 MiB", "dram_capacity": 104_832}
     given |= {"scale": 1, "pmem_capacity": "24 MiB", "ssd_capacity": 0, "log_size": 4_096_000, "zipf": 100}

@@ -67,7 +67,7 @@ PER_TX = {
     *("pages_pmem_to_dram", "pages_ssd_to_dram", "lines_dram_to_pmem", "pages_dram_to_pmem", "pages_admitted"),
     *("pages_denied", "pages_to_ssd", "evictions_dram", "evictions_pmem", "mini_pages", "promotions"),
     *("swizzles", "unswizzles", "log_bytes", "checkpoints", "pmem_lines_read", "pmem_lines_written"),
-    *("ssd_reads", "ssd_writes"),
+    *("ssd_reads", "ssd_writes", "pages_ssd_to_pmem"),
 }
 WEAR = {"writes", "lines", "maximum", "p50", "p90", "p99", "p999"}
 #: Kind: parameters and metrics as they are documented.

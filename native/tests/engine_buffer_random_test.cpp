@@ -212,7 +212,9 @@ std::vector<std::string> expected(const BufferConfig& config) {
   const bool scarce = config.pmem_cache && config.pmem_frames() < config.home_pages() / 2;
   add(config.pmem_bytes != 0,
       {"pages_loaded_pmem", "pages_written_pmem", "lines_loaded", "lines_written_back", "micro_log_writes"});
-  add(config.home == Home::kSsd, {"pages_loaded_ssd", "pages_written_ssd"});
+  add(config.home == Home::kSsd, {"pages_written_ssd"});
+  add(config.home == Home::kSsd && (!config.direct || config.migration[2] < 1), {"pages_loaded_ssd"});
+  add(config.direct && config.migration[2] > 0, {"pages_ssd_to_pmem"});
   add(config.pmem_cache, {"admissions"});
   add(scarce, {"evictions_pmem"});
   add(config.direct ? config.migration[3] < 1 : scarce, {"denials"});

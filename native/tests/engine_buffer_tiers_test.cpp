@@ -91,7 +91,7 @@ TEST(Transitions, DirtyPagesReachTheTierTheyGoTo) {
   EXPECT_EQ(rig.counts().evictions_pmem, 9U) << "clean ones, not written to the SSD";
   EXPECT_EQ(rig.counts().pages_loaded_pmem, 9U);
   EXPECT_EQ(rig.counts().pages_written_pmem, 9U + 1U);
-  EXPECT_EQ(rig.counts().lines_written_back, 2U);
+  EXPECT_EQ(rig.counts().lines_written_back, 9U * 256U + 2U) << "admitted pages, and two lines of page 12";
   EXPECT_EQ(rig.check(), "");
   rounds(21);
   EXPECT_GT(rig.counts().evictions_pmem, 9U + 3U);
@@ -100,6 +100,21 @@ TEST(Transitions, DirtyPagesReachTheTierTheyGoTo) {
   rig.restart();
   for (PageId id = 0; id < 40; ++id)
     EXPECT_TRUE(rig.same(id));
+}
+
+TEST(Transitions, SpitfirePagesGoFromTheSsdToPmemOrToDram) {
+  for (const bool to_pmem : {false, true}) {
+    BufferConfig config = tiny("spitfire", kPage, 8, 3, 64);
+    config.migration = {1, 1, to_pmem ? 1.0 : 0.0, 1};
+    OnPmem rig(config, 5);  // 3 and 4 are on the SSD alone
+    rig.touch(3);
+    rig.touch(4);
+    EXPECT_EQ(rig.counts().pages_ssd_to_pmem, to_pmem ? 2U : 0U);
+    EXPECT_EQ(rig.counts().pages_loaded_ssd, to_pmem ? 0U : 2U);
+    EXPECT_EQ(rig.counts().pages_loaded_pmem, to_pmem ? 2U : 0U);
+    EXPECT_EQ(rig.counts().pages_written_pmem, 0U) << "they have not been in a frame of DRAM";
+    EXPECT_EQ(rig.check(), "");
+  }
 }
 
 // The combined page table (section 4.3).

@@ -26,8 +26,9 @@ constexpr std::uint64_t kRowsPerLook = 256;
 constexpr std::uint32_t kBytesPerUnit = 64;
 
 /// Kinds of transfers between tiers, by the names of the engines' counters.
-constexpr std::array<std::string_view, 6> kTransfers{
-    "dram_misses", "lines_loaded", "pages_loaded_pmem", "pages_loaded_ssd", "pages_written_ssd", "promotions"};
+constexpr std::array<std::string_view, 7> kTransfers{
+    "dram_misses",       "lines_loaded",      "pages_loaded_pmem", "pages_loaded_ssd",
+    "pages_ssd_to_pmem", "pages_written_ssd", "promotions"};
 
 }  // namespace
 
@@ -106,8 +107,9 @@ Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
       counts[kind] = moved(kTransfers[kind]);
     // Tiers that take pages and give none up are filling, and what is missed goes down until they are full.
     // Windows of a small scale have too few misses to tell that from chance.
-    const bool filling = moved("pages_loaded_pmem") + moved("pages_loaded_ssd") > 0 &&
-                         moved("evictions_dram") + moved("evictions_pmem") == 0;
+    const bool filling =
+        moved("pages_loaded_pmem") + moved("pages_loaded_ssd") + moved("pages_ssd_to_pmem") > 0 &&
+        moved("evictions_dram") + moved("evictions_pmem") == 0;
     // Until half as many pages have come as DRAM began with, clock has not been round: pages that nobody wants
     // may still be there, and what is missed goes down, which chance hides in small windows. Where hardly any
     // page is missed, they are what is wanted.

@@ -15,9 +15,10 @@ struct BufferCounters {
   std::uint64_t page_table_lookups = 0;
   std::uint64_t lines_loaded = 0;        ///< from PMem to DRAM, those of whole pages included
   std::uint64_t pages_loaded_pmem = 0;   ///< frames created over a page on PMem (2)
-  std::uint64_t pages_loaded_ssd = 0;    ///< (1)
-  std::uint64_t lines_written_back = 0;  ///< from DRAM to the page's frame on PMem
-  std::uint64_t pages_written_pmem = 0;  ///< write-backs to PMem
+  std::uint64_t pages_loaded_ssd = 0;    ///< to DRAM (1)
+  std::uint64_t pages_ssd_to_pmem = 0;   ///< spitfire: to PMem first
+  std::uint64_t lines_written_back = 0;  ///< from DRAM to pages on PMem, all of an admitted page included
+  std::uint64_t pages_written_pmem = 0;  ///< write-backs to PMem, and admissions
   std::uint64_t pages_written_ssd = 0;   ///< from either tier
   std::uint64_t pages_cleaned = 0;       ///< written back for their age, so that the log can be truncated
   std::uint64_t mini_allocated = 0;
@@ -50,6 +51,7 @@ struct BufferCounters {
     put("lines_loaded", lines_loaded);
     put("pages_loaded_pmem", pages_loaded_pmem);
     put("pages_loaded_ssd", pages_loaded_ssd);
+    put("pages_ssd_to_pmem", pages_ssd_to_pmem);
     put("lines_written_back", lines_written_back);
     put("pages_written_pmem", pages_written_pmem);
     put("pages_written_ssd", pages_written_ssd);

@@ -78,7 +78,7 @@ Address BufferManager<M>::fix_by_id(M& memory, PageId id, Access access) {
   if (!found && config_.direct && chance(2)) {  // Nr: from the SSD to PMem
     if (const Address frame = take_pmem(memory)) {
       const memory::InSection pages(memory, memory::Section::kPages);
-      ++counters_.pages_loaded_ssd;
+      ++counters_.pages_ssd_to_pmem;
       ssd_.read(memory, id, staging_);
       memory.template store<std::uint64_t>(staging_ + kIdAt, id);  // a page that was never written
       pmem_writer_.install(memory, frame, staging_, kPageMark);

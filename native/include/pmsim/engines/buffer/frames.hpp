@@ -218,6 +218,7 @@ void BufferManager<M>::admit_or_deny(M& memory, Address full, const FrameHead& h
     if (const Address frame = take_pmem(memory)) {
       ++counters_.admissions;
       ++counters_.pages_written_pmem;
+      counters_.lines_written_back += layout_.lines();
       if (dirty)
         call_hook(memory, data_of(full));
       pmem_writer_.install(memory, frame, data_of(full), kPageMark | (dirty ? kNewerThanSsd : 0));
