@@ -123,3 +123,17 @@ def test_what_cannot_be_is_one_clear_line(given: dict[str, Any], message: str) -
         measure(engine="file-bm", **given)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_frame_that_points_to_pmem_is_no_hit() -> None:
+    given = {"engine": "redirect-bm", "data_size": "256 MiB", "dram_capacity": "64 MiB"}
+    given |= {"pmem_capacity": "1 GiB", "operations": 500, "warmup": 500}
+    read, updated = (
+        pmsim.simulate_point("oltp", "sep-e5-4620v2", given | {"workload": workload})
+        for workload in ("ycsb-ro", "ycsb-a")
+    )
+    assert read["dram_hit_ratio"] == 0
+    assert 0 < updated["dram_hit_ratio"] < 1
+    for run in (read, updated):
+        of_all = sum(run[f"counter.engine.{name}"] for name in ("dram_hits", "dram_misses", "direct_fixes"))
+        assert of_all == run["counter.engine.fixes"] - run["counter.engine.pages_allocated"]

@@ -104,6 +104,21 @@ TEST(PageAccess, EveryHandleOfARedirectedPageFollowsItToItsCopy) {
   EXPECT_EQ(rig.check(), "");
 }
 
+TEST(PageAccess, AFrameThatPointsToPmemIsNoHit) {
+  OnPmem rig(tiny("redirect-bm", kSmall, 8, 32, 0), 6);
+  for (int round = 0; round < 4; ++round)
+    read_page(rig, 2);
+  EXPECT_EQ(rig.counts().dram_misses, 1U);
+  EXPECT_EQ(rig.counts().direct_fixes, 3U);
+  EXPECT_EQ(rig.counts().dram_hits, 0U);
+  change_page(rig, 2, 512);  // found as a pointer, and copied
+  EXPECT_EQ(rig.counts().direct_fixes, 4U);
+  read_page(rig, 2);
+  EXPECT_EQ(rig.counts().dram_hits, 1U);
+  EXPECT_EQ(rig.counts().fixes, 1U + 4U + 1U) << "misses, direct ones, hits";
+  EXPECT_EQ(rig.check(), "");
+}
+
 TEST(PageAccess, IsOfWholePagesWithTheirHomeOnPmem) {
   BufferConfig config = tiny("redirect-bm", kSmall, 8, 32, 0);
   config.cache_line_grained = true;

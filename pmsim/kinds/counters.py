@@ -17,9 +17,9 @@ ENGINE_PREFIX = f"{COUNTER_PREFIX}engine."
 ENGINE_COUNTERS = {
     "fixes": "pages fixed",
     "dram_hits": "pages fixed that were in DRAM",
-    "dram_misses": "pages fixed that were not in DRAM",
+    "dram_misses": "pages fixed that had no frame in DRAM",
     "swizzled_fixes": "pages fixed by a swizzled pointer",
-    "direct_fixes": "pages used where they lie on PMem (spitfire)",
+    "direct_fixes": "pages used where they lie on PMem (spitfire: misses; redirect-bm: neither these nor hits)",
     "direct_writes": "pages changed where they lie on PMem (spitfire)",
     "page_table_lookups": "lookups in the page table",
     "cold_reads": "point reads whose leaf came to DRAM from PMem",

@@ -31,7 +31,7 @@ _PER_TRANSACTION = {
     "page_fixes_per_tx": ("fixes", "pages fixed"),
     "page_table_lookups_per_tx": ("page_table_lookups", "lookups in the page table"),
     "swizzled_fixes_per_tx": ("swizzled_fixes", "pages fixed by a swizzled pointer"),
-    "dram_misses_per_tx": ("dram_misses", "pages fixed that were not in DRAM"),
+    "dram_misses_per_tx": ("dram_misses", "pages fixed that had no frame in DRAM"),
     "lines_pmem_to_dram_per_tx": ("lines_loaded", "cache lines loaded from PMem to DRAM"),
     "pages_pmem_to_dram_per_tx": ("pages_loaded_pmem", "frames in DRAM made over pages on PMem"),
     "pages_ssd_to_dram_per_tx": ("pages_loaded_ssd", "pages loaded from SSD to DRAM"),
@@ -253,10 +253,13 @@ def _seen(machine: Platform, parameters: OltpParameters) -> OltpParameters:
 def _hit_ratio(run: Measurement, parameters: OltpParameters) -> float:
     """Return the part of the pages, or in memory mode of the lines, that were found in DRAM."""
     count, facts = run.counters, run.facts
-    hits, misses = facts.get("engine.dram_hits", 0.0), facts.get("engine.dram_misses", 0.0)
+    # Not over hits and misses: a frame that only points to PMem (redirect-bm) is neither.
+    fixes = facts.get("engine.fixes", 0.0) - facts.get("engine.pages_allocated", 0.0)
     if lines := count["memory_mode_hits"] + count["memory_mode_misses"]:
         return count["memory_mode_hits"] / lines
-    return hits / (hits + misses) if hits + misses else float(parameters.engine == "main-memory")
+    if "engine.dram_hits" not in facts or not fixes:
+        return float(parameters.engine == "main-memory")
+    return facts["engine.dram_hits"] / fixes
 
 
 def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters) -> dict[str, int | float]:

@@ -9,8 +9,8 @@ namespace pmsim::engines::buffer {
 /// What a buffer manager has done since it began. The six transitions of Fig. 6 are named in brackets.
 struct BufferCounters {
   std::uint64_t fixes = 0;
-  std::uint64_t dram_hits = 0;
-  std::uint64_t dram_misses = 0;
+  std::uint64_t dram_hits = 0;    ///< its lines, or some of them, are in DRAM
+  std::uint64_t dram_misses = 0;  ///< no frame in DRAM
   std::uint64_t swizzled_fixes = 0;
   std::uint64_t page_table_lookups = 0;
   std::uint64_t lines_loaded = 0;        ///< from PMem to DRAM, those of whole pages included
@@ -34,7 +34,8 @@ struct BufferCounters {
   std::uint64_t micro_log_writes = 0;
   std::uint64_t page_copies_in = 0;   ///< of whole pages from PMem, through a kernel's buffer two of each
   std::uint64_t page_copies_out = 0;  ///< and back
-  std::uint64_t direct_fixes = 0;     ///< spitfire: used where it lies on PMem
+  std::uint64_t direct_fixes = 0;     ///< used where it lies on PMem: spitfire, where it is a miss as well;
+                                      ///< redirect-bm, by a frame that points there: neither hit nor miss
   std::uint64_t direct_writes = 0;
   std::uint64_t pages_allocated = 0;
   std::uint64_t pages_released = 0;

@@ -65,8 +65,8 @@ Address BufferManager<M>::fix_by_id(M& memory, PageId id, Access access) {
   ++counters_.page_table_lookups;
   IdTable::Found found = table_.find(memory, id);
   if (found && !on_pmem(found.value)) {
-    ++counters_.dram_hits;
     const auto head = memory.template load_dependent<FrameHead>(untagged(found.value));
+    ++(is_redirected(head.state) ? counters_.direct_fixes : counters_.dram_hits);
     return fix_frame(memory, found.value, head, access);
   }
   ++counters_.dram_misses;
