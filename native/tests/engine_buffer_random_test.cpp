@@ -82,7 +82,10 @@ void run(const BufferConfig& config, std::uint64_t seed, int steps, Done& done) 
   rig.manager->sync(rig.memory);
   const std::uint32_t bytes = config.page_bytes;
   const auto any_leaf = [&] { return forest.leaves[random.below(forest.leaves.size())]; };
-  const auto any_access = [&] { return random.below(4) == 0 ? Access::kFull : Access::kGrained; };
+  const auto any_access = [&] {
+    const std::uint64_t kind = random.below(4);
+    return kind == 0 ? Access::kFull : kind == 1 ? Access::kChanged : Access::kGrained;
+  };
   const auto use = [&](FixedPage& page) {
     for (std::uint64_t count = random.below(5); count > 0; --count) {
       const auto length = static_cast<std::uint32_t>(1 + random.below(random.below(3) == 0 ? 600 : 40));

@@ -117,6 +117,46 @@ TEST(Transitions, SpitfirePagesGoFromTheSsdToPmemOrToDram) {
   }
 }
 
+TEST(Transitions, SpitfireThrowsForReadsOrForWrites) {
+  for (const bool writes_stay : {false, true}) {
+    BufferConfig config = tiny("spitfire", kPage, 8, 32, 64);
+    config.migration = {writes_stay ? 1.0 : 0.0, writes_stay ? 0.0 : 1.0, 1, 1};
+    OnPmem rig(config, 6);
+    for (PageId id = 0; id < 3; ++id) {
+      FixedPage page = rig.manager->fix_page(rig.memory, id, Access::kChanged);
+      rig.overwrite(page, 8000, Bytes(64, std::byte{1}));
+      rig.manager->unfix(rig.memory, page);
+      rig.manager->unpin_all(rig.memory);
+    }
+    EXPECT_EQ(rig.counts().direct_writes, writes_stay ? 3U : 0U);
+    EXPECT_EQ(rig.counts().pages_loaded_pmem, writes_stay ? 0U : 3U);
+    EXPECT_EQ(rig.counts().lines_loaded, writes_stay ? 0U : 3U * 2U) << "by the line: LSN and change";
+    for (PageId id = 3; id < 6; ++id)
+      rig.touch(id);
+    EXPECT_EQ(rig.counts().pages_loaded_pmem, 3U);
+    EXPECT_EQ(rig.counts().direct_fixes, 3U);
+    EXPECT_EQ(rig.check(), "");
+    rig.restart();
+    for (PageId id = 0; id < 6; ++id)
+      EXPECT_TRUE(rig.same(id));
+  }
+}
+
+TEST(Transitions, SpitfireThrowsOnceForAChange) {
+  BufferConfig config = tiny("spitfire", 4096, 1100, 1000, 1100);
+  config.migration = {0, 0.5, 1, 1};
+  OnPmem rig(config, 1000);
+  for (PageId id = 0; id < 1000; ++id) {
+    FixedPage page = rig.manager->fix_page(rig.memory, id, Access::kChanged);
+    rig.overwrite(page, 800, Bytes(8, std::byte{1}));
+    rig.manager->unfix(rig.memory, page);
+    rig.manager->unpin_all(rig.memory);
+  }
+  // Five standard deviations; thrown twice it were 250.
+  EXPECT_NEAR(static_cast<double>(rig.counts().direct_writes), 500, 80);
+  EXPECT_EQ(rig.counts().direct_writes + rig.counts().pages_loaded_pmem, 1000U);
+}
+
 // The combined page table (section 4.3).
 
 TEST(PageTable, OneLookupFindsAPageInDramOrOnPmem) {

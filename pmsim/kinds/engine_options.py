@@ -172,8 +172,8 @@ class EngineParameters(KindParameters):
         le=2**30,
         description="three-tier: pages in the admission set; 0: as many as DRAM holds and a quarter of PMem's",
     )
-    migration_dr: Probability = Field(1.0, description="spitfire: PMem to DRAM at a read")
-    migration_dw: Probability = Field(1.0, description="spitfire: PMem to DRAM at a write")
+    migration_dr: Probability = Field(1.0, description="spitfire: PMem to DRAM when it is read")
+    migration_dw: Probability = Field(1.0, description="spitfire: the same when a row is changed")
     migration_nr: Probability = Field(1.0, description="spitfire: SSD to PMem at a read")
     migration_nw: Probability = Field(1.0, description="spitfire: DRAM to PMem at an eviction")
     page_size: LineSize = Field(16384, description="bytes of a page [B]")

@@ -34,6 +34,7 @@ inline constexpr std::uint32_t kPageHeaderBytes = sizeof(PageHeader);
 /// How a fixed page will be used.
 enum class Access : std::uint8_t {
   kGrained,  ///< a few lines of it: each range is asked for by resident() before it is touched
+  kChanged,  ///< the same, and the page is going to be changed (leaves)
   kFull,     ///< most of it (inner nodes, scans, restructuring): a store may load it whole
 };
 

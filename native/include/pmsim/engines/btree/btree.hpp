@@ -105,7 +105,7 @@ class BTree {
   template <typename Note>
   bool update(M& memory, Store& store, Key key, std::uint32_t offset, std::span<const std::byte> bytes,
               Note&& note) {
-    Node leaf = descend(memory, store, key, Access::kGrained, LatchMode::kExclusive);
+    Node leaf = descend(memory, store, key, Access::kChanged, LatchMode::kExclusive);
     const Located at = locate(leaf, key);
     if (!at.found)
       return false;
@@ -119,7 +119,7 @@ class BTree {
   template <typename Note>
   bool insert(M& memory, Store& store, Key key, std::span<const std::byte> payload, Note&& note) {
     {
-      Node leaf = descend(memory, store, key, Access::kGrained, LatchMode::kExclusive);
+      Node leaf = descend(memory, store, key, Access::kChanged, LatchMode::kExclusive);
       const Located at = locate(leaf, key);
       if (at.found)
         return false;
@@ -157,7 +157,7 @@ class BTree {
   bool erase(M& memory, Store& store, Key key, Note&& note, MayMerge&& may_merge) {
     std::uint32_t left = 0;
     {
-      Node leaf = descend(memory, store, key, Access::kGrained, LatchMode::kExclusive);
+      Node leaf = descend(memory, store, key, Access::kChanged, LatchMode::kExclusive);
       const Located at = locate(leaf, key);
       if (!at.found)
         return false;

@@ -94,8 +94,9 @@ class BufferManager {
   void set_lsn(M& memory, Page& page, std::uint64_t lsn);
   [[nodiscard]] std::uint64_t lsn(M& memory, Page& page);
   /// writable(), the change itself, set_lsn() and pin(): all that a logged change needs. Where the page is used
-  /// on PMem: by chance Dw it first migrates to DRAM; otherwise the log is forced up to `lsn` by
-  /// before_write_back (the record, and what undoes it), and the change is durable on return.
+  /// on PMem: by chance Dw it first migrates to DRAM, unless it was fixed by Access::kChanged; otherwise the
+  /// log is forced up to `lsn` by before_write_back (the record, and what undoes it), and the change is durable
+  /// on return.
   void overwrite(M& memory, Page& page, std::uint32_t offset, std::span<const std::byte> bytes,
                  std::uint64_t lsn);
   /// memmove inside the page. A page used on PMem migrates to DRAM.

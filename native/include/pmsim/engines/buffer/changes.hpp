@@ -97,7 +97,8 @@ void BufferManager<M>::overwrite(M& memory, Page& page, std::uint32_t offset, st
                                  std::uint64_t lsn) {
   if (bytes.empty())
     return;
-  if (on_pmem(page.frame) && migrated(memory, page) == 0 && !chance(1))  // Dw: to DRAM before a write
+  // Dw: to DRAM before a write, where the fix has not thrown it.
+  if (on_pmem(page.frame) && migrated(memory, page) == 0 && (page.chosen || !chance(1)))
     return overwrite_on_pmem(memory, page, offset, bytes, lsn);
   const Address at =
       change(memory, page, offset, static_cast<std::uint32_t>(bytes.size()), Change::kOverwrite, true);

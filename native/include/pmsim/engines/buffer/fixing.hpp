@@ -16,7 +16,7 @@ FixedPage BufferManager<M>::fix(M& memory, RootRef& root, Access access) {
       return {fix_frame(memory, root.frame, head, access), root.id};
     }
   }
-  const Page page{fix_by_id(memory, root.id, access), root.id};
+  const Page page{fix_by_id(memory, root.id, access), root.id, access == Access::kChanged};
   root.frame =
       config_.pointer_swizzling && !on_pmem(page.frame) && !is_mini(page.frame) ? untagged(page.frame) : 0;
   return page;
@@ -25,7 +25,7 @@ FixedPage BufferManager<M>::fix(M& memory, RootRef& root, Access access) {
 template <memory::Memory M>
 FixedPage BufferManager<M>::fix_page(M& memory, PageId id, Access access) {
   ++counters_.fixes;
-  return {fix_by_id(memory, id, access), id};
+  return {fix_by_id(memory, id, access), id, access == Access::kChanged};
 }
 
 template <memory::Memory M>
@@ -48,7 +48,7 @@ FixedPage BufferManager<M>::fix_child(M& memory, Page& parent, std::uint32_t off
   // it.
   if (config_.pointer_swizzling && !on_pmem(frame) && !on_pmem(parent.frame) && !is_mini(parent.frame))
     swizzle(memory, parent, offset, at, frame & ~kWholeTag);
-  return {frame, swip};
+  return {frame, swip, access == Access::kChanged};
 }
 
 /// A page has been brought in while its parent was read optimistically: it is looked for again from there, and
@@ -91,7 +91,9 @@ Address BufferManager<M>::fix_by_id(M& memory, PageId id, Access access) {
     return load_from_ssd(memory, id);
   if (config_.direct) {
     const Descriptor descriptor = pmem_.load(memory, found.value);
-    if (!chance(0))  // Dr: from PMem to DRAM
+    // From PMem to DRAM: Dw where it is going to be changed, else Dr. One of them: reads may migrate while
+    // writes stay.
+    if (!chance(access == Access::kChanged ? 1 : 0))
       return fix_on_pmem(memory, found.value, descriptor);
     if (is_used(found.value, descriptor)) {
       const Page page{found.value, id};
@@ -122,13 +124,13 @@ Address BufferManager<M>::fix_frame(M& memory, Address frame, FrameHead head, Ac
   if (!is_mini(frame)) {
     if (config_.whole_pages())
       return frame | kWholeTag;
-    if (access == Access::kGrained || is_redirected(head.state))
+    if (access != Access::kFull || is_redirected(head.state))
       return frame;
     if (head.state.resident == 0)
       load_all(memory, frame);
     return frame | kWholeTag;
   }
-  if (access == Access::kGrained)
+  if (access != Access::kFull)
     return frame;
   // All of a page does not fit into a mini page.
   Address full = 0;
@@ -156,7 +158,7 @@ template <memory::Memory M>
 Address BufferManager<M>::load_from_pmem(M& memory, PageId id, Address source, const IdTable::Found& found,
                                          std::uint64_t generation, Access access) {
   ++counters_.pages_loaded_pmem;
-  const bool mini = config_.mini_pages && access == Access::kGrained;
+  const bool mini = config_.mini_pages && access != Access::kFull;
   guarded_ = source;
   Address frame = 0;
   try {
@@ -187,7 +189,7 @@ Address BufferManager<M>::load_from_pmem(M& memory, PageId id, Address source, c
   }
   if (config_.pmem_cache)
     pmem_.touch(memory, source);
-  if (mini || (access == Access::kGrained && config_.cache_line_grained) ||
+  if (mini || (access != Access::kFull && config_.cache_line_grained) ||
       config_.page_access == PageAccess::kRedirected)
     return frame;
   load_all(memory, frame);

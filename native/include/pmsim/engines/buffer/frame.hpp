@@ -130,6 +130,7 @@ inline constexpr Swip kSwizzled = Swip{1} << 63;
 struct FixedPage {
   Address frame = 0;  ///< in DRAM, tagged; or on PMem, where pages are used directly
   PageId id = kNoPage;
+  bool chosen = false;  ///< spitfire: its fix has thrown Dw, and a change on PMem must not do so again
 };
 
 /// How a page changes. Overwritten bytes can be redone in place whatever a crash has torn; moved ones cannot.
