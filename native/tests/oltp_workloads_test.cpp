@@ -14,7 +14,6 @@
 #include "pmsim/core/poll.hpp"
 #include "pmsim/memory/host_memory.hpp"
 #include "pmsim/memory/sim_memory.hpp"
-#include "pmsim/workloads/oltp/table_size.hpp"
 #include "pmsim/workloads/oltp/tpcc/tpcc.hpp"
 #include "pmsim/workloads/oltp/uniform8.hpp"
 #include "pmsim/workloads/oltp/ycsb.hpp"
@@ -164,14 +163,6 @@ TEST(Ycsb, ItsCheckMissesAMissingRow) {
   EXPECT_EQ(ran.ycsb.check(ran.memory, ran.engine), "");
   ran.engine.table(ran.ycsb.table()).erase(500);
   EXPECT_NE(ran.ycsb.check(ran.memory, ran.engine), "");
-}
-
-// The paper: 6.5 million tuples are "roughly 10 GB" at a load factor of 0.66, 100 million pairs 2.5 GB.
-TEST(TableSize, AgreesWithThePaper) {
-  const std::uint64_t gib = std::uint64_t{1} << 30;
-  EXPECT_EQ(rows_per_leaf(16384, 1004, 0.66), 10U);
-  EXPECT_NEAR(static_cast<double>(rows_of_size(10 * gib, 16384, 4, 1000, 0.66)), 6.5e6, 0.1e6);
-  EXPECT_NEAR(static_cast<double>(rows_of_size(2'500'000'000, 16384, 8, 8, 0.66)), 1e8, 5e6);
 }
 
 TEST(Uniform8, LooksUpEveryPairAndChecksItsValue) {

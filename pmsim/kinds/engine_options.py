@@ -179,7 +179,7 @@ class EngineParameters(KindParameters):
     page_size: LineSize = Field(16384, description="bytes of a page [B]")
 
     workload: WorkloadName = Field("ycsb-ro", description="the benchmark")
-    data_size: LineSize = Field(10 * GIB, description="bytes of the loaded B+-tree, not of tpcc [B]")
+    data_size: LineSize = Field(10 * GIB, description="bytes of the loaded tree, not of tpcc [B]")
     warehouses: Count = Field(16, description="of tpcc; 111 MB each at a load factor of 0.66")
     update_percent: CountOrZero = Field(0, description="updates of ycsb-rw, the rest are lookups [%]")
     scan_length: ScanLength = Field(

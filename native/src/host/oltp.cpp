@@ -32,7 +32,7 @@ class Oltp final : public Benchmark {
       parameters.refuse("threads", "an engine runs natively with one thread");
     const std::int64_t warmup = parameters.number("warmup", 0, kMostWarmup);
     const workloads::oltp::WorkloadOptions workload =
-        workloads::oltp::read_workload_options(parameters, options_.page_bytes, seed_);
+        workloads::oltp::read_workload_options(parameters, options_, seed_);
     static_cast<void>(parameters.number("ssd_in_file", 0, 1));  // it is in one
     parameters.require_all_read();                              // loading takes long
     transactions_ = workloads::oltp::make_transactions<HostMemory>(workload);

@@ -69,7 +69,8 @@ engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t
   return options;
 }
 
-WorkloadOptions read_workload_options(Parameters& parameters, std::uint32_t page_bytes, std::uint64_t seed) {
+WorkloadOptions read_workload_options(Parameters& parameters, const engines::EngineOptions& engine,
+                                      std::uint64_t seed) {
   WorkloadOptions options;
   options.workload = parameters.choice("workload", {kWorkloads.begin(), kWorkloads.end()});
   options.data_bytes = bytes(parameters, "data_size");
@@ -84,7 +85,7 @@ WorkloadOptions read_workload_options(Parameters& parameters, std::uint32_t page
   options.row_cycles = static_cast<std::uint32_t>(parameters.number("row_cycles", 0, 1'000'000));
   options.whole_rows = parameters.choice("access", {"field", "row"}) == "row";
   options.zipf = real(parameters, "zipf", 0, 100);
-  options.page_bytes = page_bytes;
+  options.engine = engine;
   options.fill = real(parameters, "fill_factor", 0.1, 1);
   options.loading =
       parameters.choice("loading", {"bulk", "inserts"}) == "bulk" ? Loading::kBulk : Loading::kInserts;

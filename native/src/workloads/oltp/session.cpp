@@ -45,7 +45,7 @@ Session::Session(Parameters& parameters, const machine::PlatformParams& platform
     : memory_(memory_options(parameters, platform, counts_wear_)),
       engine_options_(read_engine_options(parameters, seed)) {
   engine_options_.debug_pages = engine_options_.debug_pages || check;
-  const WorkloadOptions options = read_workload_options(parameters, engine_options_.page_bytes, seed);
+  const WorkloadOptions options = read_workload_options(parameters, engine_options_, seed);
   for (std::uint32_t thread = 0; thread < engine_options_.threads; ++thread)
     random_.emplace_back(mix64(seed) + thread);
   transactions_ = make_transactions<Memory>(options);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include "pmsim/core/error.hpp"
 #include "pmsim/engines/btree/hash_leaf.hpp"
 #include "pmsim/engines/btree/layout.hpp"
+#include "pmsim/engines/btree/shares.hpp"
 #include "pmsim/engines/btree/sorted_leaf.hpp"
 #include "pmsim/engines/engine.hpp"
 #include "pmsim/engines/page_store.hpp"
@@ -21,8 +21,7 @@ namespace pmsim::engines::btree {
 /// Builds a tree bottom-up from rows in ascending order: page images, each given to store.load() once. Not
 /// logged, not timed; sync() and the entry in the catalog are the caller's.
 ///
-/// `fill` (0..1] is the load factor of leaves and inner nodes (0.66 in section 5.1): over all nodes of a level,
-/// by turns one entry more and one less where a node cannot hold that share exactly.
+/// `fill` (0..1] is the load factor of leaves and inner nodes (0.66 in section 5.1), on average (Shares).
 template <typename Store, typename Key, memory::Memory M>
 class BulkLoader {
  public:
@@ -46,25 +45,15 @@ class BulkLoader {
     PageId page;
   };
 
-  /// How many of `capacity` entries the node with this index gets; at least `least`.
-  [[nodiscard]] std::uint64_t share(std::uint64_t index, std::uint32_t capacity, std::uint32_t least) const {
-    const double each = fill_ * capacity;
-    // Plus a little: 0.66 * 50 is 33 minus an error of rounding.
-    const auto until = [each](std::uint64_t nodes) {
-      return std::floor(each * static_cast<double>(nodes) + 1e-6);
-    };
-    const auto entries = static_cast<std::uint64_t>(until(index + 1) - until(index));
-    return std::clamp<std::uint64_t>(entries, least, capacity);
-  }
-
   [[nodiscard]] std::vector<Child> load_leaves(RowSource& rows) {
+    const Shares shares(fill_, layout_.leaf_capacity);
     std::vector<Child> children;
     std::vector<std::byte> payload(layout_.payload_bytes);
     std::uint64_t left = rows.rows();
     std::uint64_t previous = 0;
     bool first_row = true;
     do {
-      const std::uint64_t entries = std::min(left, share(children.size(), layout_.leaf_capacity, 1));
+      const std::uint64_t entries = std::min(left, shares.of(children.size()));
       left -= entries;
       NodeHeader header{.kind = layout_.leaf_kind};
       std::fill(image_.begin(), image_.end(), std::byte{0});
@@ -95,10 +84,11 @@ class BulkLoader {
   }
 
   [[nodiscard]] std::vector<Child> load_inner(const std::vector<Child>& below, std::uint16_t level) {
+    const Shares shares(fill_, layout_.inner_capacity);
     std::vector<Child> children;
     for (std::size_t next = 0; next < below.size();) {
       // A node with n keys has n + 1 children. The last one must not be left with none.
-      std::uint64_t entries = share(children.size(), layout_.inner_capacity, 1) + 1;
+      std::uint64_t entries = shares.of(children.size()) + 1;
       const std::uint64_t left = below.size() - next;
       if (left <= entries) {
         entries = left;

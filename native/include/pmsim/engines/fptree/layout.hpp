@@ -14,6 +14,8 @@ using memory::Address;
 /// 56 entries in 960 bytes (van Renen et al. 2018, section 5.5).
 using Leaf = blocks::index::BasicFpTreeLeaf<56>;
 static_assert(Leaf::kBytes == 960 && Leaf::kPairs == memory::kLineBytes);
+/// What a leaf takes of PMem, with the link to the next one.
+inline constexpr std::uint64_t kLinkedLeafBytes = Leaf::kBytes + 8;
 
 /// Inner nodes of 64 kB (the same section).
 inline constexpr std::uint32_t kInnerBytes = 65536;

@@ -23,7 +23,7 @@ template <memory::Memory M>
 class LeafSpace {
  public:
   /// Bytes of the region per leaf.
-  static constexpr std::uint64_t kEach = Leaf::kBytes + 8;
+  static constexpr std::uint64_t kEach = kLinkedLeafBytes;
 
   LeafSpace(Address leaves, std::uint64_t bytes, Address free_stack)
       : leaves_(leaves), count_(bytes / kEach), links_(leaves + count_ * Leaf::kBytes), stack_(free_stack) {}

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
+#include "pmsim/engines/btree/shares.hpp"
 #include "pmsim/engines/fptree/engine.hpp"
 
 namespace pmsim::engines::fptree {
@@ -31,17 +31,14 @@ auto FpTreeEngine<M, kInnerNodeBytes>::load_leaves(M& memory, RowSource& rows,
                                                    double fill) -> std::vector<Child> {
   if (!(fill > 0 && fill <= 1))
     throw ConfigError("fill = " + std::to_string(fill) + ": must be above 0 and at most 1");
-  const double each = fill * Leaf::kSlots;
+  const btree::Shares shares(fill, Leaf::kSlots);
   std::vector<Child> children;
   std::array<std::byte, Leaf::kBytes> image;
   std::uint64_t left = rows.rows();
   std::optional<std::uint64_t> previous;
   Address next = space_.take(memory);
   do {
-    const auto before = static_cast<double>(children.size());
-    const auto share =
-        static_cast<std::uint64_t>(std::floor(each * (before + 1) + 1e-6) - std::floor(each * before + 1e-6));
-    const std::uint64_t count = std::min(left, std::clamp<std::uint64_t>(share, 1, Leaf::kSlots));
+    const std::uint64_t count = std::min(left, shares.of(children.size()));
     left -= count;
     image.fill(std::byte{0});
     Bitmap used = 0;

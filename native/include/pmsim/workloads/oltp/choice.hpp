@@ -25,7 +25,7 @@ inline constexpr std::array<std::string_view, 13> kWorkloads{
 
 struct WorkloadOptions {
   std::string workload = "ycsb-ro";
-  std::uint64_t data_bytes = 0;      ///< of the loaded B+-tree; not of tpcc
+  std::uint64_t data_bytes = 0;      ///< of the loaded tree (rows_of_size); not of tpcc
   std::uint32_t warehouses = 1;      ///< of tpcc
   tpcc::LockOptions locks;           ///< of tpcc
   std::uint32_t update_percent = 0;  ///< of ycsb-rw
@@ -34,7 +34,7 @@ struct WorkloadOptions {
   std::uint32_t row_cycles = 0;  ///< of table-scan
   bool whole_rows = false;       ///< of ycsb: lookups and updates are of rows instead of fields
   double zipf = 1;
-  std::uint32_t page_bytes = 16384;
+  engines::EngineOptions engine;  ///< whose layout says how many rows data_bytes are
   double fill = 0.66;
   Loading loading = Loading::kBulk;  ///< not of tpcc
   std::uint32_t row_bytes = 1000;    ///< of requests and table-scan
@@ -44,37 +44,37 @@ struct WorkloadOptions {
 
 template <memory::Memory M>
 [[nodiscard]] std::unique_ptr<Transactions<M>> make_transactions(const WorkloadOptions& options) {
+  const auto rows_of = [&options](const engines::TableSpec& table) {
+    return rows_of_size(options.data_bytes, table, options.engine, options.fill);
+  };
   if (options.workload == "tpcc") {
     return std::make_unique<tpcc::Tpcc<M>>(tpcc::Cardinalities{.warehouses = options.warehouses}, options.seed,
                                            options.locks);
   }
   if (options.workload == "requests") {
-    return std::make_unique<Requests<M>>(RequestsOptions{
-        .requests = options.requests,
-        .rows = rows_of_size(options.data_bytes, options.page_bytes, 8, options.row_bytes, options.fill),
-        .row_bytes = options.row_bytes,
-        .scan_mode = options.scan_mode,
-        .loading = options.loading,
-        .seed = options.seed});
+    return std::make_unique<Requests<M>>(RequestsOptions{.requests = options.requests,
+                                                         .rows = rows_of(requests_table(options.row_bytes)),
+                                                         .row_bytes = options.row_bytes,
+                                                         .scan_mode = options.scan_mode,
+                                                         .loading = options.loading,
+                                                         .seed = options.seed});
   }
   if (options.workload == "lookup8") {
-    return std::make_unique<Uniform8<M>>(
-        Uniform8Options{.rows = rows_of_size(options.data_bytes, options.page_bytes, 8, 8, options.fill),
-                        .zipf = options.zipf,
-                        .loading = options.loading,
-                        .seed = options.seed});
+    return std::make_unique<Uniform8<M>>(Uniform8Options{.rows = rows_of(pairs_table()),
+                                                         .zipf = options.zipf,
+                                                         .loading = options.loading,
+                                                         .seed = options.seed});
   }
   if (options.workload == "table-scan") {
-    return std::make_unique<TableScan<M>>(TableScanOptions{
-        .rows = rows_of_size(options.data_bytes, options.page_bytes, 8, options.row_bytes, options.fill),
-        .row_bytes = options.row_bytes,
-        .rows_at_once = options.scan_length,
-        .row_cycles = options.row_cycles,
-        .scan_mode = options.scan_mode,
-        .loading = options.loading,
-        .seed = options.seed});
+    return std::make_unique<TableScan<M>>(TableScanOptions{.rows = rows_of(scanned_table(options.row_bytes)),
+                                                           .row_bytes = options.row_bytes,
+                                                           .rows_at_once = options.scan_length,
+                                                           .row_cycles = options.row_cycles,
+                                                           .scan_mode = options.scan_mode,
+                                                           .loading = options.loading,
+                                                           .seed = options.seed});
   }
-  YcsbOptions ycsb{.rows = rows_of_size(options.data_bytes, options.page_bytes, 4, kYcsbRowBytes, options.fill),
+  YcsbOptions ycsb{.rows = rows_of(ycsb_table()),
                    .mix = {},
                    .whole_rows = options.whole_rows,
                    .zipf = options.zipf,

@@ -11,8 +11,8 @@ namespace pmsim::workloads::oltp {
 /// The parameters of an engine, at scale. Throws ConfigError where one is missing or cannot be.
 [[nodiscard]] engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t seed);
 
-/// The parameters of a benchmark, at scale.
-[[nodiscard]] WorkloadOptions read_workload_options(Parameters& parameters, std::uint32_t page_bytes,
-                                                    std::uint64_t seed);
+/// The parameters of a benchmark on this engine, at scale.
+[[nodiscard]] WorkloadOptions read_workload_options(Parameters& parameters,
+                                                    const engines::EngineOptions& engine, std::uint64_t seed);
 
 }  // namespace pmsim::workloads::oltp

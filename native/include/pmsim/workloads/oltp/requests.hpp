@@ -41,6 +41,10 @@ struct RequestsOptions {
   std::uint64_t seed = 1;
 };
 
+[[nodiscard]] inline engines::TableSpec requests_table(std::uint32_t row_bytes) {
+  return {"requested", 8, row_bytes};
+}
+
 /// A recorded sequence of requests on one table with 8-byte keys and rows of one size; each is a transaction.
 ///
 /// A key exists at the start unless its first request inserts it. Requested keys keep their order and lie
@@ -83,7 +87,7 @@ class Requests final : public Transactions<M> {
       return row + static_cast<std::uint64_t>(skipped);
     };
     table_ = load_table(
-        memory, engine, {"requested", 8, options_.row_bytes}, options_.rows, fill, options_.loading,
+        memory, engine, requests_table(options_.row_bytes), options_.rows, fill, options_.loading,
         options_.seed, poll,
         [](std::uint64_t key, std::span<std::byte> payload) { fill_bytes(payload, mix64(key)); }, loaded_slot);
     rows_ = options_.rows;

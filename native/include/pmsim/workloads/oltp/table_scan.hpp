@@ -25,6 +25,10 @@ struct TableScanOptions {
   std::uint64_t seed = 1;
 };
 
+[[nodiscard]] inline engines::TableSpec scanned_table(std::uint32_t row_bytes) {
+  return {"facts", 8, row_bytes};
+}
+
 /// A query that reads a whole table, row by row in the order of the keys, and works on each row: the sequential
 /// scans of decision support. A transaction is the next piece of the scan, which begins anew behind the last
 /// row.
@@ -37,7 +41,7 @@ class TableScan final : public Transactions<M> {
 
   void load(M& memory, engines::Engine<M>& engine, double fill, Poll poll) override {
     table_ = load_table(
-        memory, engine, {"facts", 8, options_.row_bytes}, options_.rows, fill, options_.loading, options_.seed,
+        memory, engine, scanned_table(options_.row_bytes), options_.rows, fill, options_.loading, options_.seed,
         poll, [](std::uint64_t key, std::span<std::byte> payload) { fill_bytes(payload, mix64(key) << 8); });
   }
 

@@ -23,6 +23,8 @@ struct Uniform8Options {
   std::uint64_t seed = 1;
 };
 
+[[nodiscard]] inline engines::TableSpec pairs_table() { return {"pairs", 8, 8}; }
+
 /// Point lookups in one table of 8-byte keys and 8-byte values (van Renen et al. 2018, section 5.5).
 template <memory::Memory M>
 class Uniform8 final : public Transactions<M> {
@@ -31,7 +33,7 @@ class Uniform8 final : public Transactions<M> {
       : options_(options), zipf_(options.rows, options.zipf), scatter_(options.rows, options.seed) {}
 
   void load(M& memory, engines::Engine<M>& engine, double fill, Poll poll) override {
-    table_ = load_table(memory, engine, {"pairs", 8, 8}, options_.rows, fill, options_.loading, options_.seed,
+    table_ = load_table(memory, engine, pairs_table(), options_.rows, fill, options_.loading, options_.seed,
                         poll, [](std::uint64_t key, std::span<std::byte> payload) {
                           const std::uint64_t value = value_of(key);
                           std::memcpy(payload.data(), &value, sizeof value);

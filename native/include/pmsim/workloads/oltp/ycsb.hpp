@@ -22,6 +22,8 @@ inline constexpr std::uint32_t kYcsbFields = 10;
 inline constexpr std::uint32_t kYcsbFieldBytes = 100;
 inline constexpr std::uint32_t kYcsbRowBytes = kYcsbFields * kYcsbFieldBytes;
 
+[[nodiscard]] inline engines::TableSpec ycsb_table() { return {"usertable", 4, kYcsbRowBytes}; }
+
 /// Shares of the operations, in per cent; the rest are point lookups.
 struct YcsbMix {
   std::uint32_t updates = 0;
@@ -79,8 +81,8 @@ class Ycsb final : public Transactions<M> {
   }
 
   void load(M& memory, engines::Engine<M>& engine, double fill, Poll poll) override {
-    table_ = load_table(memory, engine, {"usertable", 4, kYcsbRowBytes}, options_.rows, fill, options_.loading,
-                        options_.seed, poll, new_row);
+    table_ = load_table(memory, engine, ycsb_table(), options_.rows, fill, options_.loading, options_.seed,
+                        poll, new_row);
   }
 
   Outcome transaction(M& memory, engines::Engine<M>& engine, Random& random) override {
