@@ -92,7 +92,7 @@ class SectorLogSubject final : public Subject {
     }
     Payload entry;
     Lsn at = log.head();
-    while (const std::optional<Lsn> next = log.read(memory, at, entry)) {
+    while (const std::optional<Lsn> next = log.read(memory, at, entry, staging_)) {
       found->entries.push_back(entry);
       found->lsns.push_back(at);
       at = *next;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -169,10 +170,22 @@ class LogFile {
   void truncate_to(M& memory, Lsn end) {
     std::visit([&](auto& log) { log.truncate_to(memory, end); }, log_);
   }
-  /// The batch at `at`, and the position behind it; nothing at the tail.
+  /// The batch at `at`, and the position behind it; nothing at the tail. From an SSD by way of `staging`, of
+  /// which nothing stays.
+  template <Memory M>
+  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& batch,
+                                        Address staging) const {
+    return ask([&](const auto& log) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(log)>, SectorLog>)
+        return log.read(memory, at, batch, staging);
+      else
+        return log.read(memory, at, batch);
+    });
+  }
+  /// The same by way of the log's own buffer, while no transaction is under way.
   template <Memory M>
   [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& batch) const {
-    return ask([&](const auto& log) { return log.read(memory, at, batch); });
+    return read(memory, at, batch, place_.staging);
   }
 
  private:

@@ -86,7 +86,7 @@ class SectorLog {
     log.least_ = memory.template load<std::uint64_t>(log.head_sector() + 32);
     log.tail_ = log.head_;
     std::uint64_t least = log.least_;
-    while (const std::optional<std::uint64_t> length = log.fetch(memory, log.tail_, least)) {
+    while (const std::optional<std::uint64_t> length = log.fetch(memory, log.tail_, least, staging)) {
       least = memory.template load<std::uint64_t>(staging + 24);
       log.tail_ += log.footprint(*length);
     }
@@ -137,15 +137,17 @@ class SectorLog {
     write_head(memory, kHeadFlush);
   }
 
-  /// The payload of the entry at `at`, and the LSN behind it; nothing at the tail. Uses the staging buffer.
+  /// The payload of the entry at `at`, and the LSN behind it; nothing at the tail. Overwrites a staging buffer,
+  /// which must not be one that waits for commit().
   template <Memory M>
-  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& payload) const {
+  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& payload,
+                                        Address staging) const {
     if (at >= tail_)
       return std::nullopt;
-    const std::optional<std::uint64_t> length = fetch(memory, at, least_);
+    const std::optional<std::uint64_t> length = fetch(memory, at, least_, staging);
     ensure(length.has_value(), "an entry of the log on SSD is damaged");
     payload.resize(*length);
-    memory.read(staging_ + kHeadBytes, payload);
+    memory.read(staging + kHeadBytes, payload);
     return at + footprint(*length);
   }
 
@@ -215,29 +217,30 @@ class SectorLog {
     return crc;
   }
 
-  /// Reads the entry at `lsn` into the staging buffer; its length, where it is whole, and of an incarnation
+  /// Reads the entry at `lsn` into a staging buffer; its length, where it is whole, and of an incarnation
   /// from `least` on.
   template <Memory M>
-  [[nodiscard]] std::optional<std::uint64_t> fetch(M& memory, Lsn lsn, std::uint64_t least) const {
+  [[nodiscard]] std::optional<std::uint64_t> fetch(M& memory, Lsn lsn, std::uint64_t least,
+                                                   Address staging) const {
     const std::uint64_t free = capacity_ - (lsn - head_);
     if (free < kSectorBytes)
       return std::nullopt;
-    memory.block_read(sector(lsn), staging_, kSectorBytes);
-    const auto length = memory.template load<std::uint64_t>(staging_ + 8);
-    if (memory.template load<std::uint64_t>(staging_) != lsn || length > staging_bytes_ - kHeadBytes ||
+    memory.block_read(sector(lsn), staging, kSectorBytes);
+    const auto length = memory.template load<std::uint64_t>(staging + 8);
+    if (memory.template load<std::uint64_t>(staging) != lsn || length > staging_bytes_ - kHeadBytes ||
         footprint(length) > free)
       return std::nullopt;
-    const auto check = memory.template load<std::uint64_t>(staging_ + 16);
-    const auto incarnation = memory.template load<std::uint64_t>(staging_ + 24);
+    const auto check = memory.template load<std::uint64_t>(staging + 16);
+    const auto incarnation = memory.template load<std::uint64_t>(staging + 24);
     if (incarnation < least)
       return std::nullopt;
     const std::uint64_t bytes = footprint(length);
     const std::uint64_t first = std::min(bytes, capacity_ - lsn % capacity_);
     if (first > kSectorBytes)
-      memory.block_read(sector(lsn) + kSectorBytes, staging_ + kSectorBytes, first - kSectorBytes);
+      memory.block_read(sector(lsn) + kSectorBytes, staging + kSectorBytes, first - kSectorBytes);
     if (first < bytes)
-      memory.block_read(sector(lsn + first), staging_ + first, bytes - first);
-    return check == checksum(memory, lsn, length, incarnation, staging_) ? std::optional(length) : std::nullopt;
+      memory.block_read(sector(lsn + first), staging + first, bytes - first);
+    return check == checksum(memory, lsn, length, incarnation, staging) ? std::optional(length) : std::nullopt;
   }
 
   Address device_;

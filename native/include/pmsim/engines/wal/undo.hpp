@@ -30,11 +30,12 @@ void Wal::collect_undo(M& memory) {
   };
   std::vector<std::byte> bytes;
   if (mine_->first_part != 0) {
-    // A log on SSD reads into the batch buffer: what is there goes first.
+    // A log on SSD reads into the thread's buffer, as that of any other may wait to be written (commits in
+    // groups): what is there goes first.
     if (regions_.on_ssd() && mine_->used > 0)
       append(memory, End::kPart);
     Lsn at = mine_->first_part;
-    while (const std::optional<Lsn> behind = log().read(memory, at, bytes)) {
+    while (const std::optional<Lsn> behind = log().read(memory, at, bytes, batch() - LogFile::kHeadBytes)) {
       note(bytes);
       at = *behind;
     }
