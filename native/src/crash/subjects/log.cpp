@@ -199,12 +199,12 @@ class LogSubject final : public Subject {
       return {Kind::kTruncate, {}};
     if (dice == 1)
       return {Kind::kRestart, {}};
-    if (dice == 2)
+    if (dice == 2 || (dice == 4 && !small))
       return {random_.below(2) == 0 ? Kind::kTruncatePart : Kind::kTruncateMost, {}};
     const bool fills = dice == 3 && !small;
     // Often as long as the restart record, so that it ends where a torn entry ended, or so short that several
     // share a line. Sometimes not whole words.
-    const std::uint64_t words = small ? 8 : random_.below(4) == 0 ? 3 : 28;
+    const std::uint64_t words = small ? 8 : random_.below(3) == 0 ? 3 : 28;
     Payload payload(fills ? place_.bytes : random_.below(3) == 0 ? restart_.size() : 8 * random_.below(words));
     if (random_.below(4) == 0)
       payload.resize(payload.size() + random_.below(8));
