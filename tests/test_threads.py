@@ -168,7 +168,8 @@ def test_threads_that_split_leaves_wait_for_each_other_in_no_circle(
     engine: str, workload: str, logs: str
 ) -> None:
     given = {"engine": engine, "workload": workload, "logs": logs, "threads": 24, "check": True}
-    # Data of 8 MiB, to which new rows come.
+    # Data of 8 MiB in full leaves, to any of which new rows come.
+    given |= {"fill_factor": 1.0}
     given |= {"dram_capacity": "2 GiB", "pmem_capacity": "2 GiB", "ssd_capacity": "2 GiB"}
     if engine in ("nvm-direct", "nvm-undo"):
         del given["logs"]
