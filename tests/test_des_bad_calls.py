@@ -1,13 +1,16 @@
 """Calls of `pmsim.des` that cannot be are told in one line, at once and by the name of the argument."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from simpy.events import Event
 
 from pmsim import ConfigError, _native
 from pmsim.des import (
     Ask,
+    BlockLogPart,
     Bursty,
     Checkpoints,
     ClosedPool,
@@ -74,6 +77,14 @@ SERVER: dict[str, tuple[Callable[[Server], Any], str]] = {
     "a first of 71 bits": (
         lambda s: s.execute("log.append", 2**70),
         "first: 1180591620717411303424 is too much",
+    ),
+    "a group beyond the largest": (
+        lambda s: s.execute("log.append", 0, 257),
+        "count: 257 entries at once; choose at most largest_group = 256",
+    ),
+    "a commit of a group beyond the largest": (
+        lambda _: GroupCommit(server_of().main, size=257, timeout=1),
+        "size: 257 is too much; choose at most 256",
     ),
     "no count": (lambda s: s.execute("log.append", 0, None), "count: None is not a whole number"),  # type: ignore[arg-type]
     "a count in a request": (lambda s: s.execute(Request("log.append", 0, "x")), "count: 'x' is not"),  # type: ignore[arg-type]
@@ -146,6 +157,35 @@ def test_a_request_that_cannot_be_leaves_the_server_as_it_was(server: Server) ->
     assert (server.busy, server.waiting) == (2, 1)
     server.env.run()
     assert (server.busy, server.waiting) == (0, 0)
+
+
+@pytest.mark.parametrize("part", [LogPart(largest_group=4), BlockLogPart(largest_group=4)])
+def test_a_client_can_catch_what_a_part_refuses_and_the_server_goes_on(part: LogPart | BlockLogPart) -> None:
+    """The core refused it when a worker began: out of `run`, at each call of it, and the worker stayed busy."""
+    server = server_of(parts=[part], platform={"base": "tum-6212u", "block_device": "nvme-p4510"})
+    env, log = server.env, []
+
+    def client(count: int) -> Generator[Event, Any, None]:
+        try:
+            done = yield server.execute(f"{part.name}.append", 0, count)
+            log.append(done.result)
+        except ConfigError:
+            log.append(-count)
+
+    for count in (4, 5, 3):  # the second finds the worker busy
+        env.process(client(count))
+    env.run()
+    assert log == [-5, 4, 3]
+    assert (server.busy, server.waiting) == (0, 0)
+
+
+def test_a_recording_has_no_more_requests_than_it_has(tmp_path: Path) -> None:
+    requests = tmp_path / "requests.csv"
+    requests.write_text("operation,key\nread,1\nread,2\n")
+    server = server_of(parts=[RecordedPart(requests=str(requests), rows=100)])
+    with pytest.raises(ConfigError, match="first: 2 is too much; choose at most 1"):
+        server.execute("recorded.request", 2)
+    server.env.run(server.execute("recorded.request", 1))
 
 
 def test_numbers_of_another_library_are_requests(server: Server) -> None:
@@ -228,6 +268,10 @@ TENANTS: dict[str, tuple[Any, str]] = {
     "a mix of names": (Tenant("a", Poisson(1e6), ["log.append"]), "^mix: 'log.append' is not of type Ask"),
     "a weight below 0": (asking(Ask("log.append", -1)), "^weight: -1 is too few"),
     "no weight": (asking(Ask("log.append", 0)), "^weight: 0 is too few; choose at least 1"),
+    "a count beyond the largest group": (
+        asking(Ask("log.append", count=257)),
+        "^count: 257 is too much; choose at most 256",
+    ),
     "a count below 0": (asking(Ask("log.append", count=-1)), "^count: -1 is too few"),
     "half a first": (asking(Ask("log.append", first=0.5)), r"^first: 0\.5 is not a whole"),
     "an unknown choice": (asking(Ask("log.append", first="uniformly")), "^first: unknown"),

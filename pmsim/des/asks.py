@@ -58,11 +58,13 @@ class Ask:
         """Return it as the core takes it."""
         kind = server.kind(self.kind)
         weight = arguments.whole("weight", self.weight, 1, _LARGEST_WEIGHT)
-        count = arguments.whole("count", self.count, 0)
+        largest_first, largest_count = (min(most, arguments.LARGEST) for most in server.largest[kind])
+        count = arguments.whole("count", self.count, 0, largest_count)
         # To the core 0 is no mean.
         mean = 0.0 if self.mean is None else float(duration("mean", self.mean, 1))
         if not isinstance(self.first, str):
-            return (weight, kind, "fixed", arguments.whole("first", self.first, 0), count, mean, 0.0)
+            first = arguments.whole("first", self.first, 0, largest_first)
+            return (weight, kind, "fixed", first, count, mean, 0.0)
         if self.first not in _CHOICES:
             raise ConfigError(f"first: unknown choice {shown(self.first)}; {nearest(self.first, _CHOICES)}")
         below = arguments.whole("below", self.below, 0 if self.first == "sequence" else 1)

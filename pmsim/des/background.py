@@ -261,16 +261,16 @@ class GroupCommit:
     """
 
     def __init__(self, group: WorkerGroup, *, size: int, timeout: Time, append: str = "log.append") -> None:
-        size = arguments.whole("size", size, 1)
         if len(group.numbers) != 1:
             raise ConfigError("group: each worker has a log of its own; group commit needs a group of one")
+        self._kind = group.server.kind(append)
+        _, largest_group = group.server.largest[self._kind]
         self.env: Environment = group.env
         self.group = group
-        self.size = size
+        self.size = arguments.whole("size", size, 1, min(largest_group, arguments.LARGEST))
         self.timeout = picoseconds(timeout)
         self.groups = 0
         self.entries = 0
-        self._kind = group.server.kind(append)
         self._next = 0
         self._gathering: list[Event] = []
         self._number = 0  # of the group that gathers

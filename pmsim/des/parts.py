@@ -39,8 +39,10 @@ from pmsim.kinds.types import (
 )
 from pmsim.messages import config_error, shown, unicode_error
 from pmsim.plain import plain
-from pmsim.requests import requests_of
+from pmsim.requests import PACKED, requests_of
 
+#: What the core takes as `first` and `count` of a request.
+LARGEST = 2**64 - 1
 #: How a page becomes durable as a whole: the techniques of kind page-flush that write pages.
 PageTechnique = Literal["cow", "cow-load", "cow-invalidate", "microlog", "hybrid", "checksum"]
 
@@ -218,3 +220,18 @@ def native_parts(parts: Sequence[PartLike]) -> list[tuple[str, dict[str, int | s
     if isinstance(parts, str | bytes | Mapping | Part) or not isinstance(parts, Iterable):
         raise ConfigError(f"parts: {shown(parts)} is not a list of parts; put it in brackets")
     return [native_part(part) for part in parts]
+
+
+def largest(made_of: Sequence[tuple[str, Mapping[str, Any]]], kind: str) -> tuple[int, int]:
+    """Return the largest `first` and `count` that a kind of request takes, of parts as the core takes them.
+
+    The core refuses others, too, but only when a worker begins with them: too late for who has asked.
+    """
+    name, _, request = kind.partition(".")
+    given = next((given for part, given in made_of if part == name), {})
+    first = count = LARGEST
+    if "largest_group" in given and request == "append":
+        count = given["largest_group"]
+    if name == RecordedPart.name:
+        first = len(given["requests"]) // PACKED.itemsize - 1
+    return first, count

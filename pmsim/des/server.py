@@ -10,7 +10,7 @@ from simpy.events import Condition, Event
 
 from pmsim import _native, arguments
 from pmsim.des.environment import Environment
-from pmsim.des.parts import PartLike, native_parts
+from pmsim.des.parts import PartLike, largest, native_parts
 from pmsim.des.request import Completion, PowerFailureError, Recovery
 from pmsim.des.times import Time, picoseconds
 from pmsim.des.worker_group import Execution, WorkerGroup
@@ -106,7 +106,7 @@ class Server:
                 )
         except ConfigError as error:
             raise in_parameters(error) from None
-        self._start(env, session, groups, pool)
+        self._start(env, session, groups, pool, made_of)
 
     @classmethod
     def of_workload(
@@ -137,12 +137,14 @@ class Server:
         session: _native.Session,
         groups: Mapping[str, int],
         pool: simpy.Resource | None,
+        made_of: Sequence[tuple[str, Mapping[str, Any]]] = (),
     ) -> None:
         if not isinstance(env, Environment):
             raise ConfigError("env: a native server needs a pmsim.des.Environment")
         self.env = env
         self.session = session
         self.kinds: tuple[str, ...] = tuple(session.kinds)
+        self.largest = [largest(made_of, kind) for kind in self.kinds]
         self._number_of = {name: number for number, name in enumerate(self.kinds)}
         self._working: list[Execution | None] = [None] * session.workers
         self._outstanding: dict[int, Execution] = {}

@@ -11,15 +11,13 @@ import simpy
 from simpy.events import PENDING, Event
 
 from pmsim import arguments
+from pmsim.des.parts import LARGEST
 from pmsim.des.request import Request
 from pmsim.des.times import NEVER
 from pmsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from pmsim.des.server import Server
-
-#: What the core takes as `first` and `count` of a request.
-_LARGEST = 2**64 - 1
 
 
 class Execution(Event):
@@ -69,6 +67,8 @@ class WorkerGroup:
         self._blockers: list[Any] = []
         self._submit: Callable[..., None] = server.session.submit
         self._kinds = len(server.kinds)
+        self._largest_first = [first for first, _ in server.largest]
+        self._largest_count = [count for _, count in server.largest]
 
     @property
     def busy(self) -> int:
@@ -96,7 +96,8 @@ class WorkerGroup:
 
         Raises
         ------
-        ConfigError : unknown kind, no whole number from 0 on, or a priority that nobody looks at.
+        ConfigError : unknown kind, no whole number from 0 on, more than the kind takes (the largest group of
+            a log), or a priority that nobody looks at. The server is as it was.
         """
         if isinstance(kind, Request):
             first, count = kind.first, kind.count
@@ -105,13 +106,20 @@ class WorkerGroup:
         if isinstance(kind, str):
             kind = server.kind(kind)
         try:  # for every request, so in one go: of whole numbers of 64 bits nothing is left
-            odd = (kind | first | count) >> 64 or kind >= self._kinds
+            odd = (
+                (kind | first | count) >> 64
+                or kind >= self._kinds
+                or first > self._largest_first[kind]
+                or count > self._largest_count[kind]
+            )
         except TypeError:
             odd = True
         if odd:
             kind = arguments.whole("kind", kind, 0, self._kinds - 1)
-            first = arguments.whole("first", first, 0, _LARGEST)
-            count = arguments.whole("count", count, 0, _LARGEST)
+            first = arguments.whole("first", first, 0, self._largest_first[kind])
+            count = arguments.whole("count", count, 0, LARGEST)
+            if count > (most := self._largest_count[kind]):
+                raise ConfigError(f"count: {count} entries at once; choose at most largest_group = {most}")
         number = server._next_number
         server._next_number = number + 1
         execution = Execution(self, number, kind, first, count)
