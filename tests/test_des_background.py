@@ -45,6 +45,33 @@ def test_a_full_group_costs_one_barrier():
     assert server.counters()["persist_barriers"] == before + 1
 
 
+def test_entries_that_gather_are_lost_with_the_power():
+    env = des.Environment()
+    server = des.Server(env, [des.LogPart(log_size="64 KiB")], platform=PLATFORM, workers=1, crash=True)
+    commit = des.GroupCommit(server.main, size=4, timeout="20 us")
+    told = []
+
+    def client(at):
+        yield env.timeout(at)
+        number, durable = commit.append()
+        try:
+            yield durable
+            told.append((number, "durable"))
+        except des.PowerFailureError:
+            told.append((number, env.now))
+
+    for at in ("1 us", "2 us", "40 us"):
+        env.process(client(at))
+    env.run("3 us")
+    commit.append()  # nobody waits for this one
+    env.run("5 us")
+    server.power_failure(restart_after="1 us")
+    env.run("1 ms")
+    assert told == [(0, 5 * des.US), (1, 5 * des.US), (3, "durable")]
+    assert server.present() == [3]
+    assert (commit.groups, commit.entries) == (1, 1)
+
+
 def dirtying(background):
     env = des.Environment()
     server = des.Server(

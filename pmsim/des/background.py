@@ -8,7 +8,7 @@ from simpy.events import Event
 
 from pmsim import arguments
 from pmsim.des.environment import Environment
-from pmsim.des.request import Completion, PowerFailureError
+from pmsim.des.request import Completion, PowerFailureError, cut_off
 from pmsim.des.times import Time, picoseconds
 from pmsim.des.worker_group import WorkerGroup
 from pmsim.errors import ConfigError
@@ -274,6 +274,7 @@ class GroupCommit:
         self._next = 0
         self._gathering: list[Event] = []
         self._number = 0  # of the group that gathers
+        group.server.at_power_failure.append(self._forget)
 
     def append(self) -> tuple[int, Event]:
         """Add an entry.
@@ -297,16 +298,22 @@ class GroupCommit:
         if number == self._number and self._gathering:
             self._close()
 
-    def _close(self) -> None:
+    def _gathered(self) -> list[Event]:
         members, self._gathering = self._gathering, []
         self._number += 1
+        return members
+
+    def _forget(self) -> None:
+        _tell_lost(self._gathered())
+
+    def _close(self) -> None:
+        members = self._gathered()
         execution = self.group.execute(self._kind, self._next - len(members), len(members))
 
         def tell(event: Event) -> None:
             if not event._ok:
                 execution._defused = True
-                for member in members:
-                    member.fail(PowerFailureError("the power failed before the group was durable"))
+                _tell_lost(members)
                 return
             done: Completion = event._value
             self.groups += 1
@@ -315,3 +322,8 @@ class GroupCommit:
                 member.succeed(done)
 
         execution.callbacks.append(tell)
+
+
+def _tell_lost(members: list[Event]) -> None:
+    for member in members:
+        cut_off(member, "the group was durable")

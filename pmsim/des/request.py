@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from simpy.events import Event
+
 from pmsim.errors import PmsimError
 
 
 class PowerFailureError(PmsimError):
     """The server lost its power before the request was acknowledged; whether it took effect is unknown."""
+
+
+def cut_off(event: Event, what: str) -> None:
+    """Fail the event of something that the power failure came before."""
+    # Who waits for it is told all the same; SimPy would end the run where nobody does (any more).
+    event.defused = True
+    event.fail(PowerFailureError(f"the power failed before {what}"))
 
 
 @dataclass(frozen=True, slots=True)

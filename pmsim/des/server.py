@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import simpy
@@ -152,6 +152,8 @@ class Server:
         self._recovery: Event | None = None
         self._recovering = (0, 0, 0)
         self._failures = 0
+        #: Called at each power failure: what is in DRAM only is gone at once, not when the server is back.
+        self.at_power_failure: list[Callable[[], None]] = []
         self._groups: dict[str, WorkerGroup] = {}
         first = 0
         for name, size in groups.items():
@@ -267,6 +269,8 @@ class Server:
             if any(isinstance(getattr(told, "__self__", None), Condition) for told in execution.callbacks):
                 execution.defused = True
             execution.fail(PowerFailureError("the power failed before the request was acknowledged"))
+        for forget in self.at_power_failure:
+            forget()
         if self._recovery is None:
             self._recovery = self.env.event()
         self._recovering = (now, restart, len(cut_off))
