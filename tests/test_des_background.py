@@ -1,6 +1,9 @@
 """Background work: groups of commits, page propagation, checkpoints; what waits has a reason."""
 
+import itertools
 import random
+
+import pytest
 
 from pmsim import des
 
@@ -169,6 +172,44 @@ def test_a_checkpoint_writes_what_is_dirty_and_truncates_the_logs():
     assert len(checkpoints.taken) >= 2
     assert len(dirty) == 0
     assert server.present() == []
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_checkpoint_waits_for_pages_that_others_are_writing(busy):
+    """With `busy` transactions never stop: it does not wait for what becomes dirty meanwhile."""
+    env = des.Environment()
+    server = des.Server(
+        env,
+        [des.LogPart(log_size="64 KiB"), des.PagesPart(pages=64, page_size=16384)],
+        platform=PLATFORM,
+        workers={"writers": 2, "log": 1},
+    )
+    dirty = des.DirtyPages(env, limit=32)
+    propagation = des.PagePropagation(dirty, server["writers"], target=0)
+    checkpoints = des.Checkpoints(
+        env, period="2 us", dirty=dirty, writers=server["writers"], logs=[server["log"]]
+    )
+    durable = []
+
+    def transaction():
+        yield env.timeout("1900 ns")
+        yield from dirty.change(5)
+        for page in itertools.count(6) if busy else ():
+            yield env.timeout("1 us")
+            yield from dirty.change(page)
+
+    def watch():
+        while not propagation.pages_written:
+            yield env.timeout(1_000)
+        durable.append(env.now)
+
+    env.process(transaction())
+    env.process(watch())
+    env.run("200 us")
+    began, ended = checkpoints.taken[0]
+    assert began == 2 * des.US
+    assert began < durable[0] - 1_000 <= ended
+    assert ended < 50 * des.US
 
 
 def test_checkpoints_go_on_after_a_power_failure():

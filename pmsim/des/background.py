@@ -14,6 +14,16 @@ from pmsim.des.worker_group import WorkerGroup
 from pmsim.errors import ConfigError
 
 
+class _Write:
+    """A page on its way to its durable copy."""
+
+    __slots__ = ("ended", "page")
+
+    def __init__(self, page: int) -> None:
+        self.page = page
+        self.ended: Event | None = None  # made for who waits
+
+
 class DirtyPages:
     """Which pages of a buffer in DRAM differ from their durable copies, oldest first.
 
@@ -37,13 +47,15 @@ class DirtyPages:
         self.stalled_ps = 0
         self._oldest: deque[int] = deque()
         self._dirty: set[int] = set()
-        self._being_written = 0
+        self._writes: dict[_Write, None] = {}  # oldest first
+        self._taken: deque[_Write] = deque()  # those of `take`
+        self._failures = 0
         self._room: deque[Event] = deque()
         self._more: list[Event] = []
 
     def __len__(self) -> int:
         """Return how many pages are dirty, those that are being written included."""
-        return len(self._dirty) + self._being_written
+        return len(self._dirty) + len(self._writes)
 
     def change(self, page: int) -> Generator[Event, Any, None]:
         """Change a page, waiting for room where the buffer is full: ``yield from dirty.change(page)``."""
@@ -65,14 +77,14 @@ class DirtyPages:
             return
         began = self.env.now
         while len(self) >= self.limit:
-            oldest = self.take()
+            oldest = self.begin()
             if oldest is None:  # all of them are being written by others
                 room = self.env.event()
                 self._room.append(room)
                 yield room
                 continue
-            yield group.execute(flush, oldest)
-            self.written()
+            yield group.execute(flush, oldest.page)
+            self.end(oldest)
         if self.env.now > began:
             self.stalls += 1
             self.stalled_ps += self.env.now - began
@@ -80,18 +92,51 @@ class DirtyPages:
 
     def take(self) -> int | None:
         """Return the oldest dirty page, which the caller now writes back; None: there is none."""
-        if not self._oldest:
+        write = self.begin()
+        if write is None:
             return None
-        page = self._oldest.popleft()
-        self._dirty.discard(page)
-        self._being_written += 1
-        return page
+        self._taken.append(write)
+        return write.page
 
     def written(self) -> None:
-        """Tell that a page that was taken is durable."""
-        self._being_written -= 1
+        """Tell that a page that was taken is durable: the one that was taken first."""
+        if self._taken:
+            self.end(self._taken.popleft())
+
+    def begin(self) -> _Write | None:
+        """Take the oldest dirty page as `take` does, for who tells which of several has been written."""
+        if not self._oldest:
+            return None
+        write = _Write(self._oldest.popleft())
+        self._dirty.discard(write.page)
+        self._writes[write] = None
+        return write
+
+    def end(self, write: _Write) -> None:
+        """Tell that a page is durable that `begin` has taken."""
+        if write not in self._writes:
+            return  # forgotten since
+        del self._writes[write]
+        if write.ended is not None:
+            write.ended.succeed()
         if self._room:
             self._room.popleft().succeed()
+
+    def settle(self) -> Generator[Event, Any, None]:
+        """Wait until all pages that are being written now, by whomever, are durable.
+
+        Raises
+        ------
+        PowerFailureError : they were forgotten instead.
+        """
+        failures = self._failures
+        for write in list(self._writes):
+            if write in self._writes:
+                if write.ended is None:
+                    write.ended = self.env.event()
+                yield write.ended
+            if failures != self._failures:
+                raise PowerFailureError("the power failed before the pages were durable")
 
     def more(self) -> Event:
         """Return an event that happens when the next page becomes dirty."""
@@ -103,8 +148,11 @@ class DirtyPages:
         """Forget all: the power has failed."""
         self._oldest.clear()
         self._dirty.clear()
-        self._being_written = 0
-        for event in self._room:
+        self._failures += 1
+        ended = [write.ended for write in self._writes if write.ended is not None]
+        self._writes.clear()
+        self._taken.clear()
+        for event in (*ended, *self._room):
             event.succeed()
         self._room.clear()
 
@@ -158,15 +206,15 @@ class PagePropagation:
     def _write(self) -> Generator[Event, Any, None]:
         dirty = self.dirty
         while True:
-            page = dirty.take() if len(dirty) > self.target else None
-            if page is None:
+            write = dirty.begin() if len(dirty) > self.target else None
+            if write is None:
                 yield dirty.more()
                 continue
             try:
-                yield self.group.execute(self._kind, page)
+                yield self.group.execute(self._kind, write.page)
             except PowerFailureError:
                 continue
-            dirty.written()
+            dirty.end(write)
             self.pages_written += 1
 
 
@@ -233,13 +281,15 @@ class Checkpoints:
         todo = len(self._dirty)
         workers = len(self._writers.numbers)
         while todo > 0:
-            batch = [page for _ in range(min(workers, todo)) if (page := self._dirty.take()) is not None]
+            batch = [write for _ in range(min(workers, todo)) if (write := self._dirty.begin()) is not None]
             if not batch:
-                return
-            yield self.env.all_of([self._writers.execute(self._flush, page) for page in batch])
-            for _ in batch:
-                self._dirty.written()
+                break
+            yield self.env.all_of([self._writers.execute(self._flush, write.page) for write in batch])
+            for write in batch:
+                self._dirty.end(write)
             todo -= len(batch)
+        # Others may have taken some of them, and be at it: the log is still needed.
+        yield from self._dirty.settle()
 
 
 class GroupCommit:
