@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from contextlib import suppress
 
 import pytest
 
@@ -232,6 +233,50 @@ def test_checkpoints_go_on_after_a_power_failure():
     env.run("10500 ns")
     assert server.busy == 2, "both writers are at it"
     server.power_failure(restart_after="1 us")
-    dirty.forget()
+    assert len(dirty) == 0
     env.run("100 us")
     assert checkpoints.taken
+
+
+@pytest.mark.parametrize("forget", [False, True])
+@pytest.mark.parametrize("background", [False, True])
+def test_the_buffer_is_never_fuller_than_it_can_be_after_a_power_failure(background, forget):
+    """Pages that writers had taken counted for ever, or, forgotten after the recovery, less than nothing."""
+    env = des.Environment()
+    server = des.Server(env, [des.PagesPart(pages=64)], platform=PLATFORM, workers=2, crash=True)
+    dirty = des.DirtyPages(env, limit=8)
+    if background:
+        des.PagePropagation(dirty, server.main, target=2)
+    sizes = []
+
+    def transactions():
+        for number in itertools.count():
+            yield env.timeout("200 ns")
+            with suppress(des.PowerFailureError):
+                if background:
+                    yield from dirty.change(number % 60)
+                else:
+                    yield from dirty.change_and_evict(number % 60, server.main, "pages.flush")
+
+    def fault():
+        yield env.timeout("20 us")
+        assert len(dirty) > 2
+        ready = server.power_failure(restart_after="10 us")
+        sizes.append(len(dirty))
+        yield ready
+        if forget:  # needless, and late
+            dirty.forget()
+
+    def watch():
+        yield env.timeout("100 us")
+        while True:
+            yield env.timeout("50 ns")
+            assert len(dirty._dirty) + server.busy + server.waiting <= 8
+            sizes.append(len(dirty))
+
+    for process in (transactions, fault, watch):
+        env.process(process())
+    env.run("500 us")
+    assert sizes[0] == 0
+    assert max(sizes) == 8
+    assert min(sizes[1:]) > 2

@@ -9,6 +9,7 @@ from simpy.events import Event
 from pmsim import arguments
 from pmsim.des.environment import Environment
 from pmsim.des.request import Completion, PowerFailureError, cut_off
+from pmsim.des.server import Server
 from pmsim.des.times import Time, picoseconds
 from pmsim.des.worker_group import WorkerGroup
 from pmsim.errors import ConfigError
@@ -29,7 +30,9 @@ class DirtyPages:
 
     A transaction that changes a page calls `change`; while the buffer is full of dirty pages it waits until one
     has been written back. Nobody writes back unless a process does it: `PagePropagation` in the background, or
-    the transaction itself (`change_and_evict`).
+    the transaction itself (`change_and_evict`). Where these or `Checkpoints` write, a power failure of their
+    server empties the buffer. Who writes with `take` and `written` alone calls `forget` at the failure itself,
+    before waiting for the recovery.
 
     Parameters
     ----------
@@ -77,6 +80,7 @@ class DirtyPages:
             return
         began = self.env.now
         while len(self) >= self.limit:
+            self.lost_with(group.server)
             oldest = self.begin()
             if oldest is None:  # all of them are being written by others
                 room = self.env.event()
@@ -145,7 +149,10 @@ class DirtyPages:
         return event
 
     def forget(self) -> None:
-        """Forget all: the power has failed."""
+        """Forget all: the power has failed.
+
+        To be called at the failure: what has been changed or taken since is forgotten, too.
+        """
         self._oldest.clear()
         self._dirty.clear()
         self._failures += 1
@@ -155,6 +162,11 @@ class DirtyPages:
         for event in (*ended, *self._room):
             event.succeed()
         self._room.clear()
+
+    def lost_with(self, server: Server) -> None:
+        """Forget all whenever the power of a server fails, at the failure."""
+        if self.forget not in server.at_power_failure:
+            server.at_power_failure.append(self.forget)
 
     def _mark(self, page: int) -> None:
         if page in self._dirty:  # changed by another one meanwhile: the room is for who waits next
@@ -200,6 +212,7 @@ class PagePropagation:
         self.target = target
         self.pages_written = 0
         self._kind = group.server.kind(flush)
+        dirty.lost_with(group.server)
         for _ in range(len(group.numbers) if writers is None else arguments.whole("writers", writers, 1)):
             dirty.env.process(self._write())
 
@@ -261,6 +274,8 @@ class Checkpoints:
         self._logs = tuple(logs)
         self._flush = flush
         self._truncate = truncate
+        if dirty is not None and writers is not None:
+            dirty.lost_with(writers.server)
         env.process(self._run())
 
     def _run(self) -> Generator[Event, Any, None]:
