@@ -421,6 +421,31 @@ def test_a_failure_at_the_instant_at_which_the_server_is_ready_again_takes_it_do
     assert second[0].value.restarted == ready + 2 * des.US
 
 
+def test_a_failure_during_a_recovery_belongs_to_the_same_outage():
+    server = crashable([PARTS["poplog"]], workers=1)
+    env = server.env
+    log, cut_off = [], []
+
+    def client():
+        while True:
+            try:
+                yield server.execute("log.append")
+            except des.PowerFailureError:
+                cut_off.append(env.now)
+
+    for _ in range(3):
+        env.process(client())
+    times = ["10 us", "15 us", "1 ms"]
+    env.process(des.power_failures(server, at=times, restart_after="10 us", log=log))
+    env.run("2 ms")
+    assert [(found.failed, found.restarted, found.lost) for found in log] == [
+        (10 * des.US, 25 * des.US, 6),
+        (des.MS, des.MS + 10 * des.US, 3),
+    ]
+    assert all(found.restarted < found.ready < found.restarted + des.MS for found in log)
+    assert cut_off == [10 * des.US] * 3 + [15 * des.US] * 3 + [des.MS] * 3
+
+
 def test_who_waits_for_several_requests_at_once_hears_of_a_power_failure_once():
     server = crashable([PARTS["poplog"]], workers=3)
     env = server.env

@@ -39,7 +39,7 @@ def power_failures(
     seed : int
         Of the random times, and of what survives.
     log : list, optional
-        Gets every `Recovery`.
+        Gets every `Recovery`: one for all failures from the first until the server is ready again.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def _power_failures(
             yield _at(server, "at", time)
             ready = server.power_failure(restart_after=restart_after, seed=seed + number)
             if log is not None:
-                ready.callbacks.append(lambda event: log.append(event._value))
+                ready.callbacks.append(lambda event: _note(log, event._value))
     if mean is not None:
         gaps = _native.Arrivals("poisson", {"interval": picoseconds(mean)}, [], seed)
         number = 0
@@ -73,7 +73,7 @@ def _power_failures(
             recovery = yield server.power_failure(restart_after=restart_after, seed=seed + number)
             number += 1
             if log is not None:
-                log.append(recovery)
+                _note(log, recovery)
 
 
 def slow_periods(
@@ -101,6 +101,11 @@ def stalls(
     while True:
         yield env.timeout(gaps.next())
         server.stall(device, pause)
+
+
+def _note(log: list[Recovery], recovery: Recovery) -> None:
+    if not log or log[-1] is not recovery:
+        log.append(recovery)
 
 
 def _at(server: Server, key: str, time: Time) -> Event:

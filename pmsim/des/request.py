@@ -60,7 +60,15 @@ class Completion(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """A restart after a power failure; times in picoseconds."""
+    """A restart after a power failure, or after several of which each came before the server was ready again.
+
+    Attributes
+    ----------
+    failed, restarted, ready : int [ps]
+        When the first failure came, when the recovery began that was not cut short, and when it ended.
+    lost : int
+        Requests that all of these failures have cut off.
+    """
 
     failed: int
     restarted: int

@@ -237,6 +237,8 @@ class Server:
     ) -> Event:
         """Fail the power now; the event succeeds with a `Recovery` when the server is ready again.
 
+        A failure while it is not ready returns the event, and so the `Recovery`, of the one before.
+
         Every request that has not been acknowledged fails with `PowerFailureError`. What survives is a legal
         durable image of this instant, drawn by `seed`; the server's own recovery runs on it, in virtual time,
         and requests that come meanwhile wait.
@@ -271,9 +273,13 @@ class Server:
             execution.fail(PowerFailureError("the power failed before the request was acknowledged"))
         for forget in self.at_power_failure:
             forget()
+        failed, requests = now, len(cut_off)
         if self._recovery is None:
             self._recovery = self.env.event()
-        self._recovering = (now, restart, len(cut_off))
+        else:  # the server has not been ready since the failure before: it is one outage
+            failed, _, before = self._recovering
+            requests += before
+        self._recovering = (failed, restart, requests)
         self._failures += 1
         self.env.wake(self._core)
         return self._recovery
