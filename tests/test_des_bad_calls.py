@@ -125,6 +125,51 @@ def test_the_core_drives_fresh_servers_only() -> None:
         NativeLoad(server, [Tenant("all", Poisson(1e6), [Ask("log.append")])])
 
 
+DURING_A_NATIVE_LOAD: dict[str, Callable[[Server], Any]] = {
+    "a request": lambda s: s.execute("log.append"),
+    "a request by number": lambda s: s.execute(0),
+    "a stall": lambda s: s.stall("pmem", "1 us"),
+    "a slow device": lambda s: s.slow_down("pmem", 200),
+    "a power failure": lambda s: s.power_failure(),
+}
+
+
+@pytest.mark.parametrize("call", DURING_A_NATIVE_LOAD.values(), ids=DURING_A_NATIVE_LOAD)
+def test_a_native_load_has_its_server_for_itself(call: Callable[[Server], Any]) -> None:
+    """They said that it was a bug of pmsim: to SimPy no time had passed."""
+    server = server_of(crash=True)
+    load = NativeLoad(server, [Tenant("all", Poisson(1e6), [Ask("log.append")])])
+    load.run("2 us")
+    with pytest.raises(ConfigError, match=r"a NativeLoad drives it, .* \(2000000 ps; .* 0 ps\); use Load"):
+        call(server)
+    assert server.busy == 0
+    load.run("20 us")
+    with pytest.raises(ConfigError, match="another NativeLoad drives it"):
+        NativeLoad(server, [Tenant("all", Poisson(1e6), [Ask("log.append")])])
+    server.close()
+    with pytest.raises(ConfigError, match="it is closed"):
+        server.execute("log.append")
+
+
+def test_a_native_load_says_what_to_do_about_groups() -> None:
+    server = server_of(workers={"one": 1, "two": 1})
+    with pytest.raises(
+        ConfigError, match=r"with their number, or use Load, whose tenants the first group serves"
+    ):
+        NativeLoad(server, [Tenant("all", Poisson(1e6), [Ask("log.append")])])
+
+
+def test_a_device_may_be_slow_from_the_begin_of_a_native_load_on() -> None:
+    means = []
+    for percent in (100, 1_000):
+        server = server_of()
+        load = NativeLoad(server, [Tenant("all", Poisson(1e5), [Ask("log.append")])])
+        server.slow_down("pmem", percent)
+        load.run("1 ms")
+        means.append(load.summary()["mean_ps"])
+    assert means[1] > 1.01 * means[0]
+
+
 def test_faults_in_the_past_are_refused() -> None:
     failing, slow = server_of(crash=True), server_of()
     failing.env.process(power_failures(failing, at=["5 us", "2 us"]))

@@ -203,7 +203,8 @@ class NativeLoad(_Statistics):
     """The same tenants, drawn and served by the core itself: nothing in Python decides per request.
 
     Results are those of `Load` on a server without a pool of its own, request by request. The server must
-    have one group of workers, and nobody else may use it.
+    have one group of workers, and nobody else may use it: the load has a clock of its own, so requests and
+    faults of SimPy processes need `Load`.
 
     Parameters
     ----------
@@ -216,7 +217,12 @@ class NativeLoad(_Statistics):
     ) -> None:
         super().__init__(server, tenants)
         if len(list(server)) != 1:
-            raise ConfigError("workers: the core serves one group of workers; use Load for several")
+            raise ConfigError(
+                "workers: a NativeLoad needs one group of workers; make the server with their number, or use "
+                "Load, whose tenants the first group serves"
+            )
+        if server.native_now is not None:
+            raise ConfigError("server: another NativeLoad drives it; make a fresh one")
         if server.used:
             raise ConfigError("server: it has served others before, on the clock of SimPy; make a fresh one")
         self._driver = _native.Driver(
@@ -232,6 +238,9 @@ class NativeLoad(_Statistics):
             ],
             keep_log,
         )
+        driver = self._driver
+        server.native_now = lambda: driver.now
+        server.main.refuse()
 
     @property
     def now(self) -> int:

@@ -152,6 +152,8 @@ class Server:
         self._recovery: Event | None = None
         self._recovering = (0, 0, 0)
         self._failures = 0
+        #: The time [ps] up to which a `NativeLoad` has simulated, on its own clock; None: there is none.
+        self.native_now: Callable[[], int] | None = None
         #: Called at each power failure: what is in DRAM only is gone at once, not when the server is back.
         self.at_power_failure: list[Callable[[], None]] = []
         self._groups: dict[str, WorkerGroup] = {}
@@ -188,6 +190,14 @@ class Server:
     def workers(self) -> int:
         """Worker threads of all groups."""
         return len(self._working)
+
+    def driven(self) -> ConfigError:
+        """Return what is wrong with a call that a `NativeLoad` on this server rules out."""
+        assert self.native_now is not None
+        return ConfigError(
+            f"server: a NativeLoad drives it, on a clock of its own ({self.native_now()} ps; SimPy's is at "
+            f"{self.env.now} ps); use Load, with which processes may ask for requests and cause faults"
+        )
 
     @property
     def used(self) -> bool:
@@ -254,8 +264,10 @@ class Server:
 
         Raises
         ------
-        ConfigError : the server was made without ``crash=True``.
+        ConfigError : the server was made without ``crash=True``, or a `NativeLoad` drives it.
         """
+        if self.native_now is not None:
+            raise self.driven()
         now = self.env.now
         seed = arguments.whole("seed", seed, 0, _LARGEST_SEED)
         restart = now + picoseconds(restart_after)
@@ -287,12 +299,14 @@ class Server:
     def stall(self, device: Literal["pmem", "block"], duration: Time) -> None:
         """Let a device pause from now on: wear levelling, garbage collection."""
         self._check_device(device)
+        self._check_clock()
         self.session.stall(device, self.env.now, picoseconds(duration))
 
     def slow_down(self, device: Literal["pmem", "block"], percent: int) -> None:
         """Let a device take `percent` hundredths of its times from now on; 100 heals it."""
         percent = arguments.whole("percent", percent, 1, _SLOWEST)
         self._check_device(device)
+        self._check_clock()
         self.session.slow(device, self.env.now, percent)
 
     def _check_device(self, device: str) -> None:
@@ -306,6 +320,11 @@ class Server:
                 f"device: platform '{self._machine.name}' has no {_DEVICES[device]}; choose another device or "
                 "another platform"
             )
+
+    def _check_clock(self) -> None:
+        # Before a native load has begun a device may be slowed down for the whole of it.
+        if self.native_now is not None and self.native_now() > self.env.now:
+            raise self.driven()
 
     def _recovered(self, at: int) -> None:
         event, self._recovery = self._recovery, None
@@ -334,6 +353,8 @@ class Server:
             return
         for group in self._groups.values():
             group._submit = _closed
+            group._kinds = len(self.kinds)
+        self.native_now = None  # it knows the memory, too
         del self.session
 
     def present(self) -> list[int]:

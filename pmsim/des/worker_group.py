@@ -97,7 +97,8 @@ class WorkerGroup:
         Raises
         ------
         ConfigError : unknown kind, no whole number from 0 on, more than the kind takes (the largest group of
-            a log), or a priority that nobody looks at. The server is as it was.
+            a log), a priority that nobody looks at, or a server that a `NativeLoad` drives. The server
+            is as it was.
         """
         if isinstance(kind, Request):
             first, count = kind.first, kind.count
@@ -115,6 +116,8 @@ class WorkerGroup:
         except TypeError:
             odd = True
         if odd:
+            if server.native_now is not None:
+                raise server.driven()
             kind = arguments.whole("kind", kind, 0, self._kinds - 1)
             first = arguments.whole("first", first, 0, self._largest_first[kind])
             count = arguments.whole("count", count, 0, LARGEST)
@@ -168,6 +171,10 @@ class WorkerGroup:
             self.pool.release(execution.grant)
         elif self._queue:
             self._give(self._queue.popleft())
+
+    def refuse(self) -> None:
+        """Take no requests any more: a `NativeLoad` drives the server."""
+        self._kinds = 0  # each is odd now, and what is odd is looked at twice
 
     def _lose_power(self) -> None:
         self._down = True
