@@ -32,6 +32,7 @@ from pmsim.des import (
     TraceDriven,
     power_failures,
     slow_periods,
+    stalls,
 )
 
 
@@ -51,6 +52,40 @@ SERVER: dict[str, tuple[Callable[[Server], Any], str]] = {
         "device: platform 'tum-6212u' has no block device; choose another device",
     ),
     "a slow drive that is not there": (lambda s: s.slow_down("block", 200), "device: .* has no block device"),
+    "a stall of a kind of device": (
+        lambda s: s.stall("ssd", 1),
+        "device: 'ssd' is unknown; choose pmem or block",
+    ),  # type: ignore[arg-type]
+    "a stall of nothing": (lambda s: s.stall(None, 1), "device: None is not text"),  # type: ignore[arg-type]
+    "a slow nothing": (lambda s: s.slow_down(None, 200), "device: None is not text"),  # type: ignore[arg-type]
+    "a stall of a time before": (lambda s: s.stall("pmem", -1), "duration: -1 ps is out of range"),
+    "stalls at no distance": (
+        lambda s: stalls(s, "pmem", mean=0, duration=1),
+        "^mean: 0 ps is too short; choose at least 1 ps",
+    ),
+    "stalls of a time before": (lambda s: stalls(s, "pmem", mean=1, duration=-1), "^duration: -1 ps is out"),
+    "power failures at no distance": (lambda s: power_failures(s, mean=0), "^mean: 0 ps is too short"),
+    "a power failure at a time before": (
+        lambda s: s.env.run(s.env.process(power_failures(s, at=[-5]))),
+        "^at: -5 ps is out of range",
+    ),
+    "power failures without a restart": (
+        lambda s: power_failures(s, mean=1, restart_after=-1),
+        "^restart_after: -1 ps is out of range",
+    ),
+    "a slow period at no time": (
+        lambda s: s.env.run(s.env.process(slow_periods(s, "pmem", [("x", "2 us", 200)]))),
+        "^periods: ",
+    ),
+    "the loss of a kind of device": (
+        lambda s: s.power_failure(lost="ssd"),
+        "^lost: 'ssd' is unknown; choose pmem",
+    ),  # type: ignore[arg-type]
+    "the loss of a number": (lambda s: s.power_failure(lost=5), "^lost: 5 is not text"),  # type: ignore[arg-type]
+    "the loss of a drive that is not there": (
+        lambda s: s.power_failure(lost="block"),
+        "^lost: platform 'tum-6212u' has no block device",
+    ),
     "power failures at no time": (lambda s: power_failures(s), "at: no power failure is asked for"),
     "no group": (lambda _: GroupCommit(server_of().main, size=0, timeout=1), "size: 0 is too few"),
     "a group as text": (

@@ -5,10 +5,11 @@ from typing import Any, Literal
 
 from simpy.events import Event
 
-from pmsim import _native
+from pmsim import _native, arguments
+from pmsim.des import times
 from pmsim.des.request import Recovery
 from pmsim.des.server import Server
-from pmsim.des.times import Time, picoseconds
+from pmsim.des.times import Time
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
 
@@ -47,14 +48,15 @@ def power_failures(
     """
     if at is None and mean is None:
         raise ConfigError("at: no power failure is asked for; give times (at), or a mean distance (mean)")
-    return _power_failures(server, at, mean, restart_after, seed, log)
+    restart = times.duration("restart_after", restart_after)
+    return _power_failures(server, at, None if mean is None else _gaps(mean, seed), restart, seed, log)
 
 
 def _power_failures(
     server: Server,
     at: Iterable[Time] | None,
-    mean: Time | None,
-    restart_after: Time,
+    gaps: _native.Arrivals | None,
+    restart_after: int,
     seed: int,
     log: list[Recovery] | None,
 ) -> Generator[Event, Any, None]:
@@ -65,8 +67,7 @@ def _power_failures(
             ready = server.power_failure(restart_after=restart_after, seed=seed + number)
             if log is not None:
                 ready.callbacks.append(lambda event: _note(log, event._value))
-    if mean is not None:
-        gaps = _native.Arrivals("poisson", {"interval": picoseconds(mean)}, [], seed)
+    if gaps is not None:
         number = 0
         while True:
             yield env.timeout(gaps.next())
@@ -95,12 +96,18 @@ def stalls(
     The machine model has wear levelling of its own where its platform has ``pmem.wear_stall_writes``; this is
     for what comes on top.
     """
-    env = server.env
-    gaps = _native.Arrivals("poisson", {"interval": picoseconds(mean)}, [], seed)
-    pause = picoseconds(duration)
+    return _stalls(server, device, _gaps(mean, seed), times.duration("duration", duration))
+
+
+def _stalls(server: Server, device: Device, gaps: _native.Arrivals, pause: int) -> Generator[Event, Any, None]:
     while True:
-        yield env.timeout(gaps.next())
+        yield server.env.timeout(gaps.next())
         server.stall(device, pause)
+
+
+def _gaps(mean: Time, seed: int) -> _native.Arrivals:
+    interval = times.duration("mean", mean, 1)
+    return _native.Arrivals("poisson", {"interval": interval}, [], arguments.whole("seed", seed, 0))
 
 
 def _note(log: list[Recovery], recovery: Recovery) -> None:
@@ -110,7 +117,7 @@ def _note(log: list[Recovery], recovery: Recovery) -> None:
 
 def _at(server: Server, key: str, time: Time) -> Event:
     """Return the event of a time that is not over."""
-    wait = picoseconds(time) - server.env.now
+    wait = times.duration(key, time) - server.env.now
     if wait < 0:
         raise ConfigError(f"{key}: {shown(time)} is over at {server.env.now} ps; give times in ascending order")
     return server.env.timeout(wait)

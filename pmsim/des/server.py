@@ -9,15 +9,17 @@ import simpy
 from simpy.events import Condition, Event
 
 from pmsim import _native, arguments
+from pmsim.des import times
 from pmsim.des.environment import Environment
 from pmsim.des.parts import PartLike, largest, native_parts
 from pmsim.des.request import Completion, PowerFailureError, Recovery
-from pmsim.des.times import Time, picoseconds
+from pmsim.des.times import Time
 from pmsim.des.worker_group import Execution, WorkerGroup
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.checks import capacity
 from pmsim.kinds.engine_messages import in_parameters
+from pmsim.messages import shown
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 from pmsim.standing import stretch, watcher
@@ -270,7 +272,9 @@ class Server:
             raise self.driven()
         now = self.env.now
         seed = arguments.whole("seed", seed, 0, _LARGEST_SEED)
-        restart = now + picoseconds(restart_after)
+        restart = now + times.duration("restart_after", restart_after)
+        if lost is not None:
+            self._check_device("lost", lost)
         self.session.crash(at=now, restart_at=restart, id=_RESTART, seed=seed, lost=lost or "")
         # What ends at this instant has been acknowledged, though its event may come behind this one.
         cut_off = [execution for execution in self._outstanding.values() if not execution.triggered]
@@ -298,18 +302,20 @@ class Server:
 
     def stall(self, device: Literal["pmem", "block"], duration: Time) -> None:
         """Let a device pause from now on: wear levelling, garbage collection."""
-        self._check_device(device)
+        self._check_device("device", device)
         self._check_clock()
-        self.session.stall(device, self.env.now, picoseconds(duration))
+        self.session.stall(device, self.env.now, times.duration("duration", duration))
 
     def slow_down(self, device: Literal["pmem", "block"], percent: int) -> None:
         """Let a device take `percent` hundredths of its times from now on; 100 heals it."""
         percent = arguments.whole("percent", percent, 1, _SLOWEST)
-        self._check_device(device)
+        self._check_device("device", device)
         self._check_clock()
         self.session.slow(device, self.env.now, percent)
 
-    def _check_device(self, device: str) -> None:
+    def _check_device(self, key: str, device: str) -> None:
+        if arguments.text(key, device) not in _DEVICES:
+            raise ConfigError(f"{key}: {shown(device)} is unknown; choose pmem or block")
         # A fault of what is not there would change nothing, without a word.
         sizes = {
             "pmem": capacity(self._machine, "pmem"),
@@ -317,7 +323,7 @@ class Server:
         }
         if sizes.get(device) == 0:
             raise ConfigError(
-                f"device: platform '{self._machine.name}' has no {_DEVICES[device]}; choose another device or "
+                f"{key}: platform '{self._machine.name}' has no {_DEVICES[device]}; choose another device or "
                 "another platform"
             )
 
