@@ -421,6 +421,42 @@ def test_a_failure_at_the_instant_at_which_the_server_is_ready_again_takes_it_do
     assert second[0].value.restarted == ready + 2 * des.US
 
 
+def test_requests_that_nobody_waits_for_do_not_end_the_run_with_the_power():
+    server = crashable([PARTS["poplog"]], workers=1)
+    env = server.env
+    heard = []
+
+    def arrivals():
+        for number in range(100):
+            yield env.timeout("100 ns")
+            request = server.execute("log.append", number)
+            if number % 4 == 1:
+                env.process(impatient(request))
+            elif number % 4 == 2:
+                env.process(late(request))
+
+    def impatient(request):
+        yield request | env.timeout("50 ns")
+
+    def late(request):
+        yield env.timeout("6 us")
+        try:
+            yield request
+        except des.PowerFailureError:
+            heard.append(env.now)
+
+    env.process(arrivals())
+    env.run("5050 ns")
+    recovery = server.power_failure(restart_after="1 us")
+    env.run("1 ms")
+    assert recovery.value.lost > 20
+    assert 5 < len(heard) <= recovery.value.lost, "who asks afterwards is told"
+    request = server.execute("log.append")
+    server.power_failure()
+    with pytest.raises(des.PowerFailureError):
+        env.run(request)
+
+
 def test_a_failure_during_a_recovery_belongs_to_the_same_outage():
     server = crashable([PARTS["poplog"]], workers=1)
     env = server.env

@@ -8,7 +8,7 @@ from simpy.events import Event
 
 from pmsim import arguments
 from pmsim.des.environment import Environment
-from pmsim.des.request import Completion, PowerFailureError, cut_off
+from pmsim.des.request import Completion, PowerFailureError, tell_cut_off
 from pmsim.des.server import Server
 from pmsim.des.times import Time, picoseconds
 from pmsim.des.worker_group import WorkerGroup
@@ -391,4 +391,4 @@ class GroupCommit:
 
 def _tell_lost(members: list[Event]) -> None:
     for member in members:
-        cut_off(member, "the group was durable")
+        tell_cut_off(member, "the group was durable")

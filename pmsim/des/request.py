@@ -14,9 +14,10 @@ class PowerFailureError(PmsimError):
     """The server lost its power before the request was acknowledged; whether it took effect is unknown."""
 
 
-def cut_off(event: Event, what: str) -> None:
+def tell_cut_off(event: Event, what: str) -> None:
     """Fail the event of something that the power failure came before."""
-    # Who waits for it is told all the same; SimPy would end the run where nobody does (any more).
+    # Who waits for it is told all the same. SimPy would end the run where nobody does: in an open loop, after a
+    # time-out, or where who waits for several at once has heard of the first that failed.
     event.defused = True
     event.fail(PowerFailureError(f"the power failed before {what}"))
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import simpy
-from simpy.events import Condition, Event
+from simpy.events import Event
 
 from pmsim import _native, arguments
 from pmsim.des import times
 from pmsim.des.environment import Environment
 from pmsim.des.parts import PartLike, largest, native_parts
-from pmsim.des.request import Completion, PowerFailureError, Recovery
+from pmsim.des.request import Completion, Recovery, tell_cut_off
 from pmsim.des.times import Time
 from pmsim.des.worker_group import Execution, WorkerGroup
 from pmsim.errors import ConfigError
@@ -251,9 +251,9 @@ class Server:
 
         A failure while it is not ready returns the event, and so the `Recovery`, of the one before.
 
-        Every request that has not been acknowledged fails with `PowerFailureError`. What survives is a legal
-        durable image of this instant, drawn by `seed`; the server's own recovery runs on it, in virtual time,
-        and requests that come meanwhile wait.
+        Every request that has not been acknowledged fails with `PowerFailureError`; one that nobody waits for
+        does not end the run. What survives is a legal durable image of this instant, drawn by `seed`; the
+        server's own recovery runs on it, in virtual time, and requests that come meanwhile wait.
 
         Parameters
         ----------
@@ -283,10 +283,7 @@ class Server:
         for group in self._groups.values():
             group._lose_power()
         for execution in cut_off:
-            # Who waits for several at once hears of the first that fails; at the next SimPy would end the run.
-            if any(isinstance(getattr(told, "__self__", None), Condition) for told in execution.callbacks):
-                execution.defused = True
-            execution.fail(PowerFailureError("the power failed before the request was acknowledged"))
+            tell_cut_off(execution, "the request was acknowledged")
         for forget in self.at_power_failure:
             forget()
         failed, requests = now, len(cut_off)
