@@ -304,7 +304,10 @@ class Server:
         self.session.stall(device, self.env.now, times.duration("duration", duration))
 
     def slow_down(self, device: Literal["pmem", "block"], percent: int) -> None:
-        """Let a device take `percent` hundredths of its times from now on; 100 heals it."""
+        """Let a device take `percent` hundredths of its medium's times from now on; 100 heals it.
+
+        Its buffers, buses, bandwidths and the operating system keep theirs; docs/des.md says which.
+        """
         percent = arguments.whole("percent", percent, 1, _SLOWEST)
         self._check_device("device", device)
         self._check_clock()
