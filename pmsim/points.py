@@ -16,6 +16,7 @@ from pmsim.kinds import find_kind
 from pmsim.kinds.base import Scalar
 from pmsim.kinds.types import KindParameters
 from pmsim.platforms import Platform, find_field
+from pmsim.plot_spec import Plot
 from pmsim.profiles import load_platform
 from pmsim.published import published
 from pmsim.scenario import BLOCK_DEVICE, Scenario
@@ -199,11 +200,23 @@ def _point(
     )
 
 
+def _check_stack(plot: Plot, scenario: Scenario, points: Sequence[Point]) -> None:
+    kind = find_kind(scenario.kind)
+    if plot.stack == "time" and not kind.rate:
+        raise ConfigError(f"plot.stack: kind '{kind.name}' has no rate of operations; choose \"share\"")
+    if any(kind.curve(point.parameters) for point in points):
+        raise ConfigError("plot.stack: rows of these points are a curve, which has none; remove it")
+    for key in sorted(plot.model_fields_set - {"stack", "x"}):
+        raise ConfigError(f"plot.{key}: bars of where the time goes have none; remove it, or plot.stack")
+
+
 def _check_plot(scenario: Scenario, points: Sequence[Point], written: Scenario | None) -> None:
     # Before anything runs: nobody wants to learn of a typo in the figure after an hour.
     plot, point = scenario.plot, points[0]
     if plot is None:
         return
+    if plot.stack:
+        _check_stack(plot, scenario, points)
     if not plot.x and scenario.changes():
         for key in ("color", "line", "facet", "overlay", "mark"):
             if getattr(plot, key):

@@ -193,8 +193,8 @@ class Result:
 
         Returns
         -------
-        DataFrame : a row per finished point, with its axes and a column for each cause (`docs/time.md`); empty
-        where the rows of points are a curve.
+        DataFrame : a row per finished point, with its axes and a column for each cause (docs/scenarios.md);
+        empty where the rows of points are a curve.
 
         Raises
         ------

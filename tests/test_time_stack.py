@@ -9,6 +9,7 @@ import pmsim
 from pmsim import ConfigError, Scenario, des, run, simulate_point
 from pmsim.cli import main
 from pmsim.kinds.counters import machine_counters
+from pmsim.points import points_of
 from pmsim.time_stack import CAUSES, IDLE, stack
 
 LOG = {"kind": "log", "name": "log", "platform": "tum-6212u", "parameters": {}}
@@ -106,3 +107,33 @@ def test_what_has_no_rate_or_is_too_much_is_refused() -> None:
     sizes = [8 * step for step in range(1, 32)]
     with pytest.raises(ConfigError, match=r"^stack: 1 panels of 31 bars are no figure; run fewer points"):
         result(sweep={"entry_size": sizes}).time_figure()
+
+
+@pytest.mark.parametrize(
+    ("kind", "plot", "message"),
+    [
+        (
+            "latency",
+            {"stack": "time"},
+            "plot.stack: kind 'latency' has no rate of operations; choose \"share\"",
+        ),
+        (
+            "restart",
+            {"stack": "share"},
+            "plot.stack: rows of these points are a curve, which has none; remove it",
+        ),
+        (
+            "log",
+            {"stack": "share", "color": "threads"},
+            "plot.color: bars of where the time goes have none; remove it, or plot.stack",
+        ),
+    ],
+)
+def test_a_stack_that_cannot_be_drawn_is_refused_before_anything_runs(
+    kind: str, plot: dict[str, str], message: str
+) -> None:
+    machine = {"base": "sep-e5-4620v2", "block_device": "hymem-ssd"}
+    scenario = Scenario(kind=kind, name="s", platform=machine, plot=plot)
+    with pytest.raises(ConfigError) as raised:
+        points_of(scenario)
+    assert str(raised.value) == message
