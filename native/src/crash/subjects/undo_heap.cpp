@@ -37,9 +37,9 @@ struct FoundObjects final : Recovered {
 };
 
 /// A program of transactions over a table of roots, each of which points to an object or to nothing. A
-/// transaction gives one to three roots a new object, or frees theirs. The promise: all of a transaction or
-/// nothing; every object that is allocated belongs to one root, and every root's object is allocated and has
-/// its bytes and its header.
+/// transaction gives one to three roots (sometimes up to seven) a new object, or frees theirs. The promise: all
+/// of a transaction or nothing; every object that is allocated belongs to one root, and every root's object is
+/// allocated and has its bytes and its header.
 class UndoHeapSubject final : public Subject {
  public:
   UndoHeapSubject(std::uint64_t seed, Scale scale)
@@ -144,6 +144,9 @@ class UndoHeapSubject final : public Subject {
   static constexpr std::uint64_t kSecondStamp = 192;  ///< in another line
   static constexpr std::uint64_t kRunBytes = 2048;    ///< three objects
   static constexpr std::uint64_t kSpareObjects = 4;
+  /// Their redo logs have several lines, and may end with one: only the end marker in the next line hides the
+  /// entries of an earlier log there.
+  static constexpr std::uint64_t kManyChanges = 7;
 
   struct Change {
     std::uint64_t root;
@@ -157,7 +160,8 @@ class UndoHeapSubject final : public Subject {
   void draw_plan(std::uint32_t transactions) {
     for (; transactions > 0; --transactions) {
       Transaction transaction{{}, random_.below(4) != 0};
-      for (std::uint64_t left = 1 + random_.below(small_ ? 2 : 3); left > 0; --left)
+      const std::uint64_t most = small_ ? 2 : random_.below(4) == 0 ? kManyChanges : 3;
+      for (std::uint64_t left = 1 + random_.below(most); left > 0; --left)
         transaction.changes.push_back({random_.below(stamps_.size()), random_.next() | 1});
       plan_.push_back(std::move(transaction));
     }
