@@ -29,7 +29,8 @@ class ChecksumSubject final : public Subject {
         write_(write),
         model_(shape.pages, shape.page_bytes),
         short_after_recovery_(seed % 2 == 0),
-        repeats_after_recovery_(seed % 4 != 3) {
+        repeats_after_recovery_(seed % 4 != 3),
+        uneven_after_recovery_(seed % 4 == 1) {
     Random random(seed);
     LineMask all;
     all.set_first(shape.page_bytes / blocks::page::kLineBytes);
@@ -119,7 +120,9 @@ class ChecksumSubject final : public Subject {
   /// Goes on with a change where the last one was, if the log has room: over what a torn one has left behind.
   /// Three programs of four repeat the last one but for a word at the end of its line, so that the first
   /// words of the new change can complete the old one. Half of the programs leave it at that, the others flush
-  /// and snapshot each page, truncate the log and change a page once more.
+  /// and snapshot each page, truncate the log and change a page once more. One of four, where the log has room,
+  /// renews one snapshot only before it truncates the log, and flushes another page: whose snapshot may be old,
+  /// so that the log must still have what a torn flush loses.
   [[nodiscard]] std::unique_ptr<Subject> resume(Recovered& recovered) const override {
     auto& found = static_cast<RecoveredFrames&>(recovered);
     auto next = std::make_unique<ChecksumSubject>(*this);
@@ -129,7 +132,15 @@ class ChecksumSubject final : public Subject {
     next->model_.begin_with(found.pages);
     next->stamps_before_ = operations();
     next->steps_.clear();
-    if (!next->store_->log_is_full())
+    const bool has_room = !next->store_->log_is_full();
+    if (uneven_after_recovery_ && has_room) {
+      next->steps_.push_back({Step::kSnapshot, 0, 0});
+      next->steps_.push_back({Step::kTruncate, 0, 0});
+      next->steps_.push_back({Step::kUpdate, 1, 0, PageModel::kLineWords});
+      next->steps_.push_back({Step::kFlush, 1, 0});
+      return next;
+    }
+    if (has_room)
       next->steps_.push_back({Step::kUpdate, last_.page, last_.line, repeats_after_recovery_ ? kAsBefore : 1});
     if (short_after_recovery_)
       return next;
@@ -189,6 +200,7 @@ class ChecksumSubject final : public Subject {
   Line before_crash_{};              ///< of the program that has crashed, the line of its last change
   bool short_after_recovery_;
   bool repeats_after_recovery_;
+  bool uneven_after_recovery_;
   std::vector<Frame> frames_;
   std::optional<ChecksumStore> store_;
 };
