@@ -69,6 +69,14 @@ class EngineSubject final : public Subject {
     /// Large programs with even seeds begin when so many bytes have been logged: the log has been truncated as
     /// it filled, and soon begins to reuse its space.
     double logged_before = 0;
+    /// Of engines without pages in DRAM. Programs with even seeds have two rows in a page: pages are freed and
+    /// used again, several in a row, also by transactions that do not commit.
+    [[nodiscard]] static Size in_place(std::uint64_t seed) {
+      if (seed % 2 != 0)
+        return {.checkpoints = false};
+      return {
+          .transactions = 24, .most_operations = 6, .payload_bytes = 1800, .rows = 10, .checkpoints = false};
+    }
   };
 
   EngineSubject(const engines::EngineOptions& options, const Size& size, std::uint64_t seed, Scale scale);

@@ -10,10 +10,10 @@ std::unique_ptr<Subject> make_for(std::uint32_t threads, std::uint64_t seed, Sca
   engines::EngineOptions options;
   options.engine = "nvm-direct";
   options.page_bytes = 4096;
-  options.pmem_bytes = 10 * options.page_bytes;
+  options.pmem_bytes = 20 * options.page_bytes;
   options.log_bytes = 128 << 10;
   options.threads = threads;
-  return std::make_unique<EngineSubject>(options, EngineSubject::Size{.checkpoints = false}, seed, scale);
+  return std::make_unique<EngineSubject>(options, EngineSubject::Size::in_place(seed), seed, scale);
 }
 std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) { return make_for(1, seed, scale); }
 std::unique_ptr<Subject> make_for_threads(std::uint64_t seed, Scale scale) { return make_for(3, seed, scale); }
