@@ -201,7 +201,9 @@ def test_a_draft_names_what_it_has_not_measured():
 
 @pytest.mark.parametrize("window", [64, 224, 500])
 def test_the_window_is_found_where_loads_cease_to_overlap(monkeypatch, window):
-    platform = {"base": "spr-cxl", "core": {"window": window}, "tlb": {"dram_page_size": "1 GiB"}}
+    # The region is to be many times as large as the caches, as it is where a host is measured.
+    caches = {"tlb": {"dram_page_size": "1 GiB"}, "l2": {"size": "256 KiB"}, "llc": {"size": "1920 KiB"}}
+    platform = {"base": "spr-cxl", "core": {"window": window}, **caches}
     loop_here, loop_simulated = 21, 13
 
     def simulated(benchmark, parameters, effort):

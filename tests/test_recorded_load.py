@@ -262,7 +262,7 @@ def test_a_recorded_part_refuses_power_failures_and_requests_that_it_has_not(rec
             des.Server(des.Environment(), [("recorded", parameters)], platform=MACHINE)
         assert str(refused.value).startswith(says)
     server = des.Server(des.Environment(), [part], platform=MACHINE)
-    with pytest.raises(ConfigError, match="there is no request 1500; there are 1500"):
+    with pytest.raises(ConfigError, match="first: 1500 is too much; choose at most 1499"):
         server.env.run(server.execute("recorded.request", 1500))
 
 
