@@ -484,8 +484,7 @@ def test_a_failure_during_a_recovery_belongs_to_the_same_outage():
 
 def test_who_waits_for_several_requests_at_once_hears_of_a_power_failure_once():
     server = crashable([PARTS["poplog"]], workers=3)
-    env = server.env
-    told = []
+    env, told = server.env, []
 
     def client():
         try:

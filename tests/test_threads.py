@@ -68,6 +68,7 @@ def test_frames_that_do_not_count_their_users_do_not_bound_it() -> None:
     bound = most_transfers_per_s()
     alone = measure(engine="three-tier")["transactions_per_s"]
     swizzled, mapped = (measure(**given, engine=engine) for engine in ("three-tier", "basic-nvm-bm"))
+    # Nearly as many times as there are threads: 19.8 to 20.5 with other seeds.
     assert swizzled["transactions_per_s"] > 0.8 * 24 * alone > 2 * bound
     # Without swizzling there is the page table's part with the root's entry: a shared latch.
     assert 0.8 * bound < mapped["transactions_per_s"] < 1.1 * bound
