@@ -29,7 +29,7 @@ TEST(Histogram, SmallValuesAreExact) {
 }
 
 /// The promise of the class comment, against sorted values over fourteen powers of ten.
-TEST(Histogram, PercentilesAreNeverTooLowAndAtMostASixteenthTooHigh) {
+TEST(Histogram, PercentilesAreNeverTooLowAndAtMostASixtyFourthTooHigh) {
   Histogram histogram;
   std::vector<Picoseconds> values;
   Random random(5);
@@ -43,7 +43,7 @@ TEST(Histogram, PercentilesAreNeverTooLowAndAtMostASixteenthTooHigh) {
     const auto rank = static_cast<std::size_t>(quantile * 20'000);
     const Picoseconds exact = values[rank - 1];
     EXPECT_GE(histogram.percentile(quantile), exact) << quantile;
-    EXPECT_LE(histogram.percentile(quantile), exact + exact / 16 + 1) << quantile;
+    EXPECT_LE(histogram.percentile(quantile), exact + exact / 64 + 1) << quantile;
   }
   EXPECT_EQ(histogram.percentile(1.0), values.back());
   EXPECT_EQ(histogram.maximum(), values.back());

@@ -411,5 +411,28 @@ TEST(Caches, TheLastLevelHasALineOnce) {
   EXPECT_EQ(counters.memory_reads, static_cast<std::int64_t>(others) + 2);
 }
 
+/// Of operations that follow each other without a pause, as those of a client that waits for each answer: what
+/// they have taken adds up to the time that has passed, although loads of the next one run ahead while the last
+/// one still waits for its load, its store or its fence.
+TEST(Latency, OperationsOfOneThreadDoNotOverlap) {
+  const PlatformParams params = plain_machine();
+  const memory::MicroOp begins{0, 0, memory::OpKind::kOperationBegin, 0, 0};
+  Script::Ops ops;
+  for (std::uint64_t operation = 0; operation < 200; ++operation) {
+    const std::uint64_t at = kPmemBase + operation * (1 << 13);
+    ops.insert(ops.end(), {begins, load(at), dependent_load(at + 4096)});
+    if (operation % 2 == 0) {
+      ops.insert(ops.end(), {store(at + 64), clwb(at + 64), sfence()});
+    }
+    ops.push_back(end());
+  }
+  const LaneResult result = run(params, ops);
+  const Histogram& latency = result.groups[0].latency;
+  EXPECT_EQ(latency.count(), 200);
+  // The run ends with the dispatch of its last end, which retires later.
+  EXPECT_NEAR(static_cast<double>(latency.sum()), static_cast<double>(result.elapsed),
+              static_cast<double>(latency.maximum()));
+}
+
 }  // namespace
 }  // namespace pmsim::machine

@@ -35,10 +35,10 @@ bool VirtualThread::retire_for_room(std::uint32_t instructions, Picoseconds limi
     return wanted <= slot.position + reach && tail - index < most;
   };
   const auto stop = [has_room, now = now_](const Slot& slot, std::uint64_t index, Picoseconds retired,
-                                           bool ends) {
-    // What has finished by then costs no time and is not looked for again; ends retire when somebody needs
+                                           bool marked) {
+    // What has finished by then costs no time and is not looked for again; marks retire when somebody needs
     // room.
-    return has_room(slot, index) && (slot.done > std::max(now, retired) || ends);
+    return has_room(slot, index) && (slot.done > std::max(now, retired) || marked);
   };
   const bool finished = retire_until(stop);
   if (window_head_ != before && retired_ > now_) {
@@ -163,38 +163,15 @@ void VirtualThread::dispatch(Picoseconds last) {
         consumed = dispatch_block_commit(limit);
         break;
       case code(OpKind::kOperationBegin):
-        if ((op.flags & kTimedSerialising) != 0) {
-          consumed = drain_window(limit);
-        } else if ((op.flags & kTimedDependent) != 0) {
-          consumed = unresolved_ == 0;
-          stand_for(window_head_, window_tail_, loads_done_, Cause::kCore);
-          front_key_ = consumed ? now_ : kNever;
-          consumed = consumed && now_ <= limit;
-        }
-        if (consumed) {
-          begin_ = now_;
-        }
+        consumed = dispatch_operation_begin(op, limit);
         break;
       case code(OpKind::kOperationEnd):
-        consumed = make_room(0, limit);
-        if (consumed) {
-          if (begin_ >= 0) {
-            ends_[ends_tail_++ & window_mask_] =
-                End{window_tail_, begin_, (op.flags & kTimedDependent) != 0 ? 0 : fences_dispatched_};
-            begin_ = -1;
-          }
-          push_slot(now_);
-          ++operations_;
-          progress_->reached_at = now_;
-          interrupted_ = ++progress_->operations >= progress_->goal;
-          user_bytes_ += static_cast<std::int64_t>(op.line);
-        }
+        consumed = dispatch_operation_end(op, limit);
         break;
       case kSectionMark:
         consumed = make_room(0, limit);
         if (consumed) {
-          ends_[ends_tail_++ & window_mask_] = End{window_tail_, kSectionBegins, op.line};
-          push_slot(now_);
+          push_mark(Mark::kSectionBegins, op.line);
         }
         break;
       default:
@@ -213,6 +190,46 @@ void VirtualThread::dispatch(Picoseconds last) {
       return;
     }
   }
+}
+
+bool VirtualThread::dispatch_operation_begin(const TimedOp& op, Picoseconds limit) {
+  if ((op.flags & kTimedSerialising) != 0) {
+    if (!drain_window(limit)) {
+      return false;
+    }
+    begin_ = now_;
+  } else if ((op.flags & kTimedDependent) != 0) {
+    stand_for(window_head_, window_tail_, loads_done_, Cause::kCore);
+    front_key_ = unresolved_ == 0 ? now_ : kNever;
+    if (front_key_ > limit) {
+      return false;
+    }
+    begin_ = now_;
+  } else {
+    if (!make_room(0, limit)) {
+      return false;
+    }
+    push_mark(Mark::kOperationBegins, 0);
+    begin_ = Mark::kBegunThere;
+  }
+  return true;
+}
+
+bool VirtualThread::dispatch_operation_end(const TimedOp& op, Picoseconds limit) {
+  if (!make_room(0, limit)) {
+    return false;
+  }
+  if (begin_ != Mark::kNoOperation) {
+    push_mark(begin_, (op.flags & kTimedDependent) != 0 ? 0 : fences_dispatched_);
+    begin_ = Mark::kNoOperation;
+  } else {
+    push_slot(now_);
+  }
+  ++operations_;
+  progress_->reached_at = now_;
+  interrupted_ = ++progress_->operations >= progress_->goal;
+  user_bytes_ += static_cast<std::int64_t>(op.line);
+  return true;
 }
 
 bool VirtualThread::dispatch_latch_acquire(const TimedOp& op) {

@@ -33,7 +33,7 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
       waits_(window_.size()),
       before_(window_.size()),
       ledger_(counters),
-      ends_(window_.size()),
+      marks_(window_.size()),
       fence_times_(window_.size()),
       fill_buffer_credits_(static_cast<std::size_t>(params.core.fill_buffer_credits)),
       random_(seed),
@@ -68,18 +68,22 @@ Picoseconds VirtualThread::advance(Picoseconds limit) {
   }
 }
 
-void VirtualThread::end_retires(Picoseconds retired) {
-  const End& end = ends_[ends_head_ & window_mask_];
-  if (end.begin == kSectionBegins) {
-    enter_section(end.fences, retired);
-  } else if (end.fences > fences_completed_) {
-    awaiting_.push_back({end.begin, std::max(retired, end.begin), end.fences});
+void VirtualThread::mark_retires(Picoseconds retired) {
+  const Mark& mark = marks_.front();
+  if (mark.begin == Mark::kSectionBegins) {
+    enter_section(mark.fences, retired);
+  } else if (mark.begin == Mark::kOperationBegins) {
+    begun_ = retired;
   } else {
-    const Picoseconds fenced = end.fences == 0 ? 0 : fence_times_[end.fences & window_mask_];
-    record_latency(end.begin, std::max({retired, end.begin, fenced}));
+    const Picoseconds begin = mark.begin == Mark::kBegunThere ? std::max(begun_, ended_) : mark.begin;
+    if (mark.fences > fences_completed_) {
+      awaiting_.push_back({begin, std::max(retired, begin), mark.fences});
+    } else {
+      const Picoseconds fenced = mark.fences == 0 ? 0 : fence_times_[mark.fences & window_mask_];
+      record_latency(begin, std::max({retired, begin, fenced}));
+    }
   }
-  // The next one that is no end yet must not look like one of a former turn of the ring.
-  ends_[ends_head_++ & window_mask_].slot = kNoSlot;
+  marks_.pop();
 }
 
 void VirtualThread::enter_section(std::uint64_t section, Picoseconds retired) {
@@ -93,13 +97,16 @@ void VirtualThread::enter_section(std::uint64_t section, Picoseconds retired) {
 void VirtualThread::end_awaiting() {
   auto end = awaiting_.begin();
   for (; end != awaiting_.end() && end->fences <= fences_completed_; ++end) {
-    record_latency(end->begin, std::max(end->retired, fence_times_[end->fences & window_mask_]));
+    // Those that await their fences end in order.
+    record_latency(std::max(end->begin, ended_),
+                   std::max(end->retired, fence_times_[end->fences & window_mask_]));
   }
   awaiting_.erase(awaiting_.begin(), end);
 }
 
 void VirtualThread::record_latency(Picoseconds begin, Picoseconds end) {
   latency_.record(end - begin);
+  ended_ = end;
   if (progress_->reports) {
     progress_->retired.push_back(Retired{id_, begin, end});
     interrupted_ = true;

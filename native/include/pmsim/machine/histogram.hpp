@@ -11,7 +11,7 @@
 
 namespace pmsim::machine {
 
-/// Log-bucketed latency histogram: 16 buckets per power of two, so a percentile is at most 6.25 % too high.
+/// Log-bucketed latency histogram: 64 buckets per power of two, so a percentile is at most 1.6 % too high.
 /// Mean and maximum are exact.
 class Histogram {
  public:
@@ -81,7 +81,7 @@ class Histogram {
   }
 
  private:
-  static constexpr int kSubBits = 4;
+  static constexpr int kSubBits = 6;
   static constexpr std::uint64_t kSub = 1U << kSubBits;
 
   [[nodiscard]] static std::size_t bucket_of(std::uint64_t value) noexcept {

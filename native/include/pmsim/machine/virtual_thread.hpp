@@ -12,6 +12,7 @@
 #include "pmsim/machine/counters.hpp"
 #include "pmsim/machine/histogram.hpp"
 #include "pmsim/machine/latch_table.hpp"
+#include "pmsim/machine/marks.hpp"
 #include "pmsim/machine/memory_system.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/thread_environment.hpp"
@@ -42,7 +43,9 @@ namespace pmsim::machine {
 /// has committed. What is read under a latch that is not held is read again where a writer has been there
 /// meanwhile. Every action happens in global time order, so shared queues see requests in order.
 ///
-/// An operation ends when everything in it has retired and its fences have completed.
+/// An operation ends when everything in it has retired and its fences have completed. Unless its begin is one
+/// that waits, it begins when everything before it has retired and the operation before has ended: as for a
+/// client that has one request under way, latencies do not overlap, although their instructions do.
 class VirtualThread {
  public:
   VirtualThread(std::uint32_t id, const PlatformParams& params, std::int64_t threads_on_core,
@@ -104,21 +107,13 @@ class VirtualThread {
     std::uint64_t position;
     Picoseconds done;  ///< kNever: not known yet
   };
-  /// An operation whose latency counts ends at a slot, or a section begins there.
-  struct End {
-    std::uint64_t slot = kNoSlot;
-    Picoseconds begin = 0;     ///< kSectionBegins: no operation ends
-    std::uint64_t fences = 0;  ///< that the thread had dispatched, the last of which it waits for; 0: for none.
-                               ///< Of a section: its number
-  };
-  static constexpr Picoseconds kSectionBegins = -1;
-  /// One that has retired before the last of its fences has completed.
+  /// An operation that has retired before the last of its fences has completed.
   struct AwaitingEnd {
     Picoseconds begin;
     Picoseconds retired;
     std::uint64_t fences;
   };
-  static constexpr std::uint64_t kNoSlot = ~std::uint64_t{0};
+  static constexpr std::uint64_t kNoSlot = Mark::kNoSlot;
   struct PendingLoad {
     TimedOp op;
     std::uint64_t slot;
@@ -174,11 +169,15 @@ class VirtualThread {
            next_->kind <= code(memory::OpKind::kMfence) && has_room(1);
   }
   bool drain_window(Picoseconds limit);
-  /// Retires in order until `stop(slot, its index, when those before have retired, whether an operation ends
-  /// there)` says so. False: one that has not finished is in the way.
+  /// Retires in order until `stop(slot, its index, when those before have retired, whether a mark is there)`
+  /// says so. False: one that has not finished is in the way.
   template <typename Stop>
   bool retire_until(Stop&& stop);
-  void end_retires(Picoseconds retired);
+  void mark_retires(Picoseconds retired);
+  void push_mark(Picoseconds begin, std::uint64_t fences) noexcept {
+    marks_.push({window_tail_, begin, fences});
+    push_slot(now_);
+  }
   /// Time up to now was that of the section before.
   void enter_section(std::uint64_t section, Picoseconds retired);
   void record_latency(Picoseconds begin, Picoseconds end);
@@ -261,6 +260,8 @@ class VirtualThread {
     return true;
   }
   bool resolve_branch(Picoseconds limit);
+  bool dispatch_operation_begin(const TimedOp& op, Picoseconds limit);
+  bool dispatch_operation_end(const TimedOp& op, Picoseconds limit);
   bool dispatch_load(const TimedOp& op, Picoseconds limit);
   bool dispatch_prefetch(const TimedOp& op, Picoseconds limit);
   bool dispatch_store(const TimedOp& op, Picoseconds limit) {
@@ -386,14 +387,14 @@ class VirtualThread {
   std::uint64_t window_head_ = 0;
   std::uint64_t window_tail_ = 0;
   std::uint64_t room_until_ = kNoSlot;  ///< the window of its oldest slot ends there; no slot: nowhere
-  std::vector<End> ends_;               ///< ring: the ends in the window
-  std::uint64_t ends_head_ = 0;
-  std::uint64_t ends_tail_ = 0;
+  Marks marks_;
   std::vector<AwaitingEnd> awaiting_;  ///< in order
   std::vector<Picoseconds>
       fence_times_;  ///< ring, by number: when those of the operations in the window completed
   Picoseconds retired_ = 0;
-  Picoseconds begin_ = -1;
+  Picoseconds begin_ = Mark::kNoOperation;  ///< of the operation that the front end is in, or what a Mark says
+  Picoseconds begun_ = 0;                   ///< when the last kOperationBegins has retired
+  Picoseconds ended_ = 0;                   ///< the last operation that has
   std::uint64_t section_ = 0;
   Picoseconds section_began_ = 0;
 
@@ -471,10 +472,10 @@ bool VirtualThread::retire_until(Stop&& stop) {
   const Slot* const window = window_.data();
   const std::uint64_t mask = window_mask_;
   const std::uint64_t tail = window_tail_;
-  std::uint64_t end = ends_[ends_head_ & mask].slot;
+  std::uint64_t marked = marks_.front().slot;
   for (; head != tail; ++head) {
     const Slot& slot = window[head & mask];
-    if (stop(slot, head, retired, end == head)) {
+    if (stop(slot, head, retired, marked == head)) {
       break;
     }
     if (slot.done == kNever) {
@@ -482,9 +483,9 @@ bool VirtualThread::retire_until(Stop&& stop) {
       break;
     }
     retired = std::max(retired, slot.done);
-    if (end == head) {
-      end_retires(retired);
-      end = ends_[ends_head_ & mask].slot;
+    if (marked == head) {
+      mark_retires(retired);
+      marked = marks_.front().slot;
     }
   }
   window_head_ = head;

@@ -20,7 +20,7 @@ enum class OpKind : std::uint8_t {
   kBlockRead = 10,   ///< read `bytes` at `address` of a block device; waits for it
   kBlockWrite = 11,  ///< write `bytes` at `address` of a block device; waits until the device has accepted it
   kBlockFlush = 12,  ///< empty the block device's volatile write cache (FLUSH CACHE); waits for it
-  kOperationBegin = 13,  ///< an operation of the workload begins: its latency counts from here
+  kOperationBegin = 13,  ///< an operation of the workload begins, when what is before has retired
   kOperationEnd = 14,    ///< it ends when everything before this has retired and, unless it is kDependent, all
                          ///< fences before have completed; `bytes` user bytes are credited
   kAtomic = 15,          ///< locked read-modify-write of one word: everything before has committed, flushes and
