@@ -354,6 +354,47 @@ TEST(BlockDevice, WhatTheCacheHoldsAlreadyNeedsNoRoomInIt) {
   EXPECT_GT(device.write(1 << 21, 4096, now) - now, write + kTransfer);
 }
 
+TEST(BlockDevice, WhatTheCacheHoldsIsReadFromThere) {
+  BlockDeviceParams params = plain_device();
+  params.queue_depth = 8;
+  params.write_cache = 8192;
+  Counters counters;
+  BlockDevice device(params, counters);
+  const Picoseconds written = device.write(0, 4096, 0);
+  const Picoseconds from_cache = params.software_latency + params.write_latency + 2 * kTransfer;
+  EXPECT_EQ(device.read(0, 4096, written) - written, from_cache);
+  // Two blocks, of which the cache has one: the other comes from the medium, behind the program under way.
+  const Picoseconds on_medium = written - params.write_latency + params.program_latency;
+  EXPECT_EQ(device.read(0, 8192, written), on_medium + params.read_latency + kTransfer + 2 * kTransfer);
+  // And when the medium has it, from there.
+  EXPECT_EQ(device.read(0, 4096, 2 * on_medium) - 2 * on_medium,
+            params.software_latency + params.read_latency + 2 * kTransfer);
+}
+
+/// One unit, a program under way and seven that wait: a read waits for that one, and the medium has the last of
+/// them later for it. Where a flush waits for them, who comes later does, too.
+TEST(BlockDevice, ReadsPassProgramsUnlessAFlushWaitsForThem) {
+  BlockDeviceParams params = plain_device();
+  params.queue_depth = 64;
+  params.write_cache = 64 << 10;
+  constexpr std::uint64_t kElsewhere = 1 << 20;
+  for (const bool flushes : {false, true}) {
+    Counters counters;
+    BlockDevice device(params, counters);
+    const Picoseconds written = device.write(0, 8 * 4096, 0);
+    const Picoseconds arrived = written - params.write_latency;
+    const Picoseconds all = arrived + 8 * params.program_latency;
+    const Picoseconds read_and_sent = params.read_latency + 2 * kTransfer;
+    if (flushes) {
+      EXPECT_EQ(device.flush(written), all);
+      EXPECT_EQ(device.read(kElsewhere, 4096, written), all + read_and_sent);
+    } else {
+      EXPECT_EQ(device.read(kElsewhere, 4096, written), arrived + params.program_latency + read_and_sent);
+      EXPECT_EQ(device.flush(written + 1), all + params.read_latency);
+    }
+  }
+}
+
 TEST(BlockDevice, QueueDepthBoundsTheCommandsUnderWay) {
   BlockDeviceParams params = plain_device();
   params.units = 64;

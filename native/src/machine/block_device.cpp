@@ -2,43 +2,24 @@
 
 #include <algorithm>
 
-#include "pmsim/core/error.hpp"
 #include "pmsim/core/random.hpp"
 
 namespace pmsim::machine {
 
 namespace {
 
-__extension__ using Wide = unsigned __int128;
-
-/// A device that is as slow as its parameters may say comes to the end of virtual time. Below this, what it
-/// adds next is still a time, too.
-constexpr Picoseconds kLongest = kNever / 8;
-
-[[noreturn, gnu::noinline, gnu::cold]] void refuse() {
-  throw ConfigError(
-      "block: the device works for more than 13 days of virtual time; choose higher bandwidths, shorter "
-      "latencies or fewer operations");
-}
-
-Picoseconds checked(Wide time) {
-  if (time > static_cast<Wide>(kLongest)) [[unlikely]] {
-    refuse();
-  }
-  return static_cast<Picoseconds>(time);
-}
-
 /// Time to move `bytes` at `bytes_per_s`, rounded up: 1e12 ps per second.
 Picoseconds transfer_time(std::uint64_t bytes, std::int64_t bytes_per_s) {
-  const Wide rate = static_cast<Wide>(bytes_per_s);
-  return checked((static_cast<Wide>(bytes) * static_cast<Wide>(kSecond) + rate - 1) / rate);
+  const auto rate = static_cast<WidePicoseconds>(bytes_per_s);
+  return checked_device_time(
+      (static_cast<WidePicoseconds>(bytes) * static_cast<WidePicoseconds>(kSecond) + rate - 1) / rate);
 }
 
 }  // namespace
 
 BlockDevice::BlockDevice(const BlockDeviceParams& params, Counters& counters)
     : params_(params),
-      units_(static_cast<std::size_t>(params.units), 0),
+      units_(static_cast<std::size_t>(params.units)),
       commands_(static_cast<std::size_t>(params.queue_depth), 0),
       counters_(&counters) {}
 
@@ -47,34 +28,60 @@ Picoseconds BlockDevice::enter_queue(Picoseconds now) {
 }
 
 void BlockDevice::leave_queue(Picoseconds done) {
-  commands_[next_command_] = checked(static_cast<Wide>(done));
+  commands_[next_command_] = checked_device_time(static_cast<WidePicoseconds>(done));
   next_command_ = next_command_ + 1 == commands_.size() ? 0 : next_command_ + 1;
 }
 
-Picoseconds BlockDevice::position(std::uint64_t address, std::uint64_t bytes) {
+Picoseconds BlockDevice::position(std::uint64_t address, std::uint64_t bytes) noexcept {
   const bool adjacent = address == next_address_;
   next_address_ = address + bytes;
   return adjacent ? 0 : params_.seek_latency + params_.rotation_latency;
 }
 
-Picoseconds BlockDevice::occupy_unit(std::uint64_t block, Picoseconds now, Picoseconds duration) {
-  Picoseconds& unit = units_[mix64(block) % units_.size()];
-  unit = checked(static_cast<Wide>(std::max(unit, now) + duration));
-  return unit;
+void BlockDevice::pass(std::uint64_t address, std::uint64_t bytes) noexcept {
+  next_address_ = address == next_address_ ? address + bytes : next_address_;
 }
 
-bool BlockDevice::waits(std::uint64_t block, Picoseconds at) noexcept {
-  const Picoseconds* const begins = waiting_.find(block);
-  return begins != nullptr && *begins > at;
+BlockUnit& BlockDevice::unit_of(std::uint64_t block) noexcept { return units_[mix64(block) % units_.size()]; }
+
+Picoseconds BlockDevice::programmed(std::uint64_t block, Picoseconds at) {
+  const std::uint64_t* const program = programs_.find(block);
+  if (program == nullptr) {
+    return 0;
+  }
+  BlockUnit& unit = unit_of(block);
+  unit.advance(at);
+  return unit.done(*program);
+}
+
+bool BlockDevice::has_left(const Cached& entry, Picoseconds at) {
+  for (std::uint64_t block = entry.first; block <= entry.last; ++block) {
+    BlockUnit& unit = unit_of(block);
+    unit.advance(at);
+    if (unit.done(entry.program) > at) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Picoseconds BlockDevice::empty_front() {
+  Picoseconds done = 0;
+  for (std::uint64_t block = cache_.front().first; block <= cache_.front().last; ++block) {
+    done = std::max(done, unit_of(block).finish(cache_.front().program));
+  }
+  return done;
 }
 
 void BlockDevice::leave_cache() {
   const Cached& leaves = cache_.front();
   for (std::uint64_t block = leaves.first; block <= leaves.last; ++block) {
     // One that waits to be written once more belongs to a later request.
-    if (const Picoseconds* begins = waiting_.find(block); begins != nullptr && *begins <= leaves.written) {
-      waiting_.erase(block);
+    if (const std::uint64_t* program = programs_.find(block);
+        program != nullptr && *program <= leaves.program) {
+      programs_.erase(block);
     }
+    unit_of(block).forget(leaves.program);
   }
   cached_bytes_ -= leaves.bytes;
   cache_.pop_front();
@@ -84,12 +91,20 @@ Picoseconds BlockDevice::read(std::uint64_t address, std::uint64_t bytes, Picose
   ++counters_->block_reads;
   const auto block_bytes = static_cast<std::uint64_t>(params_.block_size);
   const Picoseconds start = enter_queue(now);
-  Picoseconds moved = position(address, bytes);
   Picoseconds done = start;
+  bool from_medium = false;
   const std::uint64_t last = (address + bytes - 1) / block_bytes;
   for (std::uint64_t block = address / block_bytes; block <= last; ++block) {
-    done = std::max(done, occupy_unit(block, start, moved + params_.read_latency));
-    moved = 0;
+    if (!cache_.empty() && programmed(block, start) > start) {
+      done = std::max(done, start + params_.write_latency);
+      continue;
+    }
+    const Picoseconds moved = from_medium ? 0 : position(address, bytes);
+    done = std::max(done, unit_of(block).serve(start, moved + params_.read_latency));
+    from_medium = true;
+  }
+  if (!from_medium) {
+    pass(address, bytes);
   }
   const std::uint64_t transferred = (last - address / block_bytes + 1) * block_bytes;
   link_in_free_ = std::max(link_in_free_, start) + transfer_time(transferred, params_.read_bandwidth);
@@ -109,66 +124,59 @@ Picoseconds BlockDevice::write(std::uint64_t address, std::uint64_t bytes, Picos
 
   const Picoseconds transfer = transfer_time(transferred, params_.write_bandwidth);
   const bool cached = static_cast<std::int64_t>(transferred) <= params_.write_cache;
-  // What the cache has to take: blocks that it does not hold already, still to be written.
+  // What the cache has to take: blocks but for those that it holds and that their units have not begun to
+  // write.
   const auto needed = [&] {
     const Picoseconds arrives = std::max(link_out_free_, start) + transfer;
     std::uint64_t waiting = 0;
-    for (std::uint64_t block = first; block <= last && !waiting_.empty(); ++block) {
-      waiting += waits(block, arrives) ? 1 : 0;
+    for (std::uint64_t block = first; block <= last && !cache_.empty(); ++block) {
+      waiting += programmed(block, arrives) == kNever ? 1 : 0;
     }
     return static_cast<std::int64_t>((last - first + 1 - waiting) * block_bytes);
   };
   std::int64_t cost = cached ? needed() : 0;
   while (cached && cached_bytes_ + cost > params_.write_cache) {
-    start = std::max(start, cache_.front().written);
+    start = std::max(start, empty_front());
     leave_cache();
     cost = needed();
   }
-  while (!cache_.empty() && cache_.front().written <= start) {
+  while (!cache_.empty() && has_left(cache_.front(), start)) {
     leave_cache();
   }
   link_out_free_ = std::max(link_out_free_, start) + transfer;
+  Picoseconds done = cached ? link_out_free_ + params_.write_latency : start;
   if (cached && cost == 0) {
-    next_address_ = address == next_address_ ? address + bytes : next_address_;
-    leave_queue(link_out_free_ + params_.write_latency);
-    return link_out_free_ + params_.write_latency;
+    pass(address, bytes);
+    leave_queue(done);
+    return done;
   }
   Picoseconds moved = position(address, bytes);
-  Picoseconds written = start;
   for (std::uint64_t block = first; block <= last; ++block) {
-    if (cached && waits(block, link_out_free_)) {
+    if (!cached) {
+      done = std::max(done, unit_of(block).serve(link_out_free_, moved + params_.program_latency));
+    } else if (programmed(block, link_out_free_) == kNever) {
       continue;
-    }
-    const Picoseconds ends = occupy_unit(block, link_out_free_, moved + params_.program_latency);
-    written = std::max(written, ends);
-    if (cached) {
-      waiting_[block] = ends - moved - params_.program_latency;
+    } else {
+      programs_[block] = ++last_program_;
+      unit_of(block).program(last_program_, link_out_free_, moved + params_.program_latency);
     }
     moved = 0;
   }
-  Picoseconds done = written;
   if (cached) {
-    // The cache empties in order: what was put in earlier has left before.
-    written = std::max(written, cache_.empty() ? written : cache_.back().written);
-    cache_.push_back(Cached{written, cost, first, last});
+    cache_.push_back(Cached{cost, first, last, last_program_});
     cached_bytes_ += cost;
-    done = link_out_free_ + params_.write_latency;
   }
   leave_queue(done);
   return done;
 }
 
-void BlockDevice::stall(Picoseconds now, Picoseconds duration) noexcept {
-  for (Picoseconds& unit : units_) {
-    unit = std::max(unit, now) + duration;
+void BlockDevice::stall(Picoseconds now, Picoseconds duration) {
+  for (BlockUnit& unit : units_) {
+    unit.stall(now, duration);
   }
   link_in_free_ = std::max(link_in_free_, now) + duration;
   link_out_free_ = std::max(link_out_free_, now) + duration;
   paused_until_ = std::max(paused_until_, now) + duration;
-  for (Cached& cached : cache_) {
-    cached.written += cached.written > now ? duration : 0;
-  }
-  waiting_.for_each([&](Picoseconds& begins) { begins += begins > now ? duration : 0; });
 }
 
 void BlockDevice::slow(const BlockDeviceParams& original, std::int64_t percent) noexcept {
@@ -184,7 +192,10 @@ Picoseconds BlockDevice::flush(Picoseconds now) {
   ++counters_->block_flushes;
   Picoseconds done = std::max(enter_queue(now), paused_until_);
   if (!cache_.empty() && params_.write_cache_durable == 0) {
-    done = std::max(done, cache_.back().written);  // until then the cache holds it, for other threads, too
+    for (BlockUnit& unit : units_) {
+      done =
+          std::max(done, unit.finish(last_program_));  // until then the cache holds it, for other threads, too
+    }
   }
   done += params_.flush_latency;
   leave_queue(done);
