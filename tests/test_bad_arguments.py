@@ -99,6 +99,16 @@ ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
         "steps: 9999999999 is too much",
         "choose at most",
     ),
+    "a search for the lowest and the highest": (
+        ["tune", "good.toml", "--minimize", "--maximize"],
+        "--minimize, --maximize: a search has one goal",
+        "leave one of them out",
+    ),
+    "a search for the highest and the lowest": (
+        ["tune", "good.toml", "--maximize", "--minimize"],
+        "--minimize, --maximize: a search has one goal",
+        "leave one of them out",
+    ),
     "more crash states than the core can count": (
         ["crash", "inplace-word", "--states", "99999999999999999999"],
         "states: 99999999999999999999 is too much",

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pmsim.errors import ConfigError
 from pmsim.path_option import path_option
 from pmsim.progress import progress_bar
 from pmsim.standing import watched
@@ -19,14 +20,13 @@ _INTERRUPTED = 130
 def tune_command(
     scenario: Annotated[str, typer.Argument(help="A scenario; its sweep is the space that is searched.")],
     metric: Annotated[str | None, typer.Option(help="What to improve.", show_default="the kind's")] = None,
+    # Two options: of one pair of switches the last would win, and half of a contradiction be taken.
     minimize: Annotated[
-        bool | None,
-        typer.Option(
-            "--minimize/--maximize",
-            help="Seek the lowest or the highest value.",
-            show_default="rates high, times low",
-        ),
-    ] = None,
+        bool, typer.Option("--minimize", help="Seek the lowest value; by default that of times.")
+    ] = False,
+    maximize: Annotated[
+        bool, typer.Option("--maximize", help="Seek the highest value; by default that of rates.")
+    ] = False,
     require: Annotated[
         list[str] | None,
         typer.Option(metavar="CONDITION", help='What a point has to meet: "latency_p99_ns <= 2000".'),
@@ -43,6 +43,8 @@ def tune_command(
     ] = None,
 ) -> None:
     """Search a sweep for its best point by simulated annealing, without running all of it."""
+    if minimize and maximize:
+        raise ConfigError("--minimize, --maximize: a search has one goal; leave one of them out")
     console = output()
 
     taken = 0
@@ -63,7 +65,7 @@ def tune_command(
             found = tune(
                 scenario,
                 metric=metric,
-                minimize=minimize,
+                minimize=minimize if minimize or maximize else None,
                 require=require or [],
                 steps=steps,
                 seed=seed,
