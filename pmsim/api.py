@@ -12,7 +12,7 @@ from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
 from pmsim.messages import shown
-from pmsim.output_place import check_output_folder
+from pmsim.output_place import RUN_OUTPUTS, check_output_folder
 from pmsim.overrides import with_overrides
 from pmsim.plain import plain
 from pmsim.platforms import Platform
@@ -73,7 +73,7 @@ def run(
     RunInterrupted : Ctrl-C; the finished points are kept in ``out``.
     """
     # Frames and figures take a second to import; the workers of a run need neither.
-    from pmsim.results import OUTPUTS, Result, RunInfo
+    from pmsim.results import Result, RunInfo
 
     written = load_scenario(scenario)
     resolved = with_overrides(written, {} if set is None else set, seed=seed, seeds=seeds)
@@ -89,7 +89,7 @@ def run(
         raise error.prefixed(origin_of(scenario)) from None
     cache = None
     if folder is not None:
-        check_output_folder(folder, OUTPUTS)
+        check_output_folder(folder, RUN_OUTPUTS)
         cache = PointCache(folder / POINTS_FOLDER)
     started = datetime.datetime.now(datetime.UTC)
     clock = time.monotonic()

@@ -2,21 +2,36 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from pmsim.errors import ConfigError
 
+#: Files that `Result.save` writes; here, as what imports results takes a second.
+RUN_OUTPUTS = ("results.parquet", "scenario.resolved.toml", "provenance.json", "report.html")
 
-def check_output_folder(folder: Path, files: Iterable[str]) -> None:
+
+def check_output_folder(folder: Path, files: Iterable[str], *, make: bool = True) -> None:
     """Make the folder of some output files, and refuse it where one of them could not be written.
+
+    Parameters
+    ----------
+    folder : Path
+        With all above it that is not there.
+    files : iterable of str
+        Names of the files in it.
+    make : bool
+        False: nothing is left behind; tried is the folder, or what is there of the path to it.
 
     Raises
     ------
     ConfigError : names the folder or the file.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _probe(folder)
+        there = folder if make else _existing(folder)
+        if there == folder:
+            folder.mkdir(parents=True, exist_ok=True)
+        _probe(there)
         taken = next((folder / name for name in files if (folder / name).is_dir()), None)
     except OSError as error:
         raise _refused(folder, error.strerror, "directory") from None
@@ -42,6 +57,16 @@ def check_output_file(path: Path) -> None:
             raise _refused(path, "the name is too long", "file")
     except OSError as error:
         raise _refused(path, error.strerror, "file") from None
+
+
+def _existing(folder: Path) -> Path:
+    # A link to nothing is there, too: no folder can be made in its place. Names that are too long raise here,
+    # as they do where folders are made.
+    for place in (folder, *folder.parents):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            place.lstat()
+            return place
+    return folder
 
 
 def _probe(folder: Path) -> None:

@@ -40,9 +40,6 @@ from pmsim.units import Quantity, format_value
 from pmsim.variations import CHANGED
 from pmsim.versions import native_build, native_version, package_version
 
-#: Files that `Result.save` writes.
-OUTPUTS = ("results.parquet", "scenario.resolved.toml", "provenance.json", "report.html")
-
 
 @dataclass(frozen=True)
 class RunInfo:

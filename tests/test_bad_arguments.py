@@ -36,6 +36,11 @@ ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
     "binary file": (["run", "binary.toml"], "binary.toml: not TOML", "name a text file"),
     "output directory is a file": (["run", "good.toml", "--out", "binary.toml"], "binary.toml", "--out"),
     "no jobs": (["run", "good.toml", "--jobs", "0"], "jobs: 0 processes", "choose at least 1"),
+    "no jobs for the dry run": (
+        ["run", "good.toml", "--dry-run", "--jobs", "0"],
+        "jobs: 0 processes",
+        "choose at least 1",
+    ),
     "jobs without measure": (
         ["run", "good.toml", "--jobs", "100000"],
         "jobs: 100000 processes",

@@ -9,17 +9,23 @@ import pmsim.calibrate
 import pmsim.commands.calibrate
 import pmsim.commands.measure
 import pmsim.measure
-import pmsim.results
 from pmsim import api
 from pmsim.errors import ConfigError
+from pmsim.output_place import RUN_OUTPUTS, check_output_folder
 from pmsim.validation import cli
 
 COMMANDS = {
     "run": ("run", "good.toml"),
+    "dry run": ("run", "good.toml", "--dry-run"),
     "measure": ("measure", "--platform", "tum-6212u"),
     "validate": ("validate", "--suite", "mine.toml"),
 }
-OUTPUTS = {"run": pmsim.results.OUTPUTS, "measure": pmsim.measure.OUTPUTS, "validate": cli._OUTPUTS}
+OUTPUTS = {
+    "run": RUN_OUTPUTS,
+    "dry run": RUN_OUTPUTS,
+    "measure": pmsim.measure.OUTPUTS,
+    "validate": cli._OUTPUTS,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +100,28 @@ def test_a_profile_that_cannot_be(out: str, complaint: Callable[..., str]) -> No
 def test_trying_leaves_nothing_behind(working_folder: Path) -> None:
     pmsim.calibrate.check_out(working_folder / "out" / "mine.toml")
     assert not list((working_folder / "out").iterdir())
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_file_where_finished_points_belong(
+    more: tuple[str, ...], working_folder: Path, complaint: Callable[..., str]
+) -> None:
+    (working_folder / "out").mkdir()
+    (working_folder / "out" / "points").touch()
+    assert "out/points: cannot be made: File exists; " in complaint(*COMMANDS["run"], *more, "--out", "out")
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_link_to_nothing_is_no_folder(
+    more: tuple[str, ...], working_folder: Path, complaint: Callable[..., str]
+) -> None:
+    (working_folder / "out").symlink_to("absent")
+    assert "--out out: cannot be written: " in complaint(*COMMANDS["run"], *more, "--out", "out")
+
+
+@pytest.mark.parametrize("out", ["new", "new/and/deep", "there", "there/new"])
+def test_asking_whether_a_folder_can_be_makes_none(out: str, working_folder: Path) -> None:
+    (working_folder / "there").mkdir()
+    before = sorted(working_folder.rglob("*"))
+    check_output_folder(working_folder / out, RUN_OUTPUTS, make=False)
+    assert sorted(working_folder.rglob("*")) == before

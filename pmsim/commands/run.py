@@ -8,10 +8,11 @@ import typer
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
 from pmsim.errors import ConfigError
 from pmsim.host_room import check_room
+from pmsim.output_place import RUN_OUTPUTS, check_output_folder
 from pmsim.overrides import with_overrides
 from pmsim.path_option import path_option
 from pmsim.point_cache import PointCache
-from pmsim.runner import RunInterrupted
+from pmsim.runner import RunInterrupted, usable_jobs
 from pmsim.scenario import Scenario
 from pmsim.seeds import runs_of
 from pmsim.terminal import complaints, output, print_table
@@ -50,6 +51,7 @@ def run_command(
     resolved = with_overrides(written, set_ or [], seed=seed, seeds=seeds)
     folder = out if out is not None else Path("out") / (resolved.name or resolved.kind)
     if dry_run:
+        usable_jobs(jobs)
         _describe(resolved, written, scenario, folder)
         return
     before = _held_in(folder)
@@ -90,6 +92,9 @@ def _describe(scenario: Scenario, written: Scenario, origin: str, folder: Path) 
         points = checked_points(scenario, written)
     except ConfigError as error:
         raise error.prefixed(origin_of(origin)) from None
+    check_output_folder(folder, RUN_OUTPUTS, make=False)
+    kept_points = folder / POINTS_FOLDER
+    cache = PointCache(kept_points) if kept_points.exists() else None
     console = output()
     machines = dict.fromkeys(point.platform.name for point in points)
     title = scenario.title or scenario.name or scenario.kind
@@ -104,14 +109,7 @@ def _describe(scenario: Scenario, written: Scenario, origin: str, folder: Path) 
     if len(points) > _ROWS_SHOWN:
         console.print(f"the first {_ROWS_SHOWN} of {len(points)} points", style="dim")
     runs = runs_of(points, scenario.seeds)
-    kept = set()
-    try:
-        begun = (folder / POINTS_FOLDER).is_dir()
-    except OSError as error:  # a name that no folder can have
-        raise ConfigError(f"--out {folder}: {error.strerror}; choose another output directory") from None
-    if begun:
-        cache = PointCache(folder / POINTS_FOLDER)
-        kept = {index for index, run_ in enumerate(runs) if cache.load(run_) is not None}
+    kept = {index for index, run_ in enumerate(runs) if cache is not None and cache.load(run_) is not None}
     try:
         check_room(run_ for index, run_ in enumerate(runs) if index not in kept)
     except ConfigError as error:
