@@ -89,6 +89,15 @@ def overloaded(result: "Result") -> str:
     )
 
 
+def not_durable(result: "Result") -> str:
+    """Say in how many points a power failure takes along what the engine would restart from."""
+    return (
+        f"in {len(result.not_durable)} of {result.provenance['points']} points pmem is volatile, and a power "
+        "failure takes along what the engine would restart from: a comparison of speeds; the first is "
+        f"{result.not_durable[0]}"
+    )
+
+
 def _warnings(result: "Result") -> str:
     lines = [f"Failed: {failure}" for failure in result.failures]
     outside = int((result.frame["out_of_range_count"] > 0).sum()) if "out_of_range_count" in result.frame else 0
@@ -100,6 +109,8 @@ def _warnings(result: "Result") -> str:
         lines.append(f"Still changing: {unsteady(result)}.")
     if result.overloaded:
         lines.append(f"Overload: {overloaded(result)}.")
+    if result.not_durable:
+        lines.append(f"Not durable: {not_durable(result)}.")
     return '<p class="warning">' + "<br>".join(_text(line) for line in lines) + "</p>" if lines else ""
 
 

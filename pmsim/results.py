@@ -82,6 +82,8 @@ class Result:
     overloaded : tuple of Failure
         Points whose requests came faster than they were served: in the frame, with `keeps_up` 0; here with
         their rate.
+    not_durable : tuple of Failure
+        Points that keep on memory without power what they take for durable: in the frame; here with what.
     provenance : dict
         Versions, hashes, seeds, command and wall time.
     """
@@ -111,6 +113,11 @@ class Result:
             Failure(index, point.describe(), f"{found['offered_per_s']:,.0f} requests per second")
             for index, (point, found) in enumerate(zip(points, metrics, strict=True))
             if found is not None and found.get("keeps_up") == 0
+        )
+        self.not_durable = tuple(
+            Failure(index, point.describe(), lost)
+            for index, (point, found) in enumerate(zip(points, metrics, strict=True))
+            if found is not None and (lost := kind.lost_without_power(point.platform, point.parameters))
         )
         self._lasting = [
             found is not None and kind.lasting(found, point.parameters)

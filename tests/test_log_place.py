@@ -1,12 +1,15 @@
 """Where a scenario leaves open where the log is: what the machine makes of it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pmsim
 from pmsim import Scenario
+from pmsim.cli import main
 from pmsim.errors import ConfigError
+from pmsim.kinds import find_kind
 from pmsim.points import Point, points_of
 
 OPTANE = {"base": "tum-6212u", "block_device": "nvme-p4510"}
@@ -86,3 +89,56 @@ def test_nothing_durable_is_asked_of_a_volatile_expander(kind: str, given: dict[
         point("spr-cxl", kind, **given)
     with pytest.raises(ConfigError, match=f"{key}: pmem of platform 'spr-cxl' is volatile"):
         pmsim.simulate_point(kind, "spr-cxl", given)
+
+
+@pytest.mark.parametrize(
+    ("platform", "given", "lost"),
+    [
+        *(
+            ("spr-cxl", {"engine": engine}, f"{engine}, its pages and logs on spr-cxl")
+            for engine in ("nvm-direct", "nvm-undo")
+        ),
+        (
+            "spr-cxl",
+            {"engine": "fptree", "workload": "lookup8"},
+            "fptree, its pages and logs on spr-cxl",
+        ),
+        ("spr-cxl", {"engine": "basic-nvm-bm"}, "basic-nvm-bm, its pages on spr-cxl"),
+        ("spr-cxl", {"engine": "three-tier"}, "three-tier, its pages on spr-cxl"),
+        ("spr-cxl", {"engine": "three-tier", "pmem_capacity": 0}, ""),
+        ("spr-cxl", {"engine": "three-tier", "log_device": "none"}, ""),
+        ("spr-cxl", {"engine": "ssd-bm"}, ""),
+        ("spr-cxl", {"engine": "main-memory"}, ""),
+        ("spr-cxl", {"engine": "main-memory", "ssd_capacity": 0}, "main-memory, its checkpoints on spr-cxl"),
+        (BATTERY, {"engine": "nvm-direct"}, ""),
+        (OPTANE, {"engine": "nvm-direct"}, ""),
+    ],
+)
+def test_what_an_engine_would_restart_from_is_lost_on_a_volatile_expander(
+    platform: object, given: dict[str, Any], lost: str
+) -> None:
+    asked = point(platform, **given)
+    assert find_kind("oltp").lost_without_power(asked.platform, asked.parameters) == lost
+
+
+def test_an_engine_of_a_server_too_but_not_its_log() -> None:
+    for service, lost in (("engine", "nvm-undo, its pages and logs on spr-cxl"), ("log", "")):
+        given = {"service": service} | ({"engine": "nvm-undo"} if lost else {})
+        asked = point("spr-cxl", "system", **given)
+        assert find_kind("system").lost_without_power(asked.platform, asked.parameters) == lost
+
+
+def test_who_runs_an_engine_without_persistence_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario = tmp_path / "volatile.toml"
+    scenario.write_text(
+        'kind = "oltp"\nplatform = "spr-cxl"\n[parameters]\ndata_size = "16 MiB"\n'
+        'operations = 100\nwarmup = 1\n[sweep]\nengine = ["ssd-bm", "nvm-direct"]\n'
+    )
+    assert main(["run", str(scenario), "--jobs", "1", "--out", str(tmp_path / "out")]) == 0
+    told = (
+        "in 1 of 2 points pmem is volatile, and a power failure takes along what the engine would restart from"
+    )
+    assert told in capsys.readouterr().err
+    assert told in (tmp_path / "out" / "report.html").read_text()

@@ -185,6 +185,11 @@ class Kind(ABC, Generic[P]):
         del metrics, parameters
         return True
 
+    def lost_without_power(self, machine: Platform, parameters: P) -> str:
+        """Say what a power failure takes along that a point takes for durable; empty where there is nothing."""
+        del machine, parameters
+        return ""
+
     def length(self, metrics: Mapping[str, int | float]) -> str:
         """Say how long a point has run that was not long enough to become steady."""
         return f"after {metrics['warmup_transactions']:,.0f} transactions"

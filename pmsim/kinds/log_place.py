@@ -22,6 +22,8 @@ class _WithEngine(Protocol):
     @property
     def log_device(self) -> str: ...
     @property
+    def ssd_capacity(self) -> int: ...
+    @property
     def commits(self) -> str: ...
     def model_copy(self: "P", *, update: Mapping[str, Any] | None = None) -> "P": ...
 
@@ -68,3 +70,21 @@ def check_pmem_survives(machine: Platform, key: str, instead: str) -> None:
             f"{key}: pmem of platform '{machine.name}' is volatile, nothing restarts from it; choose "
             f"{instead}, or a platform with pmem_persistence = 'durable'"
         )
+
+
+def kept_on_volatile_pmem(machine: Platform, parameters: _WithEngine) -> str:
+    """Return the engine that finds on volatile PMem what it restarts from, and where that is; empty: none does.
+
+    Its log may well be on an SSD: it begins where pages have been written to their place on PMem. Such engines
+    are not refused, as speeds of memories can be compared with them; who does so has to know.
+    """
+    engine, logged = parameters.engine, LOGGED.holds(parameters.engine)
+    if machine.pmem_persistence != VOLATILE or machine.value("controller", "memory_mode"):
+        return ""
+    if engine == "ssd-bm" or (logged and parameters.log_device not in DURABLE_LOGS):
+        return ""  # no PMem, or nobody has asked for anything durable
+    if engine == "main-memory":
+        return "" if parameters.ssd_capacity else f"{engine}, its checkpoints on {machine.name}"
+    if not parameters.pmem_capacity:
+        return ""
+    return f"{engine}, its pages{'' if logged else ' and logs'} on {machine.name}"

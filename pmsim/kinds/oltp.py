@@ -184,6 +184,10 @@ class Oltp(Kind[OltpParameters]):
         """Load, warm up and measure."""
         return self.run_lanes([machine], parameters, seed)[0]
 
+    def lost_without_power(self, machine: Platform, parameters: OltpParameters) -> str:
+        """Name the engine that keeps on volatile PMem what it would restart from."""
+        return log_place.kept_on_volatile_pmem(machine, parameters)
+
     def executes_regardless_of_time(self, parameters: OltpParameters) -> bool:
         """One thread does the same whatever its accesses cost; several take turns by time."""
         return parameters.threads == 1
