@@ -213,14 +213,16 @@ class Oltp(Kind[OltpParameters]):
         return ("wear_rank", "wear_rank_writes") if parameters.rows == "wear" else None
 
     def rows(self, metrics: Mapping[str, int | float]) -> list[dict[str, int | float]]:
-        """Return one row, or one per rank."""
+        """Return one row, or one per rank, in their order."""
         ranks = {
             int(name.removeprefix(_RANK_COUNTER)): name for name in metrics if name.startswith(_RANK_COUNTER)
         }
         if not ranks:
             return [dict(metrics)]
         rows = [
-            {**metrics, "wear_rank": rank, "wear_rank_writes": metrics[name]} for rank, name in ranks.items()
+            {**metrics, "wear_rank": rank, "wear_rank_writes": metrics[name]}
+            # The core's come in the order of their names: 1, 10, 100, ..., 2.
+            for rank, name in sorted(ranks.items())
         ]
         return [row for row in rows if row["wear_rank_writes"]] or rows[:1]
 
