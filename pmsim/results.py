@@ -26,6 +26,7 @@ from pmsim.kinds.types import quantity_of
 from pmsim.messages import shown
 from pmsim.plot_spec import Plot
 from pmsim.plots import PlotLayout, effects_figure, figure_of, front_rows, plot_layout, stack_figure
+from pmsim.plots.scales import needs_logarithms
 from pmsim.plots.style import metric_title
 from pmsim.point_cache import Metrics
 from pmsim.points import Point
@@ -391,7 +392,7 @@ class Result:
         """What the scenario says about the figure, in columns of the frame.
 
         Where it names no horizontal axis and the rows of a point are a curve, such as throughput over time, the
-        figure shows that.
+        figure shows that, on logarithmic axes where one of the curves could not be seen on others.
         """
         plot = self.scenario.plot
         if plot is not None and (plot.overlay or plot.mark):
@@ -399,7 +400,7 @@ class Result:
         axes = self._curve()
         if axes and (plot is None or not plot.x) and (plot is None or not plot.y or self._is_curve(plot.y)):
             plot = plot or Plot()
-            plot = plot.model_copy(update={"x": axes[0], "y": plot.y or axes[1]})
+            plot = self._scaled(plot, axes[0], plot.y or axes[1])
         if plot is None:
             return None
         columns = {
@@ -424,6 +425,17 @@ class Result:
         # The points of one scenario that differ in what their rows are have no figure in common.
         axes = known.pop() if len(known) == 1 else None
         return axes if axes and set(axes) <= set(self.frame) else None
+
+    def _scaled(self, plot: Plot, x: str, y: str) -> Plot:
+        """Return what is said about the figure with the axes of a curve, logarithmic where they have to be."""
+        published = [pair for overlay in plot.overlay for pair in overlay.points]
+        chosen: dict[str, Any] = {"x": x, "y": y}
+        for number, (key, column) in enumerate((("log_x", x), ("log_y", y))):
+            # Bars begin at zero, and so may what was published.
+            has_place = plot.style != "bars" and not any(_no_logarithm(pair[number]) for pair in published)
+            if has_place and key not in plot.model_fields_set:
+                chosen[key] = needs_logarithms(self.frame[column], self.frame["configuration"])
+        return plot.model_copy(update=chosen)
 
     def _is_curve(self, metric: str) -> bool:
         return bool(metric in self.frame and self.frame.groupby("configuration")[metric].nunique().max() > 1)
@@ -460,6 +472,10 @@ def _one_type_each(frame: pd.DataFrame) -> pd.DataFrame:
     objects = [str(name) for name in frame if frame[name].dtype == object]
     mixed = [name for name in objects if len({type(value) for value in frame[name].dropna()}) > 1]
     return frame.assign(**{name: frame[name].map(str, na_action="ignore") for name in mixed})
+
+
+def _no_logarithm(value: object) -> bool:
+    return not isinstance(value, int | float) or value <= 0
 
 
 def _written(quantity: Quantity, value: object) -> object:
