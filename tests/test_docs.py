@@ -70,6 +70,13 @@ def test_every_fitted_value_is_traced_to_a_measurement(name):
     assert [key for key in fitted if f"`{key}`" not in chapter] == []
 
 
+def test_the_readme_leads_to_every_notebook() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    notebooks = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("notebooks/*.ipynb"))
+    assert notebooks
+    assert re.findall(r"\]\((notebooks/\S+)\)", text) == notebooks
+
+
 def test_the_example_of_the_readme_prints_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
