@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from pmsim.plot_spec import Overlay
+from pmsim.plots.front_labels import front_positions
 from pmsim.plots.layout import Curve, Panel, PlotLayout
 from pmsim.plots.overlap import curves_above, label_top
 from pmsim.plots.style import (
@@ -167,6 +168,7 @@ def _front(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
         ", ".join(value_label(column, value) for column, value in point.names if column != said)
         for point in panel.front
     ]
+    positions = front_positions(layout, panel, labels)
     trace = go.Scatter(
         x=[point.x for point in panel.front],
         y=[point.y for point in panel.front],
@@ -174,9 +176,9 @@ def _front(layout: PlotLayout, panel: Panel, shown: set[str]) -> list[Any]:
         # Steps: what lies further right is better only above the line.
         line={"color": MEASURED, "width": 1.5, "dash": "dot", "shape": "hv"},
         marker={"color": "white", "size": 11, "line": {"color": MEASURED, "width": 1.5}},
-        text=labels,
-        # Above and below in turns: neighbours have room.
-        textposition=["top center" if number % 2 == 0 else "bottom center" for number in range(len(labels))],
+        text=[label if position else "" for label, position in zip(labels, positions, strict=True)],
+        textposition=[position or "top center" for position in positions],
+        hovertext=labels,  # of those without room, too
         textfont={"size": 10, "color": MEASURED},
         cliponaxis=False,
         name=_FRONT,

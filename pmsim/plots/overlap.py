@@ -17,7 +17,7 @@ _CHARACTER = 0.018
 _LABEL_WIDTH = 0.05
 _TOP = 0.98
 #: What Plotly leaves free between the outermost values and the frame.
-_ROOM = 0.055
+ROOM = 0.055
 
 
 def curves_above(layout: PlotLayout, panel: Panel) -> list[int]:
@@ -25,10 +25,10 @@ def curves_above(layout: PlotLayout, panel: Panel) -> list[int]:
 
     Zero where none of them runs along it and hides it; one with other dashes hides nothing.
     """
-    extent = _extent(layout, panel)
-    if extent is None:
+    ends = extent(layout, panel)
+    if ends is None:
         return [0] * len(panel.curves)
-    close = _CLOSE * (extent[1] - extent[0])
+    close = _CLOSE * (ends[1] - ends[0])
     above: list[int] = []
     for number in reversed(range(len(panel.curves))):
         curve, later = panel.curves[number], panel.curves[number + 1 :]
@@ -43,40 +43,39 @@ def label_top(layout: PlotLayout, panel: Panel, mark: Mark) -> float:
 
     At the top where they let it nowhere.
     """
-    extent = _extent(layout, panel)
+    ends = extent(layout, panel)
     curves = [] if layout.bars else [_points(layout, curve) for curve in panel.curves]
     curves = [curve for curve in curves if len(curve)]
-    if extent is None or extent[0] == extent[1] or not curves:
+    if ends is None or ends[0] == ends[1] or not curves:
         return _TOP
     width = max(curve[-1, 0] for curve in curves) - min(curve[0, 0] for curve in curves)
     at = math.log10(mark.x) if layout.log_x else mark.x
     under = at + np.linspace(0, _LABEL_WIDTH, 5) * width
     beside = {"left": math.nan, "right": math.nan}
     heights = np.concatenate([np.interp(under, curve[:, 0], curve[:, 1], **beside) for curve in curves])
-    shares = (heights - extent[0]) / (extent[1] - extent[0])
+    shares = (heights - ends[0]) / (ends[1] - ends[0])
     # Plotly leaves room beyond the values, on linear axes above them only: those begin at zero.
-    taken = _ROOM + (1 - 2 * _ROOM) * shares if layout.log_y else (1 - _ROOM) * shares
+    taken = ROOM + (1 - 2 * ROOM) * shares if layout.log_y else (1 - ROOM) * shares
     length = _CHARACTER * len(mark.label)
-    for top in np.arange(_TOP, length, -_ROOM / 2):
-        if not ((taken > top - length - _ROOM / 4) & (taken < top + _ROOM / 4)).any():
+    for top in np.arange(_TOP, length, -ROOM / 2):
+        if not ((taken > top - length - ROOM / 4) & (taken < top + ROOM / 4)).any():
             return float(top)
     return _TOP
 
 
 def _points(layout: PlotLayout, curve: Curve) -> npt.NDArray[np.float64]:
     """Return the points of a curve along its axes, from left to right; none that an axis does not have."""
-    along = [float(x) for x in curve.x]
-    if layout.log_x:
-        along = [math.log10(x) if x > 0 else math.nan for x in along]
-    points: npt.NDArray[np.float64] = np.array([along, [_height(layout, y) for y in curve.y]]).T
+    points: npt.NDArray[np.float64] = np.array(
+        [[along(layout, float(x)) for x in curve.x], [height(layout, y) for y in curve.y]]
+    ).T
     finite: npt.NDArray[np.float64] = points[np.isfinite(points).all(axis=1)]
     return finite[finite[:, 0].argsort()]
 
 
-def _extent(layout: PlotLayout, panel: Panel) -> tuple[float, float] | None:
+def extent(layout: PlotLayout, panel: Panel) -> tuple[float, float] | None:
     """Return the least and the largest height on the vertical axis; none where there is no value."""
     shown = [panel] if not layout.share_y else layout.panels
-    values = [_height(layout, y) for each in shown for curve in each.curves for y in curve.y]
+    values = [height(layout, y) for each in shown for curve in each.curves for y in curve.y]
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return None
@@ -88,14 +87,22 @@ def _hides(layout: PlotLayout, later: Curve, curve: Curve, close: float) -> bool
         return False
     at = dict(zip(later.x, later.y, strict=True))
     hidden = [
-        abs(_height(layout, at[x]) - _height(layout, y)) <= close
+        abs(height(layout, at[x]) - height(layout, y)) <= close
         for x, y in zip(curve.x, curve.y, strict=True)
         if x in at
     ]
     return sum(hidden) >= _HIDDEN * len(curve.x)
 
 
-def _height(layout: PlotLayout, y: float) -> float:
+def along(layout: PlotLayout, x: float) -> float:
+    """Return where a value is on the horizontal axis; nan: nowhere."""
+    if not layout.log_x:
+        return x
+    return math.log10(x) if x > 0 else math.nan
+
+
+def height(layout: PlotLayout, y: float) -> float:
+    """Return where a value is on the vertical axis; nan: nowhere."""
     if not layout.log_y:
         return y
     return math.log(y) if y > 0 else math.nan
