@@ -173,7 +173,7 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"update_percent", "group_size", "timeout", "technique", "background", "writers", "page_size"}
         | {"pages", "dirty_lines", "dirty_limit", "dirty_target", "crash_at", "restart_after", "duration"}
         | {"windows", "segment", "ssd_capacity", "recording", "speed_percent", "prices", "log_device"}
-        | {"commits", "cleaning", "zipf", "warmup"},
+        | {"commits", "cleaning", "zipf", "warmup", "workload", "warehouses"},
         {"offered_per_s", "throughput_per_s", "saturation_per_s", "waited_ns", "mean_in_system"}
         | {"in_system_at_end", "keeps_up", "steady"}
         | LATENCIES,
@@ -320,8 +320,12 @@ def test_persists_by_each_flush_are_those_of_kind_latency() -> None:
 
 
 def test_modules_matter_to_main_memory_whatever_it_is_called() -> None:
-    machine = {"base": "tum-6212u", "controller": {"memory_mode": True}, "dram": {"capacity": "64 MiB"}}
-    given = {"memory": "dram", "region_size": "512 MiB", "threads": 8}
+    small = {
+        "dram": {"capacity": "16 MiB"},
+        "pmem": {"capacity": "1 GiB"},
+    }  # the smaller, the sooner they are known
+    machine = {"base": "tum-6212u", "controller": {"memory_mode": True}, **small}
+    given = {"memory": "dram", "region_size": "128 MiB", "threads": 8}
     one, two = (pmsim.simulate_point("bandwidth", machine, given | {"dimms": dimms}) for dimms in (1, 2))
     assert one["bandwidth_gb_s"] < two["bandwidth_gb_s"]
 

@@ -20,6 +20,7 @@ from pmsim.des.parts import (
     Part,
     RecordedPart,
     TablePart,
+    TransactionsPart,
 )
 from pmsim.des.request import Completion, PowerFailureError, Recovery, Request
 from pmsim.des.server import Server
@@ -65,6 +66,7 @@ __all__ = [
     "TablePart",
     "Tenant",
     "TraceDriven",
+    "TransactionsPart",
     "US",
     "WorkerGroup",
     "picoseconds",

@@ -9,6 +9,7 @@ from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.cleaning import CLEANING, Cleaning
+from pmsim.kinds.engine_options import OPERATION_CYCLES, TRANSACTION_CYCLES, Exponent
 from pmsim.kinds.latches import (
     COMMITS,
     FIXES,
@@ -45,6 +46,9 @@ from pmsim.requests import PACKED, requests_of
 LARGEST = 2**64 - 1
 #: How a page becomes durable as a whole: the techniques of kind page-flush that write pages.
 PageTechnique = Literal["cow", "cow-load", "cow-invalidate", "microlog", "hybrid", "checksum"]
+
+#: What transactions may do (kind oltp has more).
+Benchmark = Literal["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f", "tpcc"]
 
 
 class Part(KindParameters):
@@ -127,18 +131,11 @@ class TablePart(Part):
     memory: Memory = Field("pmem", description="where the rows are")
 
 
-class EnginePart(Part):
-    """A storage engine with one table whose keys are 0, 1, 2 ...; each request is a transaction.
+class OnEngine(Part):
+    """What parts with a storage engine have in common. `rows` are loaded."""
 
-    ``engine.read``, ``engine.update``: `count` rows, that with key `first` and others scattered by it.
-    ``engine.scan``: up to `count` rows from `first` on. ``engine.checkpoint``. Several workers wait for each
-    other's latches, and their requests are acknowledged in the order of their execution.
-    """
-
-    name = "engine"
     engine: str = Field("nvm-direct", description="a name of `pmsim list engines`")
     rows: Count = Field(100_000, description="rows of the table")
-    row_size: WordSize = Field(1000, description="payload of a row, at most 4096 [B]")
     dram_capacity: LineSizeOrZero = Field(2**28, description="DRAM for pages [B]")
     pmem_capacity: LineSizeOrZero = Field(2**29, description="PMem for pages [B]")
     ssd_capacity: LineSizeOrZero = Field(0, description="SSD for pages [B]")
@@ -156,6 +153,38 @@ class EnginePart(Part):
     system_call_copies: SystemCallCopies = SYSTEM_CALL_COPIES
     latches: EngineLatches = LATCHES
     fixes: EngineFixes = FIXES
+
+
+class EnginePart(OnEngine):
+    """A storage engine with one table whose keys are 0, 1, 2 ...; each request is a transaction.
+
+    ``engine.read``, ``engine.update``: `count` rows, that with key `first` and others scattered by it.
+    ``engine.scan``: up to `count` rows from `first` on. ``engine.checkpoint``. Several workers wait for each
+    other's latches, and their requests are acknowledged in the order of their execution.
+    """
+
+    name = "engine"
+    row_size: WordSize = Field(1000, description="payload of a row, at most 4096 [B]")
+
+
+class TransactionsPart(OnEngine):
+    """A storage engine under a benchmark, whose rows the benchmark draws.
+
+    ``transactions.next``: the next transaction of the worker that executes it. ``transactions.checkpoint``.
+    Several workers wait for each other as those of `EnginePart`, with tpcc for locks of rows, too. It cannot be
+    crashed.
+    """
+
+    name = "transactions"
+    workload: Benchmark = Field("ycsb-a", description="YCSB over rows of 1,000 B, or TPC-C")
+    zipf: Exponent = Field(1.0, description="skew of YCSB (exponent of Zipf's law); 0: uniform")
+    warehouses: Count = Field(1, le=65535, description="of tpcc, instead of rows")
+    cpu_cycles: CountOrZero = Field(OPERATION_CYCLES, description="of an operation, as in kind oltp")
+    transaction_cycles: CountOrZero = Field(TRANSACTION_CYCLES, description="of a transaction, as in kind oltp")
+
+    def native(self) -> dict[str, int | str]:
+        """Write the exponent as a text, as the core takes numbers with a fraction."""
+        return super().native() | {"zipf": str(self.zipf)}
 
 
 class RecordedPart(EnginePart):
@@ -179,7 +208,16 @@ class RecordedPart(EnginePart):
 
 PARTS: dict[str, type[Part]] = {
     model.name: model
-    for model in (ComputePart, LogPart, BlockLogPart, PagesPart, TablePart, EnginePart, RecordedPart)
+    for model in (
+        ComputePart,
+        LogPart,
+        BlockLogPart,
+        PagesPart,
+        TablePart,
+        EnginePart,
+        RecordedPart,
+        TransactionsPart,
+    )
 }
 
 #: A part as users give it: a model, or its name and parameters with units.

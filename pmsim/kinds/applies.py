@@ -163,6 +163,8 @@ ENGINE: Uses = {
 }
 
 _RECORDED = _one_of("study", "recorded")
+_NOT_RECORDED = Condition("study", lambda study: study != "recorded", "another study")
+_WHOLE_ROWS = _one_of("workload", "rows")
 _TENANTS = _one_of("study", "tenants")
 _GROUPS = _one_of("study", "group-commit")
 _PROPAGATION = _one_of("study", "propagation")
@@ -183,16 +185,16 @@ SYSTEM: Uses = {
         _one_of("study", "load", "tenants", "restart", "long-run"),
         Condition("rate", lambda rate: rate == 0, "rate = 0"),
     ),
-    "rate": (Condition("study", lambda study: study != "recorded", "another study"),),
+    "rate": (_NOT_RECORDED,),
     "requests": (_one_of("study", "load", "tenants", "group-commit", "propagation"),),
     "recording": (_RECORDED,),
     "speed_percent": (_RECORDED,),
     "algorithm": (_one_of("service", "log"),),
     "entry_size": (_LOGS,),
     "log_size": (_LOGS,),
-    "rows": (_ROWS,),
-    "row_size": (_ROWS,),
-    "zipf": (_ROWS, Condition("study", lambda study: study != "recorded", "another study")),
+    "rows": (_ROWS, _NOT_TPCC),
+    "row_size": (_ROWS, _WHOLE_ROWS),
+    "zipf": (_ROWS, _NOT_RECORDED, _NOT_TPCC),
     "scanners": (_TENANTS,),
     "scan_rows": (_TENANTS,),
     "engine": (_ON_ENGINE,),
@@ -202,7 +204,9 @@ SYSTEM: Uses = {
     "log_device": (_ON_ENGINE, LOGGED),
     "commits": (_ON_ENGINE, LOGGED, _LOG_ON_SSD, _SEVERAL_WORKERS),
     "cleaning": (_ON_ENGINE, LOGGED),
-    "update_percent": (_ON_ENGINE, Condition("study", lambda study: study != "recorded", "another study")),
+    "workload": (_ON_ENGINE, _NOT_RECORDED),
+    "warehouses": (_ON_ENGINE, _one_of("workload", "tpcc")),
+    "update_percent": (_ON_ENGINE, _NOT_RECORDED, _WHOLE_ROWS),
     # A table is as it was after any lookups.
     "warmup": (_one_of("service", "log", "block-log", "engine"), _one_of("study", "load", "long-run")),
     "prices": (_ON_ENGINE,),

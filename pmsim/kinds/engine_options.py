@@ -52,9 +52,12 @@ from pmsim.units import Quantity, parse
 
 #: Data above this lie in a temporary file where they are on the SSD, instead of in memory [B].
 _FILE_FROM = 2 * GIB
+#: Of an operation and of a transaction, besides those of their instructions; a calibration.
+OPERATION_CYCLES = 211
+TRANSACTION_CYCLES = 250
 #: Of TPC-C: a loaded warehouse at a load factor of 0.66; no simulated number depends on it [B].
-_WAREHOUSE = 111 * 10**6
-_WAREHOUSE_FILL = 0.66
+WAREHOUSE_BYTES = 111 * 10**6
+WAREHOUSE_FILL = 0.66
 
 #: Transactions measured of workloads whose tables grow, at full size: few, so that the size is still what was
 #: asked for.
@@ -241,12 +244,12 @@ class EngineParameters(KindParameters):
     # YCSB-RO, one operation each, and 88 k of TPC-C, some forty each (van Renen et al. 2018, section 5.3;
     # docs/calibration.md).
     cpu_cycles: CountOrZero = Field(
-        211,
+        OPERATION_CYCLES,
         le=1_000_000,
         description="CPU cycles of an operation besides those of its instructions; a calibration",
     )
     transaction_cycles: CountOrZero = Field(
-        250,
+        TRANSACTION_CYCLES,
         le=1_000_000,
         description="CPU cycles of a transaction besides those of its operations; a calibration",
     )
@@ -332,13 +335,15 @@ class EngineParameters(KindParameters):
     @property
     def data(self) -> int:
         """Bytes of the loaded tables at full size, free space in pages included; of TPC-C about."""
-        return self.warehouses * _WAREHOUSE if self.workload == "tpcc" else self.data_size
+        return self.warehouses * WAREHOUSE_BYTES if self.workload == "tpcc" else self.data_size
 
     @property
     def simulated_data(self) -> int:
         """Bytes of the loaded tables at scale, free space in pages included."""
         return (
-            self.simulated_warehouses * _WAREHOUSE if self.workload == "tpcc" else self.scaled(self.data_size)
+            self.simulated_warehouses * WAREHOUSE_BYTES
+            if self.workload == "tpcc"
+            else self.scaled(self.data_size)
         )
 
     def file_contents(self) -> dict[str, str]:
@@ -438,7 +443,7 @@ def rows_in_memory(parameters: EngineParameters) -> tuple[str, int]:
         return "", 0
     if home == "ssd" and data > _FILE_FROM:
         return "", 0
-    fill = _WAREHOUSE_FILL if parameters.workload == "tpcc" else parameters.fill_factor
+    fill = WAREHOUSE_FILL if parameters.workload == "tpcc" else parameters.fill_factor
     return "warehouses" if parameters.workload == "tpcc" else "data_size", int(data * fill)
 
 

@@ -171,6 +171,8 @@ def _setting(machine: Platform, parameters: SystemParameters, seed: int) -> stud
         mix = [Ask("recorded.request")]
     elif parameters.service == "table":
         mix = [_asked("table.lookup", 1, parameters)]
+    elif parameters.service == "engine" and parameters.workload != "rows":
+        mix = [Ask("transactions.next")]
     elif parameters.service == "engine":
         shares = {"update": parameters.update_percent, "read": 100 - parameters.update_percent}
         mix = [_asked(f"engine.{kind}", weight, parameters) for kind, weight in shares.items() if weight > 0]

@@ -4,6 +4,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.applies import SYSTEM, check_file
 from pmsim.kinds.buildable import check_server
 from pmsim.kinds.checks import capacity, check_memory, check_region, check_threads, check_tier
+from pmsim.kinds.engine_options import WAREHOUSE_BYTES, WAREHOUSE_FILL
 from pmsim.kinds.log_place import check_log_survives, check_pmem_survives
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
 from pmsim.kinds.system_parts import parts_of, without_data, workers_of
@@ -16,6 +17,7 @@ _LARGEST_ROW = 65536
 _MOST_SEGMENTS = 10_000
 _LARGEST_ENGINE_ROW = 4096
 _FPTREE_ROW = 8
+_YCSB_ROW = 1000
 #: Bytes of a key: a row of an engine needs at least so many more than its payload.
 _KEY_BYTES = 8
 
@@ -63,6 +65,10 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         check_pmem_survives(machine, "service", "block-log")
     if parameters.study == "restart" and service == "engine" and parameters.pmem_capacity:
         check_pmem_survives(machine, "pmem_capacity", "0")
+    if parameters.study == "restart" and service == "engine" and parameters.workload != "rows":
+        raise ConfigError(
+            f"workload: '{parameters.workload}' keeps no ledger of what a power failure must leave; choose rows"
+        )
     if parameters.study == "restart" and parameters.warmup:
         raise ConfigError(
             "warmup: a server that will be crashed begins fresh; leave this out of study 'restart'"
@@ -135,6 +141,13 @@ def _check_log_of_engine(machine: Platform, parameters: SystemParameters) -> Non
 
 
 def _check_rows_of_engine(parameters: SystemParameters) -> None:
+    if parameters.workload != "rows":
+        if parameters.engine == "fptree":
+            raise ConfigError(
+                f"workload: {parameters.workload}; fptree holds rows with a key and a payload of 8 B only, "
+                "choose rows or another engine"
+            )
+        return
     if parameters.engine == "fptree" and parameters.row_size != _FPTREE_ROW:
         raise ConfigError(
             f"row_size: {parameters.row_size} B; rows of fptree have 8 B, choose that or another engine"
@@ -158,18 +171,28 @@ def check_sizes(machine: Platform, parameters: SystemParameters) -> None:
         for tier in ("dram", "pmem", "ssd"):
             check_tier(machine, tier, getattr(parameters, f"{tier}_capacity"), f"{tier}_capacity")
         sizes = parameters.dram_capacity + parameters.pmem_capacity + parameters.ssd_capacity
-        rows = parameters.rows
-        if parameters.study == "recorded":
-            recording = recording_of(parameters)
-            rows += recording.keys - recording.existing
-        needed = rows * (parameters.row_size + _KEY_BYTES)
+        what, count, needed = _data_of_engine(parameters)
         if needed > sizes:
             raise ConfigError(
-                f"rows: {rows} rows are {_size(needed)}, more than dram_capacity, pmem_capacity and "
-                f"ssd_capacity together, {_size(sizes)}; choose fewer rows, or raise the capacities"
+                f"{what}: {count} {what} are {_size(needed)}, more than dram_capacity, pmem_capacity and "
+                f"ssd_capacity together, {_size(sizes)}; choose fewer {what}, or raise the capacities"
             )
     else:
         _check_logs(machine, parameters, "pmem" if parameters.service == "log" else "block")
+
+
+def _data_of_engine(parameters: SystemParameters) -> tuple[str, int, int]:
+    """Return what the data are counted in, how many there are, and the bytes that they need at least."""
+    if parameters.study != "recorded" and parameters.workload == "tpcc":
+        count = parameters.warehouses
+        return "warehouses", count, int(count * WAREHOUSE_BYTES * WAREHOUSE_FILL)
+    rows, row_size = parameters.rows, parameters.row_size
+    if parameters.study == "recorded":
+        recording = recording_of(parameters)
+        rows += recording.keys - recording.existing
+    elif parameters.workload != "rows":
+        row_size = _YCSB_ROW
+    return "rows", rows, rows * (row_size + _KEY_BYTES)
 
 
 def _check_logs(machine: Platform, parameters: SystemParameters, device: str) -> None:

@@ -96,6 +96,14 @@ class SystemParameters(KindParameters):
     dram_capacity: LineSize = Field(2**28, description="engine: DRAM for pages [B]")
     pmem_capacity: LineSizeOrZero = Field(2**30, description="engine: PMem for pages [B]")
     ssd_capacity: LineSizeOrZero = Field(0, description="engine: SSD for pages [B]")
+    workload: Literal["rows", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f", "tpcc"] = Field(
+        "rows",
+        description="engine: what its transactions do; rows: read or update one of row_size bytes; ycsb: the "
+        "core workloads, over rows of 1,000 B; tpcc: its five transactions, without think times",
+    )
+    warehouses: Count = Field(
+        1, le=65535, description="of tpcc, instead of rows; 105 MB each as they are loaded"
+    )
     log_device: Literal["auto", "pmem", "ssd"] = Field(
         AUTO,
         description="engine: where its write-ahead log is; auto: on PMem, where pmem_capacity is above 0 "
@@ -103,7 +111,9 @@ class SystemParameters(KindParameters):
     )
     commits: CommitsOrAuto = AUTO
     cleaning: Cleaning = CLEANING
-    update_percent: CountOrZero = Field(100, le=100, description="engine: updates, the rest are reads [%]")
+    update_percent: CountOrZero = Field(
+        100, le=100, description="engine, of workload rows: updates, the rest are reads [%]"
+    )
     warmup: CountOrZero = Field(
         0,
         le=10**9,

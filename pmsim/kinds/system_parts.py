@@ -1,8 +1,19 @@
 """What the server of each study of kind "system" is made of."""
 
-from typing import Literal, cast
+from typing import Any, cast
 
-from pmsim.des.parts import BlockLogPart, EnginePart, LogPart, PagesPart, Part, RecordedPart, TablePart
+from pmsim.des.parts import (
+    Benchmark,
+    BlockLogPart,
+    EnginePart,
+    LogPart,
+    OnEngine,
+    PagesPart,
+    Part,
+    RecordedPart,
+    TablePart,
+    TransactionsPart,
+)
 from pmsim.kinds.system_parameters import SystemParameters
 
 
@@ -19,16 +30,18 @@ def parts_of(parameters: SystemParameters) -> tuple[Part, ...]:
         return (RecordedPart(**engine_of(parameters).model_dump(), requests=parameters.recording),)
     if parameters.service == "table":
         return (TablePart(rows=parameters.rows, row_size=parameters.row_size),)
-    return (engine_of(parameters) if parameters.service == "engine" else log_of(parameters),)
+    if parameters.service != "engine":
+        return (log_of(parameters),)
+    return (engine_of(parameters) if parameters.workload == "rows" else transactions_of(parameters),)
 
 
 def without_data(part: Part, workers: int) -> Part:
     """Return a part with as little to load as there can be."""
     if isinstance(part, PagesPart):
         return part.model_copy(update={"pages": workers})
-    if isinstance(part, RecordedPart):
-        return EnginePart(**part.model_dump(exclude={"requests"}) | {"rows": 1})
-    return part.model_copy(update={"rows": 1}) if isinstance(part, TablePart | EnginePart) else part
+    if isinstance(part, OnEngine):
+        return EnginePart(**part.model_dump(include=set(EnginePart.model_fields)) | {"rows": 1})
+    return part.model_copy(update={"rows": 1}) if isinstance(part, TablePart) else part
 
 
 def workers_of(parameters: SystemParameters) -> int:
@@ -41,18 +54,32 @@ def workers_of(parameters: SystemParameters) -> int:
 
 def engine_of(parameters: SystemParameters) -> EnginePart:
     """Return the storage engine."""
-    return EnginePart(
-        engine=parameters.engine,
-        rows=parameters.rows,
-        row_size=parameters.row_size,
-        dram_capacity=parameters.dram_capacity,
-        pmem_capacity=parameters.pmem_capacity,
-        ssd_capacity=parameters.ssd_capacity,
-        # The kind has decided where a scenario leaves it open.
-        log_device=cast(Literal["pmem", "ssd"], parameters.log_device),
-        commits=cast(Literal["single", "group"], parameters.commits),
-        cleaning=parameters.cleaning,
+    return EnginePart(**_engine(parameters), row_size=parameters.row_size)
+
+
+def transactions_of(parameters: SystemParameters) -> TransactionsPart:
+    """Return the storage engine under a benchmark."""
+    return TransactionsPart(
+        **_engine(parameters),
+        workload=cast(Benchmark, parameters.workload),
+        zipf=parameters.zipf,
+        warehouses=parameters.warehouses,
     )
+
+
+def _engine(parameters: SystemParameters) -> dict[str, Any]:
+    # Where a scenario leaves log and commits open, the kind has decided.
+    shared = (
+        "engine",
+        "rows",
+        "dram_capacity",
+        "pmem_capacity",
+        "ssd_capacity",
+        "log_device",
+        "commits",
+        "cleaning",
+    )
+    return {name: getattr(parameters, name) for name in shared}
 
 
 def log_of(parameters: SystemParameters) -> LogPart | BlockLogPart:

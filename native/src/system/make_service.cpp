@@ -12,9 +12,10 @@ namespace pmsim::system {
 namespace {
 
 constexpr std::array kParts{
-    PartKind{"compute", make_compute},   PartKind{"log", make_log},     PartKind{"block-log", make_block_log},
-    PartKind{"pages", make_pages},       PartKind{"table", make_table}, PartKind{"engine", make_engine},
-    PartKind{"recorded", make_recorded},
+    PartKind{"compute", make_compute},     PartKind{"log", make_log},
+    PartKind{"block-log", make_block_log}, PartKind{"pages", make_pages},
+    PartKind{"table", make_table},         PartKind{"engine", make_engine},
+    PartKind{"recorded", make_recorded},   PartKind{"transactions", make_transactions_part},
 };
 
 [[nodiscard]] memory::SimOptions options_of(const machine::PlatformParams& platform, bool crash) {

@@ -94,6 +94,7 @@ std::unique_ptr<Part> make_block_log(workloads::Parameters& parameters, const Pa
 std::unique_ptr<Part> make_pages(workloads::Parameters& parameters, const PartContext& context);
 std::unique_ptr<Part> make_engine(workloads::Parameters& parameters, const PartContext& context);
 std::unique_ptr<Part> make_recorded(workloads::Parameters& parameters, const PartContext& context);
+std::unique_ptr<Part> make_transactions_part(workloads::Parameters& parameters, const PartContext& context);
 std::unique_ptr<Part> make_table(workloads::Parameters& parameters, const PartContext& context);
 
 }  // namespace pmsim::system

@@ -10,16 +10,6 @@ namespace {
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 
-/// A number that may have a fraction: they come as texts.
-double real(Parameters& parameters, std::string_view name, double low, double high) {
-  const std::string text = parameters.text(name);
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(value >= low && value <= high))
-    parameters.refuse(name, "must be a number from " + std::to_string(low) + " to " + std::to_string(high));
-  return value;
-}
-
 std::uint64_t bytes(Parameters& parameters, std::string_view name) {
   return static_cast<std::uint64_t>(parameters.number(name, 0, kMaxBytes));
 }
@@ -33,6 +23,15 @@ engines::ScanMode scan_mode(bool hint, bool prefetch) {
 
 }  // namespace
 
+double real_number(Parameters& parameters, std::string_view name, double low, double high) {
+  const std::string text = parameters.text(name);
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(value >= low && value <= high))
+    parameters.refuse(name, "must be a number from " + std::to_string(low) + " to " + std::to_string(high));
+  return value;
+}
+
 engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t seed) {
   engines::EngineOptions options;
   options.engine = parameters.text("engine");
@@ -45,8 +44,9 @@ engines::EngineOptions read_engine_options(Parameters& parameters, std::uint64_t
   options.pointer_swizzling = flag(parameters, "pointer_swizzling");
   options.leaf_layout = parameters.choice("leaf_layout", {"sorted", "hash"});
   options.admission_entries = bytes(parameters, "admission_entries");
-  options.migration = {real(parameters, "migration_dr", 0, 1), real(parameters, "migration_dw", 0, 1),
-                       real(parameters, "migration_nr", 0, 1), real(parameters, "migration_nw", 0, 1)};
+  options.migration = {
+      real_number(parameters, "migration_dr", 0, 1), real_number(parameters, "migration_dw", 0, 1),
+      real_number(parameters, "migration_nr", 0, 1), real_number(parameters, "migration_nw", 0, 1)};
   options.page_write = parameters.choice("page_write", {"ntstore", "store+clwb"});
   options.log_device = parameters.choice("log_device", {"pmem", "ssd", "unwritten", "none"});
   options.log_algorithm = parameters.text("log_algorithm");
@@ -84,9 +84,9 @@ WorkloadOptions read_workload_options(Parameters& parameters, const engines::Eng
   options.scan_mode = scan_mode(flag(parameters, "scan_hint"), flag(parameters, "scan_prefetch"));
   options.row_cycles = static_cast<std::uint32_t>(parameters.number("row_cycles", 0, 1'000'000));
   options.whole_rows = parameters.choice("access", {"field", "row"}) == "row";
-  options.zipf = real(parameters, "zipf", 0, 100);
+  options.zipf = real_number(parameters, "zipf", 0, 100);
   options.engine = engine;
-  options.fill = real(parameters, "fill_factor", 0.1, 1);
+  options.fill = real_number(parameters, "fill_factor", 0.1, 1);
   options.loading =
       parameters.choice("loading", {"bulk", "inserts"}) == "bulk" ? Loading::kBulk : Loading::kInserts;
   options.row_bytes = static_cast<std::uint32_t>(parameters.number("row_size", 8, 65536));

@@ -26,6 +26,7 @@ inline constexpr std::array<std::string_view, 13> kWorkloads{
 struct WorkloadOptions {
   std::string workload = "ycsb-ro";
   std::uint64_t data_bytes = 0;      ///< of the loaded tree (rows_of_size); not of tpcc
+  std::uint64_t rows = 0;            ///< instead; 0: as many as data_bytes are
   std::uint32_t warehouses = 1;      ///< of tpcc
   tpcc::LockOptions locks;           ///< of tpcc
   std::uint32_t update_percent = 0;  ///< of ycsb-rw
@@ -45,7 +46,8 @@ struct WorkloadOptions {
 template <memory::Memory M>
 [[nodiscard]] std::unique_ptr<Transactions<M>> make_transactions(const WorkloadOptions& options) {
   const auto rows_of = [&options](const engines::TableSpec& table) {
-    return rows_of_size(options.data_bytes, table, options.engine, options.fill);
+    return options.rows != 0 ? options.rows
+                             : rows_of_size(options.data_bytes, table, options.engine, options.fill);
   };
   if (options.workload == "tpcc") {
     return std::make_unique<tpcc::Tpcc<M>>(tpcc::Cardinalities{.warehouses = options.warehouses}, options.seed,
