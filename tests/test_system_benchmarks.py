@@ -108,7 +108,7 @@ def test_what_no_benchmark_can_be_is_refused(given: dict[str, Any], message: str
 )
 def test_a_parameter_that_a_benchmark_does_not_use_is_refused(given: dict[str, Any]) -> None:
     scenario = pmsim.Scenario(kind="system", platform=PLATFORM, parameters=LOAD | given)
-    with pytest.raises(ConfigError, match="without effect|is of no use|has no"):
+    with pytest.raises(ConfigError, match="has no meaning for"):
         pmsim.run(scenario, jobs=1)
 
 
