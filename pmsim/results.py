@@ -26,6 +26,7 @@ from pmsim.kinds.types import quantity_of
 from pmsim.messages import shown
 from pmsim.plot_spec import Plot
 from pmsim.plots import PlotLayout, effects_figure, figure_of, front_rows, plot_layout, stack_figure
+from pmsim.plots.overload import NOT_DRAWN, hidden_rows
 from pmsim.plots.scales import needs_logarithms
 from pmsim.plots.style import metric_title
 from pmsim.point_cache import Metrics
@@ -173,7 +174,9 @@ class Result:
             return effects_figure(compared, sweep=self._sweep_columns(), title=self.title, metric=what)
         seeds = self.scenario.seeds
         over = {"intervals_over": f"{seeds} seeds"} if seeds > 1 else {}
-        return figure_of(layout, title=self.title, y_title=self._y_title(layout.columns.y), **over)
+        notes = [NOT_DRAWN] if any(self._hidden()) else []
+        y_title = self._y_title(layout.columns.y)
+        return figure_of(layout, title=self.title, y_title=y_title, notes=notes, **over)
 
     def effects(self) -> pd.DataFrame:
         """Return what each change of ``vary`` and of the variants does to the metric of the figure.
@@ -268,12 +271,20 @@ class Result:
         return f"Pareto front: least {self.plot.x}, {most} {self.plot.y}"
 
     def _low_y(self) -> bool:
-        y = self.plot.y if self.plot else ""
-        return any(metric.low_is_good for metric in self._metrics if metric.name == y)
+        return any(metric.low_is_good for metric in self._metrics if metric.name == self._y())
+
+    def _y(self) -> str:
+        return (self.plot.y if self.plot else "") or find_kind(self.scenario.kind).default_metric
+
+    def _hidden(self) -> list[bool]:
+        return hidden_rows(self._row_points, self._on_front())
 
     def _layout(self) -> PlotLayout:
+        y, frame = self._y(), self.frame
+        if y in frame:
+            frame = frame.assign(**{y: frame[y].mask(np.array(self._hidden()))})
         return plot_layout(
-            self.frame,
+            frame,
             plot=self.plot,
             axes=self.axis_columns(),
             metrics=[metric.name for metric in self._metrics],

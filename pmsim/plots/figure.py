@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -49,7 +50,12 @@ _ERROR_BARS = "Error bars: 95 % confidence interval over"
 
 
 def figure_of(
-    layout: PlotLayout, *, title: str, y_title: str, intervals_over: str = "batches of a run"
+    layout: PlotLayout,
+    *,
+    title: str,
+    y_title: str,
+    intervals_over: str = "batches of a run",
+    notes: Sequence[str] = (),
 ) -> go.Figure:
     """Draw a figure.
 
@@ -63,6 +69,8 @@ def figure_of(
         Title of the vertical axes, with unit. Times are drawn in a unit of their size, whatever it says.
     intervals_over : str
         What confidence intervals are taken over.
+    notes : sequence of str
+        Lines under the title, below those that say where published things come from.
 
     Returns
     -------
@@ -96,7 +104,7 @@ def figure_of(
             figure.add_trace(trace, **place)
         _draw_marks(figure, layout, panel, place)
     _label_axes(figure, layout, (x_title, y_title), rows, columns)
-    sources = _sources(layout, intervals_over)
+    sources = [*_sources(layout, intervals_over), *notes]
     top = _TOP + _SUBTITLE_LINE * (1 + len(sources) if sources else 0)
     # The legend stands below: panels need the width.
     panels, legend = _PANEL_HEIGHT * rows, _LEGEND_LINE * len(shown)
