@@ -320,10 +320,8 @@ def test_persists_by_each_flush_are_those_of_kind_latency() -> None:
 
 
 def test_modules_matter_to_main_memory_whatever_it_is_called() -> None:
-    small = {
-        "dram": {"capacity": "16 MiB"},
-        "pmem": {"capacity": "1 GiB"},
-    }  # the smaller, the sooner they are known
+    # What a place in DRAM holds at first is drawn from all lines that share it: of all 768 GB, many.
+    small = {"dram": {"capacity": "16 MiB"}, "pmem": {"capacity": "1 GiB"}}
     machine = {"base": "tum-6212u", "controller": {"memory_mode": True}, **small}
     given = {"memory": "dram", "region_size": "128 MiB", "threads": 8}
     one, two = (pmsim.simulate_point("bandwidth", machine, given | {"dimms": dimms}) for dimms in (1, 2))
