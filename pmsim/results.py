@@ -107,7 +107,7 @@ class Result:
         )
         kind = find_kind(scenario.kind)
         self.unsteady = tuple(
-            Failure(index, point.describe(), kind.length(found))
+            Failure(index, point.describe(), kind.ran_for(found))
             for index, (point, found) in enumerate(zip(points, metrics, strict=True))
             if found is not None and found.get("steady") == 0
         )

@@ -36,3 +36,28 @@ def test_threads_that_append_settle_to_each_other() -> None:
 def test_a_crash_check_that_asks_for_few_states_draws_few_images_of_a_step() -> None:
     # One small program has steps with more images than anybody counts; 256 of each are 88,000.
     assert check_block("pages-three-tier-clwb", states=1_000, mutate=False).check.states < 25_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "given"),
+    [
+        # Each of 16 threads has TLBs of its own: until their 1,536 entries are full it is half as fast.
+        ("operations", "operations_per_s", {"operations": "rd_256", "threads": 16}),
+        ("bandwidth", "bandwidth_gb_s", {"memory": "dram", "pattern": "random", "threads": 24}),
+        # Half of the region is in the caches of a long run.
+        (
+            "mixed",
+            "group_1_bandwidth_gb_s",
+            {"groups": [{"task": "read", "threads": 2}], "region_size": "64 MiB"},
+        ),
+        ("in-place", "ops_per_s", {"algorithm": "log", "region_size": "64 MiB"}),
+        ("operations", "operations_per_s", {"operations": "rp_64,wp_64_cache", "region_size": "64 MiB"}),
+        # A merge finds its tree as other merges have left it.
+        ("sorted-run", "latency_ns", {"operation": "merge", "run_size": 1024}),
+    ],
+)
+def test_longer_runs_give_the_same(kind: str, metric: str, given: dict[str, Any]) -> None:
+    usual, longer = (
+        pmsim.simulate_point(kind, PLATFORM, given | {"length": length})[metric] for length in (1, 4)
+    )
+    assert usual == pytest.approx(longer, rel=0.03)

@@ -39,6 +39,7 @@ Values log_values(std::int64_t threads, const std::string& algorithm = "poplog")
           {"log_size", std::int64_t{1} << 20},
           {"threads", threads},
           {"cpu_cycles", std::int64_t{0}},
+          {"transaction_cycles", std::int64_t{0}},
           {"memory", "pmem"},
           {"timed", std::int64_t{1}}};
 }
@@ -184,6 +185,7 @@ std::map<std::string, workloads::Parameters::Value> small_engine(const std::stri
           {"log_device", "pmem"},
           {"log_size", std::int64_t{1} << 20},
           {"cpu_cycles", std::int64_t{0}},
+          {"transaction_cycles", std::int64_t{0}},
           {"library_cycles", std::int64_t{0}},
           {"system_call_cycles", std::int64_t{0}},
           {"system_call_copies", std::int64_t{2}},

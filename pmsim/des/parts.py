@@ -9,7 +9,13 @@ from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.cleaning import CLEANING, Cleaning
-from pmsim.kinds.engine_options import OPERATION_CYCLES, TRANSACTION_CYCLES, Exponent
+from pmsim.kinds.cpu_costs import (
+    OPERATION_CYCLES,
+    TRANSACTION_CYCLES,
+    OperationCycles,
+    TransactionCycles,
+)
+from pmsim.kinds.engine_options import Exponent
 from pmsim.kinds.latches import (
     COMMITS,
     FIXES,
@@ -30,7 +36,6 @@ from pmsim.kinds.system_call import (
 )
 from pmsim.kinds.types import (
     Count,
-    CountOrZero,
     KindParameters,
     LineSize,
     LineSizeOrZero,
@@ -145,9 +150,8 @@ class OnEngine(Part):
     logs: EngineLogs = LOGS
     commits: EngineCommits = COMMITS
     cleaning: Cleaning = CLEANING
-    cpu_cycles: CountOrZero = Field(
-        0, description="CPU cycles of an operation besides its instructions; a calibration"
-    )
+    cpu_cycles: OperationCycles = OPERATION_CYCLES
+    transaction_cycles: TransactionCycles = TRANSACTION_CYCLES
     library_cycles: EngineLibraryCycles = LIBRARY_CYCLES
     system_call_cycles: SystemCallCycles = SYSTEM_CALL_CYCLES
     system_call_copies: SystemCallCopies = SYSTEM_CALL_COPIES
@@ -179,8 +183,6 @@ class TransactionsPart(OnEngine):
     workload: Benchmark = Field("ycsb-a", description="YCSB over rows of 1,000 B, or TPC-C")
     zipf: Exponent = Field(1.0, description="skew of YCSB (exponent of Zipf's law); 0: uniform")
     warehouses: Count = Field(1, le=65535, description="of tpcc, instead of rows")
-    cpu_cycles: CountOrZero = Field(OPERATION_CYCLES, description="of an operation, as in kind oltp")
-    transaction_cycles: CountOrZero = Field(TRANSACTION_CYCLES, description="of a transaction, as in kind oltp")
 
     def native(self) -> dict[str, int | str]:
         """Write the exponent as a text, as the core takes numbers with a fraction."""

@@ -204,6 +204,8 @@ SYSTEM: Uses = {
     "log_device": (_ON_ENGINE, LOGGED),
     "commits": (_ON_ENGINE, LOGGED, _LOG_ON_SSD, _SEVERAL_WORKERS),
     "cleaning": (_ON_ENGINE, LOGGED),
+    "cpu_cycles": (_ON_ENGINE,),
+    "transaction_cycles": (_ON_ENGINE,),
     "workload": (_ON_ENGINE, _NOT_RECORDED),
     "warehouses": (_ON_ENGINE, _one_of("workload", "tpcc")),
     "update_percent": (_ON_ENGINE, _NOT_RECORDED, _WHOLE_ROWS),

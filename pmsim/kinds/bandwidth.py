@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Scalar
 from pmsim.kinds.checks import check_access, check_modules, check_region, check_threads, medium
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import AMPLIFICATION_METRICS, BANDWIDTH_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import (
@@ -74,6 +75,7 @@ class BandwidthParameters(KindParameters):
         description="instructions between a chunk and the next, beside those that find where it begins",
         le=2**20,
     )
+    length: Length = LENGTH
 
     @model_validator(mode="after")
     def _combinations(self) -> "BandwidthParameters":
@@ -167,6 +169,7 @@ class Bandwidth(Kind[BandwidthParameters]):
                 "flush_every": parameters.flush_every,
                 "address_list": LIST_SIZE if parameters.address_list else 0,
                 "instructions": parameters.instructions,
+                "length": parameters.length,
             },
             seed,
         )

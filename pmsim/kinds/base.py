@@ -43,11 +43,11 @@ class Kind(ABC, Generic[P]):
     #: Why the micro-operations of a point cannot be recorded, and what to do; empty where they can be.
     unrecordable: ClassVar[str] = ""
     #: What was still changing where its metric `steady` is 0, and what to do.
-    unsteady: ClassVar[str] = "transfers between tiers were still changing when the warm-up ended; raise warmup"
+    unsteady: ClassVar[str] = "the second half of the run was faster or slower than the first; raise length"
     #: Whether it is about persistent memory, of which memory mode leaves none.
     app_direct: ClassVar[bool] = False
     #: Parameters that leave the seed alone: points that differ in these draw the same random numbers.
-    unseeded: ClassVar[frozenset[str]] = frozenset()
+    unseeded: ClassVar[frozenset[str]] = frozenset({"length"})
     #: Whether another seed is another run.
     seeded: ClassVar[bool] = True
     #: When its parameters mean something, where some do not always (`pmsim.unused`).
@@ -190,9 +190,9 @@ class Kind(ABC, Generic[P]):
         del machine, parameters
         return ""
 
-    def length(self, metrics: Mapping[str, int | float]) -> str:
+    def ran_for(self, metrics: Mapping[str, int | float]) -> str:
         """Say how long a point has run that was not long enough to become steady."""
-        return f"after {metrics['warmup_transactions']:,.0f} transactions"
+        return f"of {metrics['simulated_ops']:,.0f} operations"
 
     def curve(self, parameters: P) -> tuple[str, str] | None:
         """Return the metrics of the horizontal and of the vertical axis of the curve that rows of a point draw.

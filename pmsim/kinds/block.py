@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind
 from pmsim.kinds.checks import check_access, check_threads
 from pmsim.kinds.intervals import with_ends
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.measurement import (
     BANDWIDTH_METRICS,
     BATCHED_LATENCY_METRICS,
@@ -30,6 +31,7 @@ class BlockParameters(KindParameters):
     )
     threads: Threads = Field(1, description="threads, each with one request outstanding")
     region_size: LineSize = Field(10 * 2**30, description="bytes of the device in use [B]")
+    length: Length = LENGTH
 
 
 class Block(Kind[BlockParameters]):
@@ -69,6 +71,7 @@ class Block(Kind[BlockParameters]):
                 "access_size": parameters.access_size,
                 "threads": parameters.threads,
                 "region_size": parameters.region_size,
+                "length": parameters.length,
             },
             seed,
         )

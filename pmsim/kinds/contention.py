@@ -9,6 +9,7 @@ from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_threads
 from pmsim.kinds.intervals import with_ends
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure_both
 from pmsim.kinds.types import Count, CountOrZero, KindParameters, Threads
 from pmsim.platforms import Platform
@@ -39,6 +40,7 @@ class ContentionParameters(KindParameters):
         le=1_000_000,
         description="multiplications between two operations, each of which waits for the one before: 4 cycles",
     )
+    length: Length = LENGTH
 
 
 class Contention(Kind[ContentionParameters]):
@@ -79,5 +81,5 @@ class Contention(Kind[ContentionParameters]):
                 "latch_waits_per_op": count["latch_waits"] / operations,
                 "latch_restarts_per_op": count["latch_restarts"] / operations,
             }
-            | back_to_back.common()
+            | back_to_back.common(timed)
         )

@@ -14,6 +14,12 @@ from pmsim.errors import ConfigError
 from pmsim.kinds import log_place
 from pmsim.kinds.capacities import GIB, Prices, capacity_columns
 from pmsim.kinds.cleaning import CLEANING, Cleaning
+from pmsim.kinds.cpu_costs import (
+    OPERATION_CYCLES,
+    TRANSACTION_CYCLES,
+    OperationCycles,
+    TransactionCycles,
+)
 from pmsim.kinds.latches import (
     FIXES,
     LATCHES,
@@ -52,9 +58,6 @@ from pmsim.units import Quantity, parse
 
 #: Data above this lie in a temporary file where they are on the SSD, instead of in memory [B].
 _FILE_FROM = 2 * GIB
-#: Of an operation and of a transaction, besides those of their instructions; a calibration.
-OPERATION_CYCLES = 211
-TRANSACTION_CYCLES = 250
 #: Of TPC-C: a loaded warehouse at a load factor of 0.66; no simulated number depends on it [B].
 WAREHOUSE_BYTES = 111 * 10**6
 WAREHOUSE_FILL = 0.66
@@ -240,20 +243,8 @@ class EngineParameters(KindParameters):
     logs: EngineLogs = LOGS
     commits: CommitsOrAuto = AUTO
     cleaning: Cleaning = CLEANING
-    # Calibrated on two numbers of main-memory at 1 GB, on the emulator of the paper: 3.6 M transactions/s of
-    # YCSB-RO, one operation each, and 88 k of TPC-C, some forty each (van Renen et al. 2018, section 5.3;
-    # docs/calibration.md).
-    cpu_cycles: CountOrZero = Field(
-        OPERATION_CYCLES,
-        le=1_000_000,
-        description="CPU cycles of an operation besides those of its instructions; a calibration",
-    )
-    transaction_cycles: CountOrZero = Field(
-        TRANSACTION_CYCLES,
-        le=1_000_000,
-        description="CPU cycles of a transaction besides those of its operations; a calibration",
-    )
-
+    cpu_cycles: OperationCycles = OPERATION_CYCLES
+    transaction_cycles: TransactionCycles = TRANSACTION_CYCLES
     library_cycles: EngineLibraryCycles = LIBRARY_CYCLES
     system_call_cycles: SystemCallCycles = SYSTEM_CALL_CYCLES
     system_call_copies: SystemCallCopies = SYSTEM_CALL_COPIES

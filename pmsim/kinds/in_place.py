@@ -9,6 +9,7 @@ from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_memory, check_region, check_threads
 from pmsim.kinds.intervals import with_ends
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure_both
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
 from pmsim.platforms import Platform
@@ -62,6 +63,7 @@ class InPlaceParameters(KindParameters):
     extra_instructions: ExtraInstructions = Field(
         0, description="instructions of the program around each operation, beside the bare loop"
     )
+    length: Length = LENGTH
 
 
 class InPlace(Kind[InPlaceParameters]):
@@ -106,5 +108,5 @@ class InPlace(Kind[InPlaceParameters]):
                 "lines_written_per_op": count["lines_persisted"] / operations,
                 "media_blocks_written_per_op": count["pmem_media_write_blocks"] / operations,
             }
-            | back_to_back.common()
+            | back_to_back.common(timed)
         )

@@ -9,6 +9,7 @@ from pmsim.kinds.applies import INTERLEAVE
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_region, check_threads
 from pmsim.kinds.intervals import with_ends
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, Measurement, measure
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
 from pmsim.platforms import Platform
@@ -65,6 +66,7 @@ class InterleaveParameters(KindParameters):
     cpu_cycles: Cycles = Field(
         30, description="CPU cycles of a start or resumption of a coroutine; a calibration"
     )
+    length: Length = LENGTH
 
 
 class Interleave(Kind[InterleaveParameters]):

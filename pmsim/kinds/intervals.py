@@ -22,8 +22,10 @@ _STUDENT_99 = (
     *(9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169),
     *(3.106, 3.055, 3.012, 2.977, 2.947, 2.921, 2.898, 2.878),
 )
-#: Less is no drift: an eighth, two buckets of latencies (histogram.hpp).
-_DRIFT = math.log(9 / 8)
+#: Less is no drift of a percentile: an eighth, as one batch has few operations beyond it ...
+_DRIFT_OF_TAILS = math.log(9 / 8)
+#: ... nor of a mean: 5 %, by which few who compare designs would decide.
+_DRIFT_OF_MEANS = math.log(1.05)
 #: Operations beyond a percentile without which it has no interval, and how often batches are drawn for one.
 _BEYOND = 40
 _RESAMPLES = 1_000
@@ -69,19 +71,47 @@ def of_throughput(batch_ends_ps: Sequence[int], operations: int) -> tuple[float,
         Operations per second; not a number with fewer than two batches, with batches of nothing, or such as say
         nothing about the mean.
     """
-    count = len(batch_ends_ps)
-    if count < 2 or operations < count:
+    times = times_of_batches(batch_ends_ps, operations)
+    if len(times) < 2:
         return math.nan, math.nan
-    done = [operations * batch // count for batch in range(count + 1)]
-    times = [
-        (end - start) / (last - first)
-        for (start, end), (first, last) in zip(pairwise((0, *batch_ends_ps)), pairwise(done), strict=True)
-    ]
     mean = batch_ends_ps[-1] / operations
     reach = _reach([time - mean for time in times])
     if mean <= reach:
         return math.nan, math.nan
     return 1e12 / (mean + reach), 1e12 / (mean - reach)
+
+
+def times_of_batches(batch_ends_ps: Sequence[int], operations: int) -> list[float]:
+    """Return the time of an operation [ps] in each batch, see `of_throughput`; none with batches of nothing."""
+    count = len(batch_ends_ps)
+    if operations < count:
+        return []
+    done = [operations * batch // count for batch in range(count + 1)]
+    return [
+        (end - start) / (last - first)
+        for (start, end), (first, last) in zip(pairwise((0, *batch_ends_ps)), pairwise(done), strict=True)
+    ]
+
+
+def is_steady(values: npt.ArrayLike, least: float = _DRIFT_OF_MEANS) -> float:
+    """Tell whether positive values of batches are the same in both halves of a run, but for chance.
+
+    Returns
+    -------
+    float
+        1 or 0; not a number with fewer than four batches. 0 where the geometric means of both halves differ by
+        more than `least`, the logarithm of a factor, and by more than in one of a hundred steady runs
+        (Student's two-sample test).
+    """
+    logarithms = np.log(np.maximum(np.asarray(values, dtype=float), 1))
+    half = len(logarithms) // 2
+    if half < 2:
+        return math.nan
+    parts = logarithms[:half], logarithms[-half:]
+    drift = abs(parts[0].mean() - parts[1].mean())
+    deviation = math.sqrt(sum(part.var(ddof=1) for part in parts) / half)
+    chance = _STUDENT_99[min(2 * half - 2, len(_STUDENT_99) + 1) - 2]
+    return float(drift <= max(chance * deviation, least))
 
 
 def of_ratio(amounts: npt.ArrayLike, sizes: npt.ArrayLike) -> tuple[float, float]:
@@ -207,23 +237,21 @@ class Latencies:
         }
 
     def is_steady(self, share: float) -> float:
-        """Tell whether a percentile is the same in both halves of the run, but for chance.
+        """Tell whether a percentile is the same in both halves of the run, see the function of this name.
 
         Returns
         -------
         float
-            1 or 0; not a number with fewer than four batches. 0 where the geometric means of both halves differ
-            by more than an eighth, and by more than in one of a hundred steady runs (Student's two-sample
-            test).
+            1 or 0; not a number with too few batches, or too few operations beyond the percentile.
         """
-        half = len(self.counts) // 2
-        if half < 2 or self.counts.sum() * (1 - share) < _BEYOND:
+        if self.counts.sum() * (1 - share) < _BEYOND:
             return math.nan
-        logarithms = np.log(np.maximum(self._percentiles(self.counts, share), 1))
-        parts = logarithms[:half], logarithms[-half:]
-        drift = abs(parts[0].mean() - parts[1].mean())
-        deviation = math.sqrt(sum(part.var(ddof=1) for part in parts) / half)
-        return float(drift <= max(_STUDENT_99[2 * half - 4] * deviation, _DRIFT))
+        return is_steady(self._percentiles(self.counts, share), _DRIFT_OF_TAILS)
+
+    def is_mean_steady(self) -> float:
+        """Tell whether the mean is the same in both halves of the run, see the function `is_steady`."""
+        operations = self.counts.sum(axis=1)
+        return is_steady(self.sums / operations) if operations.all() else math.nan
 
     def _percentiles(self, counts: npt.NDArray[np.int64], share: float) -> npt.NDArray[np.int64]:
         """Return that of each row, as `machine::Histogram::percentile` does."""

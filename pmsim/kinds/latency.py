@@ -6,6 +6,7 @@ from pydantic import Field
 
 from pmsim.kinds.base import Kind, Scalar
 from pmsim.kinds.checks import check_region, medium
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import KindParameters, LineSize, Memory
@@ -28,6 +29,7 @@ class LatencyParameters(KindParameters):
         "platform",
         description="PMem as its own memory, as main memory with DRAM as its cache, or as the platform",
     )
+    length: Length = LENGTH
 
 
 class Latency(Kind[LatencyParameters]):
@@ -62,6 +64,7 @@ class Latency(Kind[LatencyParameters]):
                 "operation": parameters.operation,
                 "pattern": parameters.pattern,
                 "region_size": parameters.region_size,
+                "length": parameters.length,
             },
             seed,
         )

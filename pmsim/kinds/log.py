@@ -10,6 +10,7 @@ from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_region, check_threads
 from pmsim.kinds.intervals import with_ends
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.logs import HAS_ENTRIES, LogName
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, Measurement, measure_both
 from pmsim.kinds.types import Count, CountOrZero, KindParameters, LineSize, Memory, Threads, WordSize
@@ -54,6 +55,7 @@ class LogParameters(KindParameters):
     cpu_cycles: CountOrZero = Field(
         0, le=1_000_000, description="CPU cycles of an append besides those of its instructions; a calibration"
     )
+    length: Length = LENGTH
 
 
 class Log(Kind[LogParameters]):
@@ -95,5 +97,5 @@ class Log(Kind[LogParameters]):
             block_metrics(back_to_back, parameters.memory)
             | timed.latencies()
             | dict(back_to_back.facts)
-            | back_to_back.common()
+            | back_to_back.common(timed)
         )

@@ -57,9 +57,19 @@ AMPLIFICATION_METRICS = (
     Metric("read_amplification", "", "bytes read from the medium per byte of user data"),
     Metric("write_amplification", "", "bytes written to the medium per byte of user data"),
 )
-COMMON_METRICS = (
+#: Of all kinds.
+COUNTED_METRICS = (
     Metric("simulated_ops", "", "operations simulated: the statistical weight of the point"),
     Metric("out_of_range_count", "", "times the model left the range it was validated for"),
+)
+#: Of kinds whose points are one rate, or one mean.
+COMMON_METRICS = (
+    *COUNTED_METRICS,
+    Metric(
+        "steady",
+        "",
+        "1: the second half of the run was as fast as the first, within 5 % or what chance does to it",
+    ),
 )
 
 
@@ -123,8 +133,22 @@ class Measurement:
     #: User data of each batch [B], by group.
     batch_bytes: tuple[tuple[int, ...], ...]
 
-    def common(self) -> dict[str, int | float]:
-        """Return the metrics that every kind has, and the counters."""
+    @property
+    def steady(self) -> float:
+        """Whether operations were as frequent, and took as long, in both halves of the run (`is_steady`)."""
+        found = [
+            intervals.is_steady(intervals.times_of_batches(self.batch_ends_ps, self.total.operations)),
+            self.batch_latencies.is_mean_steady(),
+        ]
+        return min((one for one in found if not math.isnan(one)), default=math.nan)
+
+    def common(self, beside: "Measurement | None" = None) -> dict[str, int | float]:
+        """Return `COMMON_METRICS` and the counters; of two runs for one point, both have to be steady."""
+        runs = [self, beside] if beside else [self]
+        return self.counted() | {"steady": min(run.steady for run in runs)}
+
+    def counted(self) -> dict[str, int | float]:
+        """Return `COUNTED_METRICS` and the counters."""
         named: dict[str, int | float] = {
             "simulated_ops": self.total.operations,
             "out_of_range_count": self.counters["out_of_range_count"],

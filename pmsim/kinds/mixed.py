@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric, Scalar
 from pmsim.kinds.checks import check_access, check_memory, check_region, check_threads
 from pmsim.kinds.intervals import of_quotient, with_ends
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import COMMON_METRICS, Measurement, measure
 from pmsim.kinds.metric import INTERVAL_ENDS
@@ -79,6 +80,7 @@ class MixedParameters(KindParameters):
     prefetcher: FlagOrPlatform = Field("platform", description="hardware prefetcher on or off")
     page_size: PageSize = Field("platform", description="page size of the mappings [B]")
     region_size: LineSize = Field(10 * 2**30, ge=2**20, description="bytes of the region of each group [B]")
+    length: Length = LENGTH
 
 
 class Mixed(Kind[MixedParameters]):
@@ -154,13 +156,13 @@ class Mixed(Kind[MixedParameters]):
         groups = [group.native() for group in parameters.groups]
         runs = len(groups) + 1 if len(groups) > 1 else 1
         with stretch(0, 1 / runs):
-            together = self._measure(machine, groups, parameters.region_size, seed)
+            together = self._measure(machine, groups, parameters, seed)
         metrics: dict[str, int | float] = {}
         for number, text in enumerate(groups, start=1):
             beside = alone = together.bandwidth_of_group(number - 1)
             if len(groups) > 1:
                 with stretch(number / runs, (number + 1) / runs):
-                    alone = self._measure(machine, [text], parameters.region_size, seed).bandwidth_of_group(0)
+                    alone = self._measure(machine, [text], parameters, seed).bandwidth_of_group(0)
             slowdown = of_quotient(alone, beside) if len(groups) > 1 else (1.0, 1.0, 1.0)
             for name, values in (("bandwidth_gb_s", beside), ("alone_gb_s", alone), ("slowdown", slowdown)):
                 metrics |= zip(
@@ -169,5 +171,10 @@ class Mixed(Kind[MixedParameters]):
         return metrics | together.common()
 
     @staticmethod
-    def _measure(machine: Platform, groups: list[str], region_size: int, seed: int) -> Measurement:
-        return measure("mixed", machine, {"groups": ";".join(groups), "region_size": region_size}, seed)
+    def _measure(machine: Platform, groups: list[str], parameters: MixedParameters, seed: int) -> Measurement:
+        given: dict[str, int | str] = {
+            "groups": ";".join(groups),
+            "region_size": parameters.region_size,
+            "length": parameters.length,
+        }
+        return measure("mixed", machine, given, seed)

@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_region
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory
@@ -21,7 +22,7 @@ _MOST_CHAIN = 1_000_000
 
 #: Parameters of a traversal; the others are of operations within nodes.
 _TRAVERSAL = ("depth", "inner_memory")
-_BOTH = ("node_size", "memory", "region_size")
+_BOTH = ("node_size", "memory", "region_size", "length")
 
 
 def _node_size(value: object) -> int:
@@ -109,6 +110,7 @@ class NodeParameters(KindParameters):
     library_cycles: LibraryCycles = Field(
         LIBRARY_CYCLES, description="CPU cycles of a call of the transaction library; a calibration"
     )
+    length: Length = LENGTH
 
 
 class Node(Kind[NodeParameters]):

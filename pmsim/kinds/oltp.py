@@ -22,7 +22,7 @@ from pmsim.kinds.engine_options import (
     scaled_machine,
 )
 from pmsim.kinds.machine_options import with_options
-from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, Measurement, measure_lanes
+from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COUNTED_METRICS, Measurement, measure_lanes
 from pmsim.kinds.types import FlagOrPlatform
 from pmsim.platforms import Platform
 
@@ -130,8 +130,17 @@ class Oltp(Kind[OltpParameters]):
         Metric("table_rows", "", "rows loaded, over all tables"),
         Metric("rolled_back_ratio", "", "part of the transactions that rolled back, as the benchmark asks for"),
         Metric("warmup_transactions", "", "transactions of the warm-up"),
-        Metric("steady", "", "1: the warm-up ended because transfers between tiers had become steady"),
-        *COMMON_METRICS,
+        Metric(
+            "steady",
+            "",
+            "1: the warm-up ended because transfers between tiers had become steady, and the second half of "
+            "what was measured was as fast as the first, within 5 % or what chance does to it",
+        ),
+        *COUNTED_METRICS,
+    )
+    unsteady = (
+        "transfers between tiers were still changing when the warm-up ended, or the second half of what was "
+        "measured was faster or slower than the first; raise warmup, or operations"
     )
     uses = ENGINE
     parameter_model = OltpParameters
@@ -172,6 +181,10 @@ class Oltp(Kind[OltpParameters]):
         """Return the bytes of the rows."""
         in_memory_mode = parameters.memory_mode is True
         return rows_in_memory(engine_memory_mode.seen_by_engine(parameters) if in_memory_mode else parameters)
+
+    def ran_for(self, metrics: Mapping[str, int | float]) -> str:
+        """Say how long the warm-up was."""
+        return f"after {metrics['warmup_transactions']:,.0f} transactions"
 
     def columns(self, machine: Platform, parameters: OltpParameters) -> dict[str, Scalar]:
         """Add the variant, the sizes in GiB and the cost."""
@@ -294,7 +307,7 @@ def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters)
         "table_rows": facts["rows"],
         "rolled_back_ratio": facts["rolled_back"] / transactions,
         "warmup_transactions": facts["warmup_transactions"],
-        "steady": facts["steady"],
+        "steady": 0 if run.steady == 0 else facts["steady"],
     }
     metrics |= _breakdown(count) if parameters.breakdown else dict.fromkeys(_SHARES, math.nan)
     metrics |= run.latencies()
@@ -304,7 +317,7 @@ def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters)
         ranks = {COUNTER_PREFIX + name: value for name, value in facts.items() if name.startswith(_RANK)}
         metrics |= ranks | {"wear_rank": 1, "wear_rank_writes": facts.get(f"{_RANK}1", 0.0)}
     counters = {COUNTER_PREFIX + name: value for name, value in facts.items() if name.startswith("engine.")}
-    return metrics | counters | run.common()
+    return metrics | counters | run.counted()
 
 
 def _writes_per_day(run: Measurement, parameters: OltpParameters) -> float:

@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_access, check_memory, check_region, check_threads
 from pmsim.kinds.intervals import with_ends
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure_both
 from pmsim.kinds.types import LINE_BYTES, KindParameters, LineSize, Threads
 from pmsim.messages import shown
@@ -59,6 +60,7 @@ class OperationsParameters(KindParameters):
     region_size: LineSize = Field(
         10 * 2**30, ge=4096, description="bytes of the region, shared by all threads [B]"
     )
+    length: Length = LENGTH
 
     @field_validator("operations")
     @classmethod
@@ -94,6 +96,7 @@ class Operations(Kind[OperationsParameters]):
             "operations": ",".join(_split(parameters.operations)),
             "threads": parameters.threads,
             "region_size": parameters.region_size,
+            "length": parameters.length,
         }
         back_to_back, timed = measure_both("operations", machine, given, seed)
-        return back_to_back.rate("operations_per_s") | timed.latencies() | back_to_back.common()
+        return back_to_back.rate("operations_per_s") | timed.latencies() | back_to_back.common(timed)

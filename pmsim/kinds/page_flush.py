@@ -9,6 +9,7 @@ from pmsim.kinds.applies import PAGE_FLUSH
 from pmsim.kinds.base import Kind, Metric, Scalar
 from pmsim.kinds.checks import check_memory, check_region, check_threads
 from pmsim.kinds.intervals import with_ends
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import BANDWIDTH_METRICS, BATCHED_LATENCY_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import (
@@ -51,6 +52,7 @@ class PageFlushParameters(KindParameters):
     write: Literal["ntstore", "store+clwb"] = Field("ntstore", description="how lines are written to PMem")
     barriers: bool = Field(True, description="false: no fences, to see what they cost; not crash safe")
     prefetcher: FlagOrPlatform = Field("platform", description="hardware prefetcher on or off")
+    length: Length = LENGTH
 
 
 class PageFlush(Kind[PageFlushParameters]):
@@ -126,6 +128,7 @@ class PageFlush(Kind[PageFlushParameters]):
                 "order": parameters.order,
                 "write": parameters.write,
                 "barriers": int(parameters.barriers),
+                "length": parameters.length,
             },
             seed,
         )

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from pmsim.kinds.base import Kind, Scalar
 from pmsim.kinds.checks import check_access, check_modules, check_region, check_threads, medium
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import (
     AMPLIFICATION_METRICS,
@@ -34,6 +35,7 @@ class PersistParameters(KindParameters):
     threads: Threads = Field(1, description="threads, each on its own core while there are cores")
     dimms: Dimms = Field("all", description="PMem modules in use, pmem only; 1: not interleaved")
     region_size: LineSize = Field(10 * 2**30, description="bytes of the region, over all threads [B]")
+    length: Length = LENGTH
 
 
 class Persist(Kind[PersistParameters]):
@@ -69,11 +71,12 @@ class Persist(Kind[PersistParameters]):
             "fence_every": parameters.fence_every,
             "threads": parameters.threads,
             "region_size": parameters.region_size,
+            "length": parameters.length,
         }
         back_to_back, timed = measure_both("persist", machine, given, seed)
         return (
             timed.latencies()
             | back_to_back.bandwidth()
             | back_to_back.amplification(parameters.memory)
-            | back_to_back.common()
+            | back_to_back.common(timed)
         )

@@ -22,7 +22,7 @@ from pmsim.kinds.engine_options import (
     scaled_machine,
 )
 from pmsim.kinds.log_place import DURABLE_LOGS, check_pmem_survives
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS, measure
+from pmsim.kinds.measurement import COUNTED_METRICS, LATENCY_METRICS, measure
 from pmsim.kinds.types import Count
 from pmsim.platforms import Platform
 
@@ -62,8 +62,9 @@ class Restart(Kind[RestartParameters]):
         Metric("warmup_transactions", "", "transactions of the warm-up, before the engine ended"),
         Metric("steady", "", "1: the warm-up ended because transfers between tiers had become steady"),
         *LATENCY_METRICS,
-        *COMMON_METRICS,
+        *COUNTED_METRICS,
     )
+    unsteady = "transfers between tiers were still changing when the warm-up ended; raise warmup"
     uses = ENGINE
     parameter_model = RestartParameters
 
@@ -92,6 +93,10 @@ class Restart(Kind[RestartParameters]):
     def least_host_memory(self, parameters: RestartParameters) -> tuple[str, int]:
         """Return the bytes of the rows."""
         return rows_in_memory(parameters)
+
+    def ran_for(self, metrics: Mapping[str, int | float]) -> str:
+        """Say how long the warm-up was."""
+        return f"after {metrics['warmup_transactions']:,.0f} transactions"
 
     def columns(self, machine: Platform, parameters: RestartParameters) -> dict[str, Scalar]:
         """Add the variant, the sizes in GiB and the cost."""
@@ -125,7 +130,7 @@ class Restart(Kind[RestartParameters]):
         for number, ((time, throughput), tail) in enumerate(zip(curve, tails, strict=True)):
             values = zip(_SERIES, (time, throughput, tail / _PS_PER_NS), strict=True)
             metrics |= {f"{_WINDOW}{number}.{name}": value for name, value in values}
-        return metrics | run.total.latency.metrics() | run.common()
+        return metrics | run.total.latency.metrics() | run.counted()
 
     def curve(self, parameters: RestartParameters) -> tuple[str, str] | None:
         """Throughput over time."""

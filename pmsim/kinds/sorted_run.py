@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
 from pmsim.kinds.checks import check_memory
+from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import KindParameters, Measures, Memory
@@ -76,6 +77,7 @@ class SortedRunParameters(KindParameters):
         description="CPU cycles of a call of the transaction library, beside what it moves and checks; a "
         "calibration",
     )
+    length: Length = LENGTH
 
 
 class SortedRun(Kind[SortedRunParameters]):

@@ -15,7 +15,7 @@ from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.capacities import capacity_columns
 from pmsim.kinds.counters import machine_counters
 from pmsim.kinds.latches import LOGS
-from pmsim.kinds.measurement import COMMON_METRICS, LATENCY_METRICS
+from pmsim.kinds.measurement import COUNTED_METRICS, LATENCY_METRICS
 from pmsim.kinds.system_checks import check_system
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
 from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log, workers_of
@@ -45,7 +45,7 @@ class System(Kind[SystemParameters]):
         Metric(
             "keeps_up", "", "1: at most 1 % of the requests, beside those served, were there when the last came"
         ),
-        *COMMON_METRICS,
+        *COUNTED_METRICS,
     )
     unrecordable = (
         "when its requests come decides what is executed; record another kind, such as log, page-flush or oltp"
@@ -110,7 +110,7 @@ class System(Kind[SystemParameters]):
         on_engine = parameters.service == "engine"
         return log_place.kept_on_volatile_pmem(machine, parameters) if on_engine else ""
 
-    def length(self, metrics: Mapping[str, int | float]) -> str:
+    def ran_for(self, metrics: Mapping[str, int | float]) -> str:
         """Say how many requests there were."""
         return f"{metrics['simulated_ops']:,.0f} requests"
 

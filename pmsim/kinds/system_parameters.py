@@ -11,6 +11,12 @@ from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import Prices
 from pmsim.kinds.cleaning import CLEANING, Cleaning
+from pmsim.kinds.cpu_costs import (
+    OPERATION_CYCLES,
+    TRANSACTION_CYCLES,
+    OperationCycles,
+    TransactionCycles,
+)
 from pmsim.kinds.engine_options import EngineName, Exponent
 from pmsim.kinds.latches import CommitsOrAuto
 from pmsim.kinds.log_place import AUTO
@@ -111,6 +117,8 @@ class SystemParameters(KindParameters):
     )
     commits: CommitsOrAuto = AUTO
     cleaning: Cleaning = CLEANING
+    cpu_cycles: OperationCycles = OPERATION_CYCLES
+    transaction_cycles: TransactionCycles = TRANSACTION_CYCLES
     update_percent: CountOrZero = Field(
         100, le=100, description="engine, of workload rows: updates, the rest are reads [%]"
     )

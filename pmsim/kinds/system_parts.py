@@ -78,6 +78,8 @@ def _engine(parameters: SystemParameters) -> dict[str, Any]:
         "log_device",
         "commits",
         "cleaning",
+        "cpu_cycles",
+        "transaction_cycles",
     )
     return {name: getattr(parameters, name) for name in shared}
 

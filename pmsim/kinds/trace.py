@@ -10,7 +10,7 @@ from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.checks import check_tier, hardware_threads
 from pmsim.kinds.measurement import (
     BANDWIDTH_METRIC,
-    COMMON_METRICS,
+    COUNTED_METRICS,
     LATENCY_METRICS,
     OPERATIONS_METRIC,
     Measurement,
@@ -50,7 +50,7 @@ class Trace(Kind[TraceParameters]):
         Metric("dram_written_bytes", "B", "written to DRAM"),
         Metric("pmem_read_bytes", "B", "read from the media of the PMem modules, whole blocks"),
         Metric("pmem_written_bytes", "B", "written to the media of the PMem modules, whole blocks"),
-        *COMMON_METRICS,
+        *COUNTED_METRICS,
     )
     parameter_model = TraceParameters
     unrecordable = "it is a trace already; copy its file"
@@ -102,5 +102,5 @@ def _metrics(measured: Measurement) -> dict[str, int | float]:
             "pmem_written_bytes": count["pmem_media_write_blocks"] * measured.pmem_block_bytes,
         }
         | total.latency.metrics()
-        | measured.common()
+        | measured.counted()
     )

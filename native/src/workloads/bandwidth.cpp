@@ -5,6 +5,7 @@
 #include "pmsim/core/random.hpp"
 #include "pmsim/workloads/access.hpp"
 #include "pmsim/workloads/registry.hpp"
+#include "pmsim/workloads/tlb_warmup.hpp"
 
 namespace pmsim::workloads {
 
@@ -22,6 +23,8 @@ constexpr std::uint32_t kChunkInstructions =
 constexpr std::uint32_t kListInstructions = 3;
 constexpr std::int64_t kMostInstructions = 1 << 20;
 constexpr std::int64_t kLongestWarmupLines = 1'400'000;
+/// Of longer chunks the translation of their page hardly shows.
+constexpr std::uint64_t kTranslatedOften = 4096;
 constexpr std::uint64_t kLinesPerPiece =
     16;  ///< a long chunk is executed in pieces, so that streams stay short
 constexpr std::int64_t kMaxWindow = std::int64_t{1} << 26;  ///< its flushes are one piece
@@ -31,7 +34,7 @@ constexpr std::int64_t kMaxWindow = std::int64_t{1} << 26;  ///< its flushes are
 class Bandwidth final : public Workload {
  public:
   Bandwidth(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
-      : memory_(capacities_of(platform)) {
+      : memory_(capacities_of(platform)), tlb_warmup_(seed) {
     const std::string medium = parameters.choice("memory", {"dram", "pmem"});
     access_ = access_named(parameters.choice(
         "operation", {"load", "store", "store+clwb", "load+store", "load+store+clwb", "ntstore"}));
@@ -99,7 +102,7 @@ class Bandwidth final : public Workload {
     const bool cached_writes = access_ == Access::kStore || access_ == Access::kUpdate;
     // Plain stores reach memory only when the caches are full of dirty lines; everything else is steady soon.
     std::int64_t warmup_lines = cached_writes ? cached_lines(platform, threads) * 3 / 2 : 24'000;
-    if (pattern_ == Pattern::kRandom && chunk_bytes_ < 4096) {
+    if (pattern_ == Pattern::kRandom && chunk_bytes_ < kTranslatedOften) {
       // Once, not three times as everywhere else: platforms are calibrated on runs with this one. Three change
       // PMem by less than 1 % and loads of 64 B of DRAM in 4 KiB pages by 0 to 6 % (more with more threads).
       constexpr std::int64_t kMeetingsOfChunks = 1;
@@ -126,17 +129,32 @@ class Bandwidth final : public Workload {
       // Whole windows: some would be measured without their flushes, or the flushes without their stores.
       const std::int64_t windows = static_cast<std::int64_t>(window_bytes_ / kLineBytes) * threads;
       warmup_lines = (warmup_lines + windows - 1) / windows * windows;
-      measured_lines = (measured_lines + windows - 1) / windows * windows;
+      rounds_ = (measured_lines + windows - 1) / windows;
+      measured_lines = rounds_ * windows;
     }
-    length_.warmup_operations = warmup_lines / lines_in_piece;
+    if (pattern_ == Pattern::kRandom && chunk_bytes_ < kTranslatedOften) {
+      for (std::uint32_t thread = 0; thread < threads; ++thread)
+        tlb_warmup_.add(platform, thread, threads_[thread].base, part_bytes);
+    }
+    length_.warmup_operations = tlb_warmup_.operations() + warmup_lines / lines_in_piece;
     length_.measured_operations = measured_lines / lines_in_piece;
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
-  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return length_; }
+  /// A part of a window has its stores, or its flushes: what batches differ by would not be chance.
+  [[nodiscard]] std::uint32_t batches() const override {
+    const std::int64_t usual = Workload::batches();
+    if (rounds_ == 0)
+      return static_cast<std::uint32_t>(usual);
+    const std::int64_t times = length().measured_operations / length_.measured_operations;
+    return static_cast<std::uint32_t>(std::min(usual, rounds_ * times));
+  }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
+    if (tlb_warmup_.refill(memory_, thread, stream))
+      return;
     memory_.attach(stream, thread);
     Thread& state = threads_[thread];
     for (std::uint64_t lines = 0; lines < kLinesPerPiece;) {
@@ -234,7 +252,9 @@ class Bandwidth final : public Workload {
   std::uint32_t instructions_ = 0;  ///< between a chunk and the next, with those that find where it begins
   std::uint64_t slots_ = 0;         ///< places for a chunk in a thread's part of the region
   std::uint64_t footprint_ = 0;
+  TlbWarmup tlb_warmup_;
   machine::RunLength length_;
+  std::int64_t rounds_ = 0;  ///< windows of each thread that are measured; 0: there are none
   std::vector<Thread> threads_;
 };
 

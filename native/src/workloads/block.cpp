@@ -50,7 +50,7 @@ class Block final : public Workload {
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
-  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return length_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return 0; }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {

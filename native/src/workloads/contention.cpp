@@ -16,7 +16,7 @@ class Contention final : public Workload {
         driver_(memory_, options_) {}
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
-  [[nodiscard]] machine::RunLength length() const override { return {10'000, 50'000}; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return {10'000, 50'000}; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return 0; }
   [[nodiscard]] bool shares_lines() const noexcept override { return true; }
 

@@ -3,6 +3,7 @@
 
 #include "pmsim/workloads/options/in_place.hpp"
 #include "pmsim/workloads/registry.hpp"
+#include "pmsim/workloads/tlb_warmup.hpp"
 
 namespace pmsim::workloads {
 
@@ -19,7 +20,8 @@ InPlaceOptions options_of(Parameters& parameters, std::uint64_t seed) {
       static_cast<std::uint32_t>(parameters.number("extra_instructions", 0, 1'000'000));
   options.seed = seed;
   // As in the paper, the log never has to be emptied, whichever thread does how much of the work.
-  const auto operations = static_cast<std::uint64_t>(kLength.warmup_operations + kLength.measured_operations);
+  const std::int64_t measured = kLength.measured_operations * parameters.number_or("length", 1, 1, kMostTimes);
+  const auto operations = static_cast<std::uint64_t>(kLength.warmup_operations + measured);
   options.log_bytes = Logged::log_bytes(options.bytes, 2 * operations);
   return options;
 }
@@ -38,16 +40,20 @@ class InPlace final : public Workload {
       : memory_(capacities_of(platform)), options_(options_of(parameters, seed)), driver_(memory_, options_) {
     timed_ = parameters.number("timed", 0, 1) != 0;
     if (options_.random) {
-      const std::int64_t loads =
-          accesses_to_warm_page_tables(platform, options_.medium, options_.array_bytes, kLongestWarmup);
-      warmup_ = loads / options_.threads * options_.threads;
+      const auto lines = static_cast<std::int64_t>(options_.array_bytes / memory::kLineBytes);
+      const std::uint64_t part = options_.array_bytes / options_.threads;
+      warmup_ = std::max(
+          {accesses_to_warm_page_tables(platform, options_.medium, options_.array_bytes, kLongestWarmup),
+           accesses_to_warm_tlbs(platform, options_.medium, part) * options_.threads,
+           std::min(loads_to_fill_caches(platform, options_.threads, lines, true), kLongestWarmup)});
     }
+    loads_left_ = warmup_;
     for (std::uint32_t thread = 0; thread < options_.threads; ++thread)
-      threads_.push_back({Random(~mix64(seed) - thread), warmup_ / options_.threads});
+      randoms_.emplace_back(~mix64(seed) - thread);
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
-  [[nodiscard]] machine::RunLength length() const override {
+  [[nodiscard]] machine::RunLength usual_length() const override {
     return {warmup_ + kLength.warmup_operations, kLength.measured_operations};
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
@@ -55,7 +61,7 @@ class InPlace final : public Workload {
   }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
-    if (threads_[thread].loads_left > 0)
+    if (loads_left_ > 0)
       return warm(thread, stream);
     memory_.detach();
     driver_.prepare(memory_, thread);
@@ -67,16 +73,11 @@ class InPlace final : public Workload {
   }
 
  private:
-  struct Thread {
-    Random random;
-    std::int64_t loads_left;  ///< of the warm-up
-  };
-
+  /// It ends for all threads at once (tlb_warmup.hpp).
   void warm(std::uint32_t thread, memory::Stream& stream) {
-    Thread& state = threads_[thread];
     memory_.attach(stream, thread);
-    for (int count = 0; count < 16 && state.loads_left > 0; ++count, --state.loads_left) {
-      const memory::Address record = driver_.record(thread, state.random.below(driver_.records()));
+    for (int count = 0; count < 16 && loads_left_ > 0; ++count, --loads_left_) {
+      const memory::Address record = driver_.record(thread, randoms_[thread].below(driver_.records()));
       static_cast<void>(memory_.load<std::uint64_t>(record));
       memory_.operation_end();
     }
@@ -86,8 +87,9 @@ class InPlace final : public Workload {
   InPlaceOptions options_;
   InPlaceDriver<memory::SimMemory> driver_;
   bool timed_ = false;
-  std::int64_t warmup_ = 0;  ///< loads of all threads
-  std::vector<Thread> threads_;
+  std::int64_t warmup_ = 0;      ///< loads of all threads
+  std::int64_t loads_left_ = 0;  ///< of the warm-up
+  std::vector<Random> randoms_;
 };
 
 }  // namespace

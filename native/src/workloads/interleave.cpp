@@ -7,6 +7,7 @@
 #include "pmsim/core/random.hpp"
 #include "pmsim/workloads/options/interleave.hpp"
 #include "pmsim/workloads/registry.hpp"
+#include "pmsim/workloads/tlb_warmup.hpp"
 
 namespace pmsim::workloads {
 
@@ -47,16 +48,19 @@ class InterleaveWorkload final : public Workload {
         footprint_(options_.medium == memory::Medium::kPmem ? options_.region_bytes : 0) {
     const std::int64_t walks =
         accesses_to_warm_page_tables(platform, options_.medium, options_.region_bytes, kLongestWarmup);
+    const std::int64_t translations =
+        accesses_to_warm_tlbs(platform, options_.medium, options_.region_bytes / options_.threads) *
+        options_.threads;
     const std::int64_t loads = std::clamp<std::int64_t>(
-        std::max(walks, cached_lines(platform, options_.threads) / 2), 1'000, kLongestWarmup);
-    for (std::uint32_t thread = 0; thread < options_.threads; ++thread) {
-      threads_.push_back({Random(~mix64(seed) - thread), loads / options_.threads});
-    }
+        std::max({walks, cached_lines(platform, options_.threads) / 2, translations}), 1'000, kLongestWarmup);
+    loads_left_ = loads;
+    for (std::uint32_t thread = 0; thread < options_.threads; ++thread)
+      randoms_.emplace_back(~mix64(seed) - thread);
     length_ = {loads + kSettling, kMeasured};
   }
 
-  [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
-  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return length_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
 
   [[nodiscard]] std::map<std::string, double> facts() const override {
@@ -65,10 +69,8 @@ class InterleaveWorkload final : public Workload {
   }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
-    Thread& state = threads_[thread];
-    if (state.warmup > 0) {
-      return warm(thread, state, stream);
-    }
+    if (loads_left_ > 0)
+      return warm(thread, stream);
     memory_.detach();
     driver_.prepare(memory_, thread);
     memory_.attach(stream, thread);
@@ -83,18 +85,15 @@ class InterleaveWorkload final : public Workload {
  private:
   static constexpr std::uint32_t kPairBytes = static_cast<std::uint32_t>(FpTreeLeaf::kPairBytes);
 
-  struct Thread {
-    Random random;
-    std::int64_t warmup;  ///< operations left
-  };
-
-  void warm(std::uint32_t thread, Thread& state, memory::Stream& stream) {
+  /// It ends for all threads at once (tlb_warmup.hpp).
+  void warm(std::uint32_t thread, memory::Stream& stream) {
+    Random& random = randoms_[thread];
     memory_.attach(stream, thread);
-    for (int count = 0; count < 16; ++count, --state.warmup) {
+    for (int count = 0; count < 16 && loads_left_ > 0; ++count, --loads_left_) {
       const std::uint64_t leaf =
-          thread * driver_.leaves_per_thread() + state.random.below(driver_.leaves_per_thread());
+          thread * driver_.leaves_per_thread() + random.below(driver_.leaves_per_thread());
       const memory::Address at = driver_.address(leaf);
-      const auto slot = static_cast<std::uint32_t>(state.random.below(FpTreeLeaf::kSlots));
+      const auto slot = static_cast<std::uint32_t>(random.below(FpTreeLeaf::kSlots));
       static_cast<void>(memory_.load<std::uint32_t>(at));
       static_cast<void>(memory_.load<std::uint64_t>(FpTreeLeaf::pair(at, slot)));
       memory_.operation_end();
@@ -105,7 +104,8 @@ class InterleaveWorkload final : public Workload {
   Driver::Options options_;
   Driver driver_;
   std::uint64_t footprint_;
-  std::vector<Thread> threads_;
+  std::vector<Random> randoms_;
+  std::int64_t loads_left_ = 0;  ///< of the warm-up
   machine::RunLength length_;
   std::uint64_t calls_ = 0;
 };

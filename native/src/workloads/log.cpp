@@ -26,7 +26,7 @@ class LogAppends final : public Workload {
         driver_(memory_, options_) {}
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
-  [[nodiscard]] machine::RunLength length() const override {
+  [[nodiscard]] machine::RunLength usual_length() const override {
     // The modules' buffers are full after some hundred lines; group commits have to be seen many times.
     const std::int64_t entries = std::max({std::int64_t{10'000}, kEntriesPerThread * options_.threads,
                                            std::int64_t{100} * options_.group_commit});

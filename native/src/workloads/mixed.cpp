@@ -6,6 +6,7 @@
 #include "pmsim/core/random.hpp"
 #include "pmsim/workloads/access.hpp"
 #include "pmsim/workloads/registry.hpp"
+#include "pmsim/workloads/tlb_warmup.hpp"
 
 namespace pmsim::workloads {
 
@@ -21,6 +22,8 @@ constexpr std::uint64_t kSourceBytes = 64 << 20;
 /// An estimate: a random number (xorshift), and a remainder by a 64-bit division, which is microcode of some 35
 /// micro-operations on these cores.
 constexpr std::uint32_t kLookupInstructions = 48;
+constexpr std::int64_t kScannedLines = 4;                         ///< of an operation
+constexpr std::int64_t kLinesPerPiece = 16;                       ///< most of an operation on a longer chunk
 constexpr std::uint32_t kCountInstructions = 4 * kLineBytes / 8;  ///< counting a line's bits, as in blocks/log
 
 /// What a group's threads do. The tasks of the building-blocks paper, section 2.4, as its authors' published
@@ -54,17 +57,24 @@ std::vector<std::string> split(const std::string& text, char separator) {
 class Mixed final : public Workload {
  public:
   Mixed(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
-      : memory_(capacities_of(platform)) {
+      : memory_(capacities_of(platform)), tlb_warmup_(seed) {
     const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", 1 << 20, kMaxBytes));
     for (const std::string& text : split(parameters.text("groups"), ';')) {
       add_group(split(text, ':'), region_bytes, parameters, seed);
     }
+    for (std::uint32_t thread = 0; thread < threads_.size(); ++thread) {
+      const Group& group = groups_[threads_[thread].group];
+      if (is_random(group))
+        tlb_warmup_.add(platform, thread, threads_[thread].base, group.part_bytes);
+    }
     const auto threads = static_cast<std::int64_t>(threads_.size());
-    length_ = {std::max(2'500 * threads, walks(platform, region_bytes)), 8'000 * threads};
+    const std::int64_t warmup =
+        std::max({2'500 * threads, walks(platform, region_bytes), fills(platform, region_bytes)});
+    length_ = {tlb_warmup_.operations() + warmup, 8'000 * threads};
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
-  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return length_; }
   [[nodiscard]] std::vector<std::uint32_t> groups() const override {
     std::vector<std::uint32_t> groups;
     for (const Thread& thread : threads_) {
@@ -75,12 +85,14 @@ class Mixed final : public Workload {
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return memory_.regions().pmem_footprint(); }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
+    if (tlb_warmup_.refill(memory_, thread, stream))
+      return;
     memory_.attach(stream, thread);
     Thread& state = threads_[thread];
     const Group& group = groups_[state.group];
     switch (group.task) {
       case Task::kScan:
-        piece(state, group, stream, Access::kLoad, 4 * kLineBytes);
+        piece(state, group, stream, Access::kLoad, kScannedLines * kLineBytes);
         break;
       case Task::kLookup:
         memory_.compute(0, kLookupInstructions);
@@ -128,18 +140,44 @@ class Mixed final : public Workload {
     end(stream, bytes);
   }
 
-  /// Operations until the page tables that accesses at random places walk through are warm; a chunk of a page
-  /// has one walk for many lines.
+  /// At random places, each with a translation of its own; a chunk of a page has one for many lines.
+  [[nodiscard]] static bool is_random(const Group& group) {
+    return (group.task == Task::kLookup || group.task == Task::kRead || group.task == Task::kWrite ||
+            group.task == Task::kOverwrite) &&
+           group.access_bytes < 4096;
+  }
+
+  /// Operations until the page tables that accesses at random places walk through are warm.
   [[nodiscard]] std::int64_t walks(const machine::PlatformParams& platform, std::uint64_t region_bytes) const {
     std::int64_t operations = 0;
     for (const Group& group : groups_) {
-      const bool random = group.task == Task::kLookup || group.task == Task::kRead ||
-                          group.task == Task::kWrite || group.task == Task::kOverwrite;
-      if (random && group.access_bytes < 4096) {
+      if (is_random(group)) {
         operations =
             std::max(operations, accesses_to_warm_page_tables(platform, memory::medium_of(group.base),
                                                               region_bytes, cached_lines(platform, threads())));
       }
+    }
+    return operations;
+  }
+
+  /// Operations until the caches hold as much of a region that is read as in a long run. Threads of all groups
+  /// are taken for equally fast.
+  [[nodiscard]] std::int64_t fills(const machine::PlatformParams& platform, std::uint64_t region_bytes) const {
+    std::int64_t operations = 0;
+    for (const Group& group : groups_) {
+      const bool random = group.task == Task::kLookup || group.task == Task::kRead;
+      if (!random && group.task != Task::kScan)
+        continue;
+      const auto of_group = static_cast<std::int64_t>(region_bytes / group.part_bytes);
+      const auto region_lines = static_cast<std::int64_t>(region_bytes / kLineBytes);
+      const std::int64_t loads =
+          loads_to_fill_caches(platform, static_cast<std::uint32_t>(of_group), region_lines, random);
+      const std::int64_t lines =
+          group.task == Task::kScan ? kScannedLines
+          : group.task == Task::kLookup
+              ? 1
+              : std::min(kLinesPerPiece, static_cast<std::int64_t>(group.access_bytes / kLineBytes));
+      operations = std::max(operations, loads / lines * threads() / of_group);
     }
     return operations;
   }
@@ -184,7 +222,7 @@ class Mixed final : public Workload {
       state.position = random_place(state, group) - state.base + (group.slot_bytes - group.access_bytes);
       state.remaining = group.access_bytes;
     }
-    const std::uint64_t bytes = std::min<std::uint64_t>(state.remaining, 16 * kLineBytes);
+    const std::uint64_t bytes = std::min<std::uint64_t>(state.remaining, kLinesPerPiece * kLineBytes);
     for (std::uint64_t done = 0; done < bytes; done += kLineBytes) {
       if (group.task == Task::kPage) {
         load_source(state);
@@ -283,6 +321,7 @@ class Mixed final : public Workload {
   memory::SimMemory memory_;
   std::vector<Group> groups_;
   std::vector<Thread> threads_;
+  TlbWarmup tlb_warmup_;
   machine::RunLength length_;
 };
 

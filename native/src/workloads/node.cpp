@@ -54,7 +54,7 @@ class NodeWorkload final : public Workload {
   void prepare(const Watch& watch) override { driver_.load(memory_, Poll(watch, Phase::kLoad)); }
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
-  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return length_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
     return options_.medium == memory::Medium::kPmem ? options_.region_bytes : 0;
   }

@@ -41,7 +41,7 @@ class Oltp final : public Workload {
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return session_.threads(); }
-  [[nodiscard]] machine::RunLength length() const override { return {timed_warmup_, operations_}; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return {timed_warmup_, operations_}; }
   [[nodiscard]] std::uint32_t batches() const override { return batches_; }
   [[nodiscard]] bool shares_lines() const noexcept override { return shares_lines_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return session_.pmem_bytes(); }

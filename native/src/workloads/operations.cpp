@@ -9,6 +9,7 @@
 #include "pmsim/core/random.hpp"
 #include "pmsim/workloads/access.hpp"
 #include "pmsim/workloads/registry.hpp"
+#include "pmsim/workloads/tlb_warmup.hpp"
 
 namespace pmsim::workloads {
 
@@ -144,7 +145,7 @@ std::int64_t lines_left_in_caches(const std::vector<Step>& steps) {
 class Operations final : public Workload {
  public:
   Operations(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
-      : memory_(capacities_of(platform)) {
+      : memory_(capacities_of(platform)), tlb_warmup_(seed) {
     const std::string text = parameters.text("operations");
     const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
     const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", 4096, kMaxBytes));
@@ -177,14 +178,23 @@ class Operations final : public Workload {
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       randoms_.emplace_back(mix64(seed) + thread);
     }
-    length_ = {warmup(platform, lines, plain_stores) + 1, std::max<std::int64_t>(60'000 / lines, 2'000)};
+    for (std::uint32_t thread = 0; thread < threads; ++thread) {
+      if (uses_dram)
+        tlb_warmup_.add(platform, thread, dram_, region_bytes);
+      if (uses_pmem)
+        tlb_warmup_.add(platform, thread, pmem_, region_bytes);
+    }
+    length_ = {tlb_warmup_.operations() + warmup(platform, lines, plain_stores) + 1,
+               std::max<std::int64_t>(60'000 / lines, 2'000)};
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(randoms_.size()); }
-  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return length_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return memory_.regions().pmem_footprint(); }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
+    if (tlb_warmup_.refill(memory_, thread, stream))
+      return;
     memory_.attach(stream, thread);
     Random& random = randoms_[thread];
     if (timed_ && chains_[thread]++ % kSampleEvery == 0) {
@@ -233,8 +243,10 @@ class Operations final : public Workload {
     std::int64_t chains = 20'000 / lines;
     for (const Step& step : steps_) {
       if (step.read) {
-        chains = std::max(chains,
-                          accesses_to_warm_page_tables(platform, step.medium, region_bytes_, cached / lines));
+        const auto region_lines = static_cast<std::int64_t>(region_bytes_ / kLineBytes);
+        chains = std::max({chains,
+                           accesses_to_warm_page_tables(platform, step.medium, region_bytes_, cached / lines),
+                           loads_to_fill_caches(platform, threads(), region_lines, true) / lines});
       }
     }
     return chains;
@@ -280,6 +292,7 @@ class Operations final : public Workload {
   memory::Address pmem_ = 0;
   std::uint64_t region_bytes_ = 0;
   bool timed_ = false;
+  TlbWarmup tlb_warmup_;
   machine::RunLength length_;
 };
 

@@ -29,7 +29,7 @@ class PageFlush final : public Workload {
   void prepare(const Watch& watch) override { driver_.emplace(memory_, options_, Poll(watch, Phase::kLoad)); }
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.store.writers; }
-  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return length_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return driver_->pmem_bytes(); }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {

@@ -35,6 +35,11 @@ std::int64_t Parameters::number(std::string_view name, std::int64_t minimum, std
   return number;
 }
 
+std::int64_t Parameters::number_or(std::string_view name, std::int64_t otherwise, std::int64_t minimum,
+                                   std::int64_t maximum) {
+  return values_.contains(std::string(name)) ? number(name, minimum, maximum) : otherwise;
+}
+
 std::string Parameters::text(std::string_view name) {
   const Value& value = find(name);
   if (!std::holds_alternative<std::string>(value)) {

@@ -35,6 +35,7 @@ std::unique_ptr<Workload> unprepared(std::string_view name, Parameters& paramete
   for (const WorkloadKind& kind : kKinds) {
     if (kind.name == name) {
       std::unique_ptr<Workload> workload = kind.make(parameters, platform, seed);
+      workload->lengthen(parameters.number_or("length", 1, 1, kMostTimes));
       parameters.require_all_read();
       return workload;
     }

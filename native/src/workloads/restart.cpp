@@ -32,7 +32,7 @@ class Restart final : public Workload {
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
   /// The warm-up is the recovery.
-  [[nodiscard]] machine::RunLength length() const override { return {1, operations_}; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return {1, operations_}; }
   [[nodiscard]] std::uint32_t batches() const override { return batches_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return session_.pmem_bytes(); }
 

@@ -51,7 +51,7 @@ class TraverseWorkload final : public Workload {
   void prepare(const Watch& watch) override { driver_.load(memory_, Poll(watch, Phase::kLoad)); }
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
-  [[nodiscard]] machine::RunLength length() const override { return length_; }
+  [[nodiscard]] machine::RunLength usual_length() const override { return length_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
     const std::uint64_t inner = options_.inner == memory::Medium::kPmem ? options_.depth : 0;
     return options_.level_bytes * (inner + (options_.leaves == memory::Medium::kPmem ? 1 : 0));

@@ -20,6 +20,9 @@ class Parameters {
 
   /// A number in [minimum, maximum]. Throws ConfigError where it is missing, a text, or out of range.
   [[nodiscard]] std::int64_t number(std::string_view name, std::int64_t minimum, std::int64_t maximum);
+  /// The same, and `otherwise` where it is missing.
+  [[nodiscard]] std::int64_t number_or(std::string_view name, std::int64_t otherwise, std::int64_t minimum,
+                                       std::int64_t maximum);
   /// One of the given words.
   [[nodiscard]] std::string choice(std::string_view name, const std::vector<std::string_view>& allowed);
   [[nodiscard]] std::string text(std::string_view name);

@@ -12,6 +12,9 @@
 
 namespace pmsim::workloads {
 
+/// Most that a run can be longer than usual.
+inline constexpr std::int64_t kMostTimes = 1'000;
+
 /// One kind of workload. To add one: write its file, declare its factory, add a row to registry.cpp.
 struct WorkloadKind {
   std::string_view name;

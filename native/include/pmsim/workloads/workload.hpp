@@ -23,7 +23,13 @@ class Workload : public memory::Source {
   /// before anything else. `watch` is told, where there is one.
   virtual void prepare(const Watch& watch) { static_cast<void>(watch); }
   [[nodiscard]] virtual std::uint32_t threads() const = 0;
-  [[nodiscard]] virtual machine::RunLength length() const = 0;
+  /// What is measured, `times_` as long as usual, and the warm-up before it.
+  [[nodiscard]] machine::RunLength length() const {
+    machine::RunLength length = usual_length();
+    length.measured_operations *= times_;
+    return length;
+  }
+  void lengthen(std::int64_t times) noexcept { times_ = times; }
   /// Parts of equally many operations whose ends are noted (SimulateOptions::batches): the throughput has a
   /// confidence interval from them. Ten: short batches are not independent. What long chunks do to each other,
   /// as which modules they share, lasts for as long as a chunk: with 20, intervals of 4 and 16 KiB read by 24
@@ -35,6 +41,12 @@ class Workload : public memory::Source {
   [[nodiscard]] virtual std::map<std::string, double> facts() const { return {}; }
   /// Bytes of PMem that its regions occupy.
   [[nodiscard]] virtual std::uint64_t pmem_footprint() const = 0;
+
+ private:
+  /// Long enough for means to be steady.
+  [[nodiscard]] virtual machine::RunLength usual_length() const = 0;
+
+  std::int64_t times_ = 1;
 };
 
 /// Options of a SimMemory with the capacities of a platform.

@@ -36,6 +36,8 @@ inline constexpr double kLeafFill = 0.7;
       static_cast<std::uint32_t>(parameters.number("system_call_cycles", 0, 1'000'000));
   options.system_call_copies = static_cast<std::uint32_t>(parameters.number("system_call_copies", 1, 2));
   options.cpu_cycles = static_cast<std::uint32_t>(parameters.number("cpu_cycles", 0, 1'000'000));
+  options.transaction_cycles =
+      static_cast<std::uint32_t>(parameters.number("transaction_cycles", 0, 1'000'000));
   options.threads = workers;
   options.latches = parameters.choice("latches", {"none", "shared", "optimistic"});
   options.fixes = parameters.choice("fixes", {"counted", "optimistic"});

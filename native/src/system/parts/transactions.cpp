@@ -51,9 +51,7 @@ class TransactionsPart final : public Part {
       throw ConfigError(
           "transactions: a benchmark keeps no ledger of what is durable; let the power fail under another "
           "part");
-    EngineOptions options = engine_options(parameters, context.workers, context.seed);
-    options.transaction_cycles =
-        static_cast<std::uint32_t>(parameters.number("transaction_cycles", 0, 1'000'000));
+    const EngineOptions options = engine_options(parameters, context.workers, context.seed);
     transactions_ =
         workloads::oltp::make_transactions<SimMemory>(workload_options(parameters, options, context.seed));
     engine_ = engines::engine_named<SimMemory>(options.engine).create(context.memory, options);

@@ -1,0 +1,100 @@
+"""`steady` of kinds that measure one rate or mean, and `length`, which makes their runs longer."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pmsim
+from pmsim.kinds.intervals import is_steady, times_of_batches
+from pmsim.points import points_of
+from pmsim.scenario import Scenario
+
+PLATFORM = {"base": "ucsd-8260", "block_device": "nvme-p4510"}
+
+#: A point of each kind with `length`, as small as can be.
+SMALL: dict[str, dict[str, Any]] = {
+    "bandwidth": {"region_size": "64 MiB"},
+    "block": {"region_size": "64 MiB"},
+    "contention": {},
+    "in-place": {"region_size": "64 MiB", "algorithm": "log"},
+    "interleave": {"region_size": "64 MiB"},
+    "latency": {"region_size": "64 MiB"},
+    "log": {},
+    "mixed": {
+        "groups": [{"task": "read", "threads": 2}, {"task": "write", "threads": 1}],
+        "region_size": "64 MiB",
+    },
+    "node": {"region_size": "1 MiB"},
+    "operations": {"operations": "rp_64,wp_64_cache", "region_size": "64 MiB"},
+    "page-flush": {"pages": 64},
+    "persist": {"region_size": "64 MiB"},
+    "sorted-run": {},
+}
+
+
+def test_a_step_of_more_than_5_percent_is_not_steady() -> None:
+    assert is_steady([100, 101, 100, 101, 100, 101]) == 1
+    assert is_steady([100, 101, 100, 104, 105, 104]) == 1
+    assert is_steady([100, 101, 100, 106, 107, 106]) == 0
+    assert is_steady([107, 106, 106, 100, 101, 100]) == 0
+    # Far apart, but so are the values of one half.
+    assert is_steady([50, 100, 150, 80, 120, 160]) == 1
+    assert math.isnan(is_steady([100, 200, 300]))
+
+
+def test_chance_is_taken_for_a_drift_in_about_one_of_a_hundred_runs() -> None:
+    random = np.random.default_rng(1)
+    found = [is_steady(random.normal(1000, 200, size=10)) for _ in range(2_000)]
+    assert 5 <= found.count(0) <= 40
+
+
+def test_batches_have_as_many_operations_as_can_be() -> None:
+    assert times_of_batches([10, 20, 40], 9) == [pytest.approx(time) for time in (10 / 3, 10 / 3, 20 / 3)]
+    assert times_of_batches([10, 20, 40], 2) == []
+
+
+@pytest.mark.parametrize("kind", sorted(SMALL))
+def test_length_multiplies_what_is_measured_and_is_no_other_run(kind: str) -> None:
+    usual, longer = (
+        pmsim.simulate_point(kind, PLATFORM, SMALL[kind] | {"length": length}) for length in (1, 3)
+    )
+    assert longer["simulated_ops"] == 3 * usual["simulated_ops"]
+    assert usual["steady"] == longer["steady"] == 1
+
+
+def test_runs_of_different_lengths_draw_the_same() -> None:
+    short, long = (
+        points_of(Scenario(kind="log", platform=PLATFORM, parameters={"length": length}))[0]
+        for length in (1, 3)
+    )
+    assert short.seed == long.seed
+    assert short.configuration != long.configuration
+
+
+def test_a_longer_log_of_updates_in_place_is_not_full_before_the_end() -> None:
+    """Truncation would cost lines, and the paper's log never has to be emptied."""
+    given = SMALL["in-place"] | {"region_size": "1 MiB", "update_size": 64}
+    usual, longer = (
+        pmsim.simulate_point("in-place", PLATFORM, given | {"length": length}) for length in (1, 20)
+    )
+    assert longer["lines_written_per_op"] == pytest.approx(usual["lines_written_per_op"], rel=1e-3)
+
+
+def test_batches_hold_whole_windows() -> None:
+    """Stores to the caches take other times than the flushes behind them, and that is no chance."""
+    given = {
+        "memory": "pmem",
+        "operation": "store+clwb",
+        "pattern": "sequential",
+        "access_size": 64,
+        "region_size": "64 MiB",
+        "flush_every": "16 MiB",
+    }
+    one = pmsim.simulate_point("bandwidth", PLATFORM, given)
+    assert math.isnan(one["bandwidth_gb_s_low"])
+    assert math.isnan(one["steady"])
+    several = pmsim.simulate_point("bandwidth", PLATFORM, given | {"length": 4})
+    assert several["bandwidth_gb_s_low"] > 0.9 * several["bandwidth_gb_s"]
+    assert several["steady"] == 1
