@@ -39,7 +39,6 @@ Values log_values(std::int64_t threads, const std::string& algorithm = "poplog")
           {"log_size", std::int64_t{1} << 20},
           {"threads", threads},
           {"cpu_cycles", std::int64_t{0}},
-          {"transaction_cycles", std::int64_t{0}},
           {"memory", "pmem"},
           {"timed", std::int64_t{1}}};
 }
