@@ -90,6 +90,13 @@ class Runs:
     def __len__(self) -> int:
         return len(self._answers)
 
+    @property
+    def unsteady(self) -> int:
+        """How many runs were still changing while they measured: whose metric `steady` is 0."""
+        return sum(
+            not isinstance(answer, str) and answer.get("steady") == 0 for answer in self._answers.values()
+        )
+
     def missing(self, points: Iterable[Point]) -> dict[str, Point]:
         """Select the points without a result, each once."""
         return {point.key: point for point in points if point.key not in self._answers}

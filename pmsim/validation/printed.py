@@ -131,6 +131,10 @@ def _print_counts(console: Console, result: Validation) -> None:
     verdicts = [outcome.verdict for outcome in result.outcomes]
     counts = ", ".join(f"{verdicts.count(name)} {name}" for name in _COLOURS if name in verdicts)
     console.print(f"{len(verdicts)} claims: {counts}; {result.runs} runs.")
+    if result.unsteady:
+        console.print(
+            f"In {result.unsteady} of the runs `steady` is 0: they were still changing while they measured."
+        )
     if result.each:
         found = ", ".join(f"{share.claim} {share}" for share in result.by_chance())
         seeds = len(result.each)

@@ -58,6 +58,7 @@ class Validation:
     data_sets: list[DataSet]
     compared: list[Compared]
     runs: int
+    unsteady: int = 0  # runs whose metric `steady` is 0
     each: list["Validation"] = field(default_factory=list)  # with each seed alone, where there are several
 
     @property
@@ -149,7 +150,8 @@ def validate(
     def judged(chosen: Sequence[Runs], each: list[Validation]) -> Validation:
         outcomes = [judge(chosen, suite, claim) for claim in suite.claim]
         compared = [_compare(chosen, row) for row in rows]
-        return Validation(suite, outcomes, list(data_sets), compared, sum(map(len, chosen)), each)
+        unsteady = sum(one.unsteady for one in chosen)
+        return Validation(suite, outcomes, list(data_sets), compared, sum(map(len, chosen)), unsteady, each)
 
     return judged(runs, [judged([seed], []) for seed in runs] if len(runs) > 1 else [])
 

@@ -158,6 +158,14 @@ def test_a_run_that_fails_leaves_the_others_intact() -> None:
         runs.value(points[1], "latency_ns")
 
 
+def test_runs_that_were_still_changing_are_counted() -> None:
+    steady = {1: 1.0, 2: 0.0, 3: math.nan, 4: 0.0}
+    runs = Runs(lambda points, _: [{"steady": steady[point.parameters["threads"]]} for point in points])
+    runs.compute([Point("k", "p", {"threads": threads}) for threads in steady])
+    assert runs.unsteady == 2
+    assert Runs(fake).unsteady == 0
+
+
 def test_unknown_and_undefined_metrics_are_refused() -> None:
     runs = Runs(fake)
     point = Point("k", "p", {"threads": 1})
