@@ -52,6 +52,8 @@ def test_a_crash_check_that_asks_for_few_states_draws_few_images_of_a_step() -> 
         ),
         ("in-place", "ops_per_s", {"algorithm": "log", "region_size": "64 MiB"}),
         ("operations", "operations_per_s", {"operations": "rp_64,wp_64_cache", "region_size": "64 MiB"}),
+        # Pages that fit into the caches are there when they are flushed again.
+        ("page-flush", "ops_per_s", {"pages": 1_000}),
         # A merge finds its tree as other merges have left it.
         ("sorted-run", "latency_ns", {"operation": "merge", "run_size": 1024}),
     ],

@@ -167,7 +167,7 @@ def test_metrics_choose_the_columns_and_counters_are_metrics() -> None:
     wanted = ["latency_ns", "counter.tlb_walks"]
     frame = pmsim.run(SMALL.model_copy(update={"metrics": wanted}), jobs=1).frame
     assert list(frame.columns) == [
-        *["platform", "memory", "operation", "pattern", "region_size", "mode"],
+        *["platform", "memory", "operation", "pattern", "region_size", "mode", "length"],
         *wanted,
         *["latency_ns_low", "latency_ns_high"],
         *["seed", "configuration"],

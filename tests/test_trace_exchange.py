@@ -459,14 +459,14 @@ def test_kind_trace_is_the_replay_on_every_machine_of_a_sweep(tmp_path: Path) ->
             platform="perma-a256",
             parameters={"file": str(tmp_path / "a.trace")},
             sweep={"platform.pmem.media_read_latency": ["100 ns", "300 ns"]},
-            metrics=["time_ms", *trace.replay(tmp_path / "a.trace", "perma-a256").common()],
+            metrics=["time_ms", *trace.replay(tmp_path / "a.trace", "perma-a256").counted()],
         )
         frame = pmsim.run(scenario, jobs=1).frame
         for row, latency in zip(frame.to_dict("records"), ("100 ns", "300 ns"), strict=True):
             machine = {"base": "perma-a256", "pmem": {"media_read_latency": latency}}
             expected = trace.replay(tmp_path / "a.trace", machine)
             assert row["time_ms"] == expected.total.elapsed_ps / 1e9
-            assert {name: row[name] for name in expected.common()} == expected.common()
+            assert {name: row[name] for name in expected.counted()} == expected.counted()
     assert frame["time_ms"][0] < frame["time_ms"][1]
 
 

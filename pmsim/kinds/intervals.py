@@ -24,7 +24,7 @@ _STUDENT_99 = (
 )
 #: Less is no drift of a percentile: an eighth, as one batch has few operations beyond it ...
 _DRIFT_OF_TAILS = math.log(9 / 8)
-#: ... nor of a mean: 5 %, by which few who compare designs would decide.
+#: ... nor of a mean: less than 5 % decides few comparisons of designs.
 _DRIFT_OF_MEANS = math.log(1.05)
 #: Operations beyond a percentile without which it has no interval, and how often batches are drawn for one.
 _BEYOND = 40

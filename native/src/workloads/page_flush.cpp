@@ -23,7 +23,8 @@ class PageFlush final : public Workload {
   PageFlush(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
       : memory_(capacities_of(platform)), options_(options_from(parameters, platform, seed)) {
     const auto threads = static_cast<std::int64_t>(options_.store.writers);
-    length_ = {std::max<std::int64_t>(300, 30 * threads), std::max<std::int64_t>(2'000, 250 * threads)};
+    length_ = {std::max({std::int64_t{300}, 30 * threads, flushes_to_fill_caches(platform)}),
+               std::max<std::int64_t>(2'000, 250 * threads)};
   }
 
   void prepare(const Watch& watch) override { driver_.emplace(memory_, options_, Poll(watch, Phase::kLoad)); }
@@ -40,6 +41,17 @@ class PageFlush final : public Workload {
   }
 
  private:
+  /// Flushes until the caches hold as many of the pages as in a long run: none of so many that, in order, each
+  /// has left them when it is due again.
+  [[nodiscard]] std::int64_t flushes_to_fill_caches(const machine::PlatformParams& platform) const {
+    const auto pages = static_cast<std::int64_t>(options_.store.pages);
+    const auto lines = pages * static_cast<std::int64_t>(options_.store.page_bytes / memory::kLineBytes);
+    constexpr std::int64_t kOverCaches = 4;
+    if (lines > kOverCaches * cached_lines(platform, options_.store.writers))
+      return 0;
+    return options_.random_order ? kMeetings * pages : pages;
+  }
+
   static DriverOptions options_from(Parameters& parameters, const machine::PlatformParams& platform,
                                     std::uint64_t seed) {
     DriverOptions options = read_page_flush(parameters);
