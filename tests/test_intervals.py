@@ -19,7 +19,7 @@ MIXED: dict[str, Any] = {
         {"task": "lookup", "memory": "pmem", "threads": 2},
         {"task": "write", "memory": "pmem", "threads": 1},
     ],
-    "region_size": 2**28,
+    "region_size": 2**31,
 }
 
 

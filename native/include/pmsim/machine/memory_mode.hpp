@@ -40,7 +40,8 @@ class MemoryModeCache {
             std::max<std::uint64_t>(1, static_cast<std::uint64_t>(params.dram.capacity) / memory::kLineBytes)),
         footprint_(footprint),
         pieces_(pieces(params, footprint)),
-        placement_(pieces_, mix64(seed)) {}
+        placement_(pieces_, mix64(seed)),
+        shares_(shares()) {}
 
   /// Which line in use an address of either memory is, `line` being that address in lines. It may be touched
   /// first now.
@@ -65,14 +66,20 @@ class MemoryModeCache {
     }
     std::uint64_t chosen = kNone;
     std::uint64_t candidates = 0;
-    const std::uint64_t end = std::min(pieces_ * kPieceLines, set + kMostShared * sets_);
-    for (std::uint64_t place = set; place < end; place += sets_) {
-      const std::uint64_t line = physical(placement_.inverse(place / kPieceLines), place);
+    const auto look_at = [&](std::uint64_t line) {
       if (line < footprint_) {
         ++candidates;  // each of n is chosen in the end with a chance of 1/n
         chosen = mix64(set ^ candidates << 48) % candidates == 0 ? line : chosen;
       }
+    };
+    if (!shares_.empty()) {
+      for (const std::uint64_t piece : shares_[set / kPieceLines])
+        look_at(physical(piece, set));
+      return Held{chosen, false};
     }
+    const std::uint64_t end = std::min(pieces_ * kPieceLines, set + kMostShared * sets_);
+    for (std::uint64_t place = set; place < end; place += sets_)
+      look_at(physical(placement_.inverse(place / kPieceLines), place));
     return Held{chosen, false};
   }
 
@@ -89,6 +96,24 @@ class MemoryModeCache {
     const std::uint64_t capacity = static_cast<std::uint64_t>(params.pmem.capacity) / memory::kLineBytes;
     return std::max<std::uint64_t>(1, (std::max(capacity, footprint) + kPieceLines - 1) / kPieceLines);
   }
+  /// For every piece's worth of sets the pieces in use that map to it, in the order of their places; empty
+  /// where DRAM is no whole number of pieces. Without it a set would look at each place of PMem that shares it,
+  /// of which few are in use.
+  [[nodiscard]] std::vector<std::vector<std::uint64_t>> shares() const {
+    if (sets_ % kPieceLines != 0)
+      return {};
+    const std::uint64_t shared_out = sets_ / kPieceLines;
+    std::vector<std::uint64_t> places;
+    for (std::uint64_t piece = 0; piece * kPieceLines < footprint_; ++piece)
+      places.push_back(placement_(piece));
+    std::ranges::sort(places);
+    std::vector<std::vector<std::uint64_t>> found(shared_out);
+    for (const std::uint64_t place : places) {
+      if (place / shared_out < kMostShared)
+        found[place % shared_out].push_back(placement_.inverse(place));
+    }
+    return found;
+  }
   /// The line of a piece that lies where `line` lies in its own.
   [[nodiscard]] static std::uint64_t physical(std::uint64_t piece, std::uint64_t line) noexcept {
     return piece * kPieceLines + line % kPieceLines;
@@ -98,6 +123,7 @@ class MemoryModeCache {
   std::uint64_t footprint_;
   std::uint64_t pieces_;
   Scatter placement_;                               ///< pieces of the region to pieces of physical memory
+  std::vector<std::vector<std::uint64_t>> shares_;  ///< see shares()
   std::array<std::vector<std::uint32_t>, 2> used_;  ///< by window and piece: which of those in use it is
   std::uint32_t pieces_in_use_ = 0;
   std::unordered_map<std::uint64_t, Held> changed_;  ///< sets whose content differs from the initial one
