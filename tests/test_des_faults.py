@@ -209,6 +209,7 @@ ALL_IN_MEMORY = {"pmem_capacity": "1 MiB", "dram_capacity": "1 MiB"}
 #: 60 rows of 1,000 B are some 24 pages: more than the DRAM, and where there is an SSD than the PMem.
 BUFFERED = {"row_size": 1_000, "dram_capacity": "48 KiB"}
 THREE_TIERS = {"pmem_capacity": "64 KiB", "ssd_capacity": "1 MiB"}
+OVER_SSD = {"pmem_capacity": 0, "ssd_capacity": "1 MiB"}
 ENGINES = {
     "nvm-direct": {"row_size": 64, **ALL_IN_MEMORY},
     "nvm-undo": {"row_size": 64, **ALL_IN_MEMORY},
@@ -219,12 +220,8 @@ ENGINES = {
     "redirect-bm": BUFFERED | {"pmem_capacity": "1 MiB"},
     "three-tier": BUFFERED | THREE_TIERS,
     "spitfire": BUFFERED | THREE_TIERS,
-    "ssd-bm": BUFFERED | {"pmem_capacity": 0, "ssd_capacity": "1 MiB"},
-    "ssd-bm, in groups": {
-        **BUFFERED,
-        **{"engine": "ssd-bm", "pmem_capacity": 0, "ssd_capacity": "1 MiB"},
-        **{"log_device": "ssd", "commits": "group"},
-    },
+    "ssd-bm": BUFFERED | OVER_SSD,
+    "ssd-bm, in groups": BUFFERED | OVER_SSD | {"engine": "ssd-bm", "log_device": "ssd", "commits": "group"},
 }
 #: Longest time between two failures: some dozens of transactions, a restart at most.
 SPANS = {"three-tier": 1_000, "spitfire": 1_000, "ssd-bm": 10_000, "ssd-bm, in groups": 10_000}
@@ -256,8 +253,8 @@ def test_a_ledger_over_random_power_failures_finds_every_acknowledged_transactio
     """
     draw = random.Random(f"{engine} {workers}")
     span = SPANS.get(engine, 60) * des.US
-    sizes = {"engine": engine, "rows": ROWS, "page_size": "4 KiB", "log_size": "128 KiB"} | ENGINES[engine]
-    sizes |= {"cpu_cycles": 0, "transaction_cycles": 0}  # more failures find something half written
+    sizes = {"engine": engine, "rows": ROWS, "page_size": "4 KiB", "log_size": "128 KiB"}
+    sizes |= ENGINES[engine] | {"cpu_cycles": 0, "transaction_cycles": 0}  # more failures find work half done
     in_flight = survived = 0
     # Of these few transactions are durable before somebody has been told: their failures need more tries. So do
     # those of two workers with latches, whose locked instructions order what a transaction has written.

@@ -136,16 +136,12 @@ class Measurement:
     @property
     def steady(self) -> float:
         """Whether operations were as frequent, and took as long, in both halves of the run (`is_steady`)."""
-        found = [
-            intervals.is_steady(intervals.times_of_batches(self.batch_ends_ps, self.total.operations)),
-            self.batch_latencies.is_mean_steady(),
-        ]
-        return min((one for one in found if not math.isnan(one)), default=math.nan)
+        times = intervals.times_of_batches(self.batch_ends_ps, self.total.operations)
+        return _all(intervals.is_steady(times), self.batch_latencies.is_mean_steady())
 
     def common(self, beside: "Measurement | None" = None) -> dict[str, int | float]:
         """Return `COMMON_METRICS` and the counters; of two runs for one point, both have to be steady."""
-        runs = [self, beside] if beside else [self]
-        return self.counted() | {"steady": min(run.steady for run in runs)}
+        return self.counted() | {"steady": _all(self.steady, beside.steady if beside else math.nan)}
 
     def counted(self) -> dict[str, int | float]:
         """Return `COUNTED_METRICS` and the counters."""
@@ -265,6 +261,11 @@ def _group(result: Mapping[str, object]) -> Group:
             max_ps=_integer(latency["max_ps"]),
         ),
     )
+
+
+def _all(*flags: float) -> float:
+    """Return 0 where one of several flags is, else 1; not a number where none of them is one."""
+    return min((flag for flag in flags if not math.isnan(flag)), default=math.nan)
 
 
 def _integer(value: object) -> int:
