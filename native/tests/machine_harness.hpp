@@ -17,6 +17,7 @@
 namespace pmsim::machine {
 
 inline constexpr Picoseconds kNs = 1'000;
+inline constexpr Picoseconds kInstruction = 1 * kNs;  ///< of plain_machine()
 inline constexpr std::uint64_t kDramBase = memory::medium_base(memory::Medium::kDram);
 inline constexpr std::uint64_t kPmemBase = memory::medium_base(memory::Medium::kPmem);
 inline constexpr std::uint64_t kBlockBase = memory::medium_base(memory::Medium::kBlock);

@@ -11,7 +11,6 @@ namespace {
 
 using Ops = Script::Ops;
 
-constexpr Picoseconds kInstruction = 1 * kNs;  // of plain_machine()
 constexpr std::uint64_t kRow = 8192;
 
 /// A load whose page is in the first TLB level and whose line is in no cache: what stands between `touched` and

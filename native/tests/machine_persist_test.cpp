@@ -10,8 +10,6 @@ namespace {
 
 using Ops = Script::Ops;
 
-constexpr Picoseconds kInstruction = 1 * kNs;  // of plain_machine()
-
 TEST(Fence, WaitsUntilTheFlushHasBeenAccepted) {
   PlatformParams params = plain_machine();
   params.core.fence_latency = 9 * kNs;

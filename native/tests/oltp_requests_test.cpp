@@ -13,7 +13,7 @@ namespace pmsim::workloads::oltp {
 namespace {
 
 using memory::SimMemory;
-using testing::ReferenceEngine;
+using reference::ReferenceEngine;
 using enum RequestKind;
 
 /// Requests on the reference engine, loaded and not yet run.

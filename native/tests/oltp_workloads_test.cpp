@@ -23,7 +23,7 @@ namespace pmsim::workloads::oltp {
 namespace {
 
 using memory::SimMemory;
-using testing::ReferenceEngine;
+using reference::ReferenceEngine;
 
 TEST(Uniform8, LooksUpEveryPairAndChecksItsValue) {
   SimMemory memory;

@@ -21,7 +21,7 @@ namespace pmsim::workloads::oltp {
 namespace {
 
 using memory::SimMemory;
-using testing::ReferenceEngine;
+using reference::ReferenceEngine;
 
 constexpr std::uint64_t kRows = 1'000;
 constexpr std::uint64_t kRuns = 20'000;

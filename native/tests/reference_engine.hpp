@@ -10,7 +10,7 @@
 
 #include "pmsim/engines/engine.hpp"
 
-namespace pmsim::testing {
+namespace pmsim::reference {
 
 /// What every engine must behave like: maps, with a copy of them to roll back to. No memory, no time.
 template <memory::Memory M>
@@ -112,4 +112,4 @@ class ReferenceEngine final : public engines::Engine<M> {
   engines::EnginePlace place_;
 };
 
-}  // namespace pmsim::testing
+}  // namespace pmsim::reference
