@@ -11,12 +11,11 @@ from pmsim import _native, arguments
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
 from pmsim.standing import watcher
-from pmsim.trace import table
 from pmsim.trace.addresses import AddressSpace, ranges
 from pmsim.trace.compose import Composer
-from pmsim.trace.lackey import Lackey
 from pmsim.trace.micro_ops import MICRO_OP
 from pmsim.trace.source import Source
+from pmsim.trace.table_names import check_is_table, is_table
 from pmsim.trace.written import written
 from pmsim.trace_file import PLAN_FIELDS, TraceInfo, info
 from pmsim.versions import package_version
@@ -47,14 +46,15 @@ def export(trace: str | Path, out: str | Path) -> Path:
     """
     source = arguments.path("trace", trace)
     out = arguments.output("out", out, source)
-    if not table.is_table(out):
-        raise ConfigError(f"out: {shown(str(out))} is no table; choose a name in {', '.join(table.SUFFIXES)}")
+    check_is_table(out)
+    from pmsim.trace.table import TableWriter  # Arrow takes long to import, and few commands ask
+
     described = info(source)
     kept = {**described.plan, "provenance": described.provenance}
     kept["ended"] = described.operations_by_kind["operation_end"]
     reader = _native.TraceReader(source)
     with written(out) as partial:
-        writer = table.TableWriter(partial, out, kept)
+        writer = TableWriter(partial, out, kept)
         try:
             for index in range(reader.chunks):
                 thread, operations, batches = reader.chunk(index)  # names the trace itself
@@ -144,13 +144,17 @@ def _source(file: Path, loads: Loads, mark: int | None) -> Source:
     """Choose what reads a file, by its name, and refuse what that has no use for."""
     if not file.is_file():
         raise ConfigError(f"{file}: no such file; name a table, or what valgrind's lackey has written")
-    if not table.is_table(file):
+    if not is_table(file):
+        from pmsim.trace.lackey import Lackey
+
         return Lackey(file, dependent=loads == "dependent", mark=mark)
     if loads != "independent":
         raise ConfigError("loads: a table says it itself, in the column 'flags'; leave this out")
     if mark is not None:
         raise ConfigError("mark: a table says it itself, by rows of kind 'operation_end'; leave this out")
-    return table.Table(file)
+    from pmsim.trace.table import Table  # Arrow takes long to import
+
+    return Table(file)
 
 
 def _plan(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pyarrow as pa
 
 from pmsim import _native, arguments
 from pmsim.errors import ConfigError
@@ -16,9 +15,9 @@ from pmsim.messages import shown
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 from pmsim.standing import phases
-from pmsim.trace import table
 from pmsim.trace.micro_ops import LINE_BYTES, WINDOW_BYTES, Array
 from pmsim.trace.replay import check_threads
+from pmsim.trace.table_names import check_is_table, is_table
 from pmsim.trace.written import written
 from pmsim.trace_file import info, memory_in_use, recorded_platform
 from pmsim.units import Quantity, parse
@@ -184,12 +183,17 @@ class _Table(_Form):
     """Time, operation, address and thread as columns."""
 
     no_clock = "has times in picoseconds"
-    SCHEMA = pa.schema(
-        {"time_ps": pa.int64(), "operation": pa.string(), "address": pa.uint64(), "thread": pa.int64()}
-    )
 
     def __init__(self, file: Path, name: Path, clock: _Clock) -> None:
-        self._rows = table.RowWriter(file, name, self.SCHEMA)
+        import pyarrow as pa  # takes long, and few commands ask
+
+        from pmsim.trace.table import RowWriter
+
+        schema = pa.schema(
+            {"time_ps": pa.int64(), "operation": pa.string(), "address": pa.uint64(), "thread": pa.int64()}
+        )
+        self._array = pa.array
+        self._rows = RowWriter(file, name, schema)
 
     def add(self, piece: _Piece) -> None:
         self._rows.add(
@@ -197,7 +201,7 @@ class _Table(_Form):
                 "time_ps": piece.time_ps,
                 "operation": np.where(piece.writes, "write", "read"),
                 "address": piece.address,
-                "thread": pa.array(piece.thread, type=pa.int64(), mask=~piece.asked),
+                "thread": self._array(piece.thread, type="int64", mask=~piece.asked),
             }
         )
 
@@ -354,7 +358,7 @@ def _clock_of(form: str, clock: object) -> _Clock:
 
 
 def _check_name(form: str, out: Path) -> None:
-    if form == "table" and not table.is_table(out):
-        raise ConfigError(f"out: {shown(str(out))} is no table; choose a name in {', '.join(table.SUFFIXES)}")
-    if form != "table" and table.is_table(out):
+    if form == "table":
+        check_is_table(out)
+    elif is_table(out):
         raise ConfigError(f"out: {shown(str(out))} is a table's name, form {form} is text; choose another one")

@@ -32,7 +32,6 @@ from pmsim.trace.rows import Rows
 from pmsim.trace.source import Source
 from pmsim.trace_file import PLAN_FIELDS
 
-SUFFIXES = (".parquet", ".csv", ".csv.gz", ".csv.zst")
 #: Columns of a table, in the order of an export, and their types. An imported table needs the first three.
 COLUMNS = {
     "kind": pa.string(),
@@ -53,11 +52,6 @@ _ROWS_AT_ONCE = 2**18
 _CSV_BLOCK_BYTES = 2**23
 
 
-def is_table(path: Path) -> bool:
-    """Return whether a file is a table, by its name."""
-    return path.name.lower().endswith(SUFFIXES)
-
-
 def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() == ".parquet"
 
@@ -70,7 +64,7 @@ class RowWriter:
     file : Path
         To write.
     name : Path
-        What the file will be called; ends in one of `SUFFIXES`.
+        What the file will be called; ends in one of `table_names.SUFFIXES`.
     schema : pyarrow.Schema
         Of its columns; a Parquet file keeps its metadata.
     """
@@ -109,7 +103,7 @@ class TableWriter:
     file : Path
         To write.
     name : Path
-        What the file will be called; ends in one of `SUFFIXES`.
+        What the file will be called; ends in one of `table_names.SUFFIXES`.
     plan : mapping
         How the recorded run was driven; a Parquet file keeps it.
     """
@@ -166,7 +160,7 @@ class Table(Source):
     Parameters
     ----------
     file : Path
-        Its name ends in one of `SUFFIXES`.
+        Its name ends in one of `table_names.SUFFIXES`.
     """
 
     form = "table"
