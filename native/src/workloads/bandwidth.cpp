@@ -103,8 +103,9 @@ class Bandwidth final : public Workload {
     // Plain stores reach memory only when the caches are full of dirty lines; everything else is steady soon.
     std::int64_t warmup_lines = cached_writes ? cached_lines(platform, threads) * 3 / 2 : 24'000;
     if (pattern_ == Pattern::kRandom && chunk_bytes_ < kTranslatedOften) {
-      // Once, not three times as everywhere else, beside the loads that fill TLBs: runs eight times as long give
-      // the same within 1 % (8 and 24 threads, 64 and 256 B of 16 GiB of DRAM on the three calibrated machines).
+      // Once, not three times as everywhere else, beside the loads that fill TLBs: runs eight times as long
+      // give the same within 1 % (8 and 24 threads, 64 and 256 B of 16 GiB of DRAM on the three calibrated
+      // machines).
       constexpr std::int64_t kMeetingsOfChunks = 1;
       warmup_lines = std::max(
           warmup_lines,
