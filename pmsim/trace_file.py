@@ -15,7 +15,14 @@ from pmsim.platforms import Platform
 from pmsim.profiles import load_platform, platform_names
 
 #: How a recorded run was driven, so that a replay is driven alike.
-PLAN_FIELDS = ("seed", "warmup_operations", "measured_operations", "pmem_footprint", "group_of_thread")
+PLAN_FIELDS = (
+    "seed",
+    "warmup_operations",
+    "untimed_operations",
+    "measured_operations",
+    "pmem_footprint",
+    "group_of_thread",
+)
 
 
 #: Memory is given out in such pieces, as in `native/include/pmsim/machine/memory_mode.hpp` [B].
@@ -41,8 +48,9 @@ class TraceInfo:
     extent_bytes : mapping
         Of each medium, what a platform must hold to replay it [B].
     plan : mapping
-        `PLAN_FIELDS`: seed, operations of the workload before and in the measurement, bytes of PMem that its
-        regions occupy, and the group of each thread.
+        `PLAN_FIELDS`: seed, operations of the workload before the measurement, how many of these run through
+        the caches alone, operations in the measurement, bytes of PMem that the workload's regions occupy, and
+        the group of each thread.
     file_bytes : int
         Size of the file [B].
     provenance : mapping

@@ -23,7 +23,7 @@ LOAD = operation("load", DRAM, 8)
 
 
 def written(path: Path, *threads: list[bytes], warmup: int = 0, measured: int = 4) -> Path:
-    writer = _native.TraceWriter(path, len(threads), "{}", 1, warmup, measured, 0, [])
+    writer = _native.TraceWriter(path, len(threads), "{}", 1, warmup, 0, measured, 0, [])
     for number, operations in enumerate(threads):
         writer.append(number, b"".join(operations), [len(operations)])
     writer.finish()

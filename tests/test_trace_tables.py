@@ -1,13 +1,14 @@
 """Tables that are no trace: the message names column, row and remedy."""
 
 import gzip
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pmsim import trace
+from pmsim import Scenario, trace
 from pmsim.errors import ConfigError
 from pmsim.trace import table
 
@@ -124,3 +125,20 @@ def test_exports_of_runs_that_begin_operations_anew_are_imported(suffix: str, tm
     trace.export(tmp_path / "a.trace", tmp_path / f"b.{suffix}")
     again = trace.import_from(tmp_path / f"b.{suffix}", tmp_path / "b.trace")
     assert again.operations_by_kind["operation_begin"] == 2
+
+
+def test_a_table_that_an_older_pmsim_has_exported_is_timed_from_its_first_operation_on(tmp_path: Path) -> None:
+    chain = Scenario(
+        kind="operations",
+        platform="perma-a256",
+        parameters={"operations": "rp_512", "region_size": 2**20, "threads": 2},
+    )
+    recorded = trace.record(chain, tmp_path / "a.trace").plan
+    assert recorded["untimed_operations"] > 0
+    trace.export(tmp_path / "a.trace", tmp_path / "a.parquet")
+    rows = pq.read_table(tmp_path / "a.parquet")
+    plan = json.loads(rows.schema.metadata[b"pmsim.plan"])
+    del plan["untimed_operations"]
+    pq.write_table(rows.replace_schema_metadata({"pmsim.plan": json.dumps(plan)}), tmp_path / "old.parquet")
+    imported = trace.import_from(tmp_path / "old.parquet", tmp_path / "old.trace").plan
+    assert imported == {**recorded, "untimed_operations": 0}

@@ -43,6 +43,7 @@ py::dict info_row(const trace::TraceInfo& info) {
   row["file_bytes"] = info.file_bytes;
   row["seed"] = info.plan.seed;
   row["warmup_operations"] = info.plan.warmup_operations;
+  row["untimed_operations"] = info.plan.untimed_operations;
   row["measured_operations"] = info.plan.measured_operations;
   row["pmem_footprint"] = info.plan.pmem_footprint;
   row["group_of_thread"] = info.plan.group_of_thread;
@@ -88,6 +89,7 @@ std::vector<py::dict> trace_record(const std::filesystem::path& path, const std:
         path, workload->threads(), provenance,
         {.seed = seed,
          .warmup_operations = static_cast<std::uint64_t>(options.length.warmup_operations),
+         .untimed_operations = static_cast<std::uint64_t>(options.length.untimed_operations),
          .measured_operations = static_cast<std::uint64_t>(options.length.measured_operations),
          .pmem_footprint = options.pmem_footprint,
          .group_of_thread = options.group_of_thread});
@@ -137,7 +139,8 @@ std::vector<machine::LaneResult> replay(const std::filesystem::path& path,
   }
   const machine::SimulateOptions options{
       .length = {.warmup_operations = static_cast<std::int64_t>(info.plan.warmup_operations),
-                 .measured_operations = static_cast<std::int64_t>(info.plan.measured_operations)},
+                 .measured_operations = static_cast<std::int64_t>(info.plan.measured_operations),
+                 .untimed_operations = static_cast<std::int64_t>(info.plan.untimed_operations)},
       .group_of_thread = info.plan.group_of_thread,
       .seed = info.plan.seed,
       .pmem_footprint = in_use,

@@ -133,6 +133,8 @@ TEST_P(RandomMachine, FinishesAndIsNoFasterThanItsParts) {
     SimulateOptions options;
     // Enough for the loads that fill TLBs, which are much of a kind.
     options.length = {std::min<std::int64_t>(workload->length().warmup_operations, 40'000), kOperations};
+    if (random.below(2) == 0)
+      options.length.untimed_operations = options.length.warmup_operations / 2;
     options.pmem_footprint = workload->pmem_footprint();
     const std::array<PlatformParams, 2> lanes{params, params};
     const std::vector<LaneResult> results = simulate(*workload, workload->threads(), lanes, options);

@@ -196,6 +196,7 @@ TEST_F(Trace, ThePlanOfTheRunIsKept) {
   TraceWriter writer(path, 2, "{}",
                      {.seed = 1ULL << 63,
                       .warmup_operations = 2,
+                      .untimed_operations = 1,
                       .measured_operations = 3,
                       .pmem_footprint = 4,
                       .group_of_thread = {1, 0}});
@@ -203,6 +204,7 @@ TEST_F(Trace, ThePlanOfTheRunIsKept) {
   const RunPlan plan = read_info(path).plan;
   EXPECT_EQ(plan.seed, 1ULL << 63);
   EXPECT_EQ(plan.warmup_operations, 2U);
+  EXPECT_EQ(plan.untimed_operations, 1U);
   EXPECT_EQ(plan.measured_operations, 3U);
   EXPECT_EQ(plan.pmem_footprint, 4U);
   EXPECT_EQ(plan.group_of_thread, (std::vector<std::uint32_t>{1, 0}));
@@ -334,9 +336,9 @@ TEST_F(Trace, WhatIsNotATraceIsSaidSo) {
   EXPECT_NE(verify_error().find("not a pmsim trace"), std::string::npos);
   record({transactions(1, 1)});
   std::string newer = content();
-  newer[8] = 2;
+  newer[8] = 3;
   replace(newer);
-  EXPECT_NE(verify_error().find("format version 2, this pmsim reads version 1"), std::string::npos);
+  EXPECT_NE(verify_error().find("format version 3, this pmsim reads version 2"), std::string::npos);
   EXPECT_THROW(TraceReader(std::filesystem::temp_directory_path()), ConfigError);
   EXPECT_THROW(TraceWriter("/nonexistent/trace", 1, "{}"), ConfigError);
   EXPECT_THROW(TraceWriter(std::filesystem::temp_directory_path(), 1, "{}"), ConfigError);

@@ -176,6 +176,7 @@ def _plan(
     return {
         "seed": seed or 0,
         "warmup_operations": warmup,
+        "untimed_operations": 0,
         # One more than there are: it ends with the threads, not where the last operation is dispatched.
         "measured_operations": operations or ended - warmup + 1,
         "pmem_footprint": 0,

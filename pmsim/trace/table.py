@@ -212,7 +212,8 @@ class Table(Source):
         if _PLAN not in metadata:
             return {}
         try:
-            kept = json.loads(metadata[_PLAN])
+            # Exports of traces of version 1 were timed from their first operation on.
+            kept = {"untimed_operations": 0, **json.loads(metadata[_PLAN])}
             provenance, groups = kept["provenance"], kept["group_of_thread"]
             numbers = [
                 kept["ended"],

@@ -159,6 +159,36 @@ void Lane::settle_core_of(std::size_t thread, Settle&& settle_alone) {
   }
 }
 
+void Lane::execute_untimed(std::span<const TimedOp> ops) {
+  using memory::OpKind;
+  for (const TimedOp& op : ops) {
+    switch (op.kind) {
+      case code(OpKind::kLoad):
+      case code(OpKind::kStore):
+      case code(OpKind::kPrefetch):
+      case code(OpKind::kAtomic):
+        if (op.level == kFromMemory)
+          memory_.access_untimed(op.line, false);
+        break;
+      case kHwPrefetch:
+        memory_.access_untimed(op.line, false);
+        break;
+      case code(OpKind::kClwb):
+      case code(OpKind::kClflushOpt):
+      case code(OpKind::kClflush):
+        if ((op.flags & kTimedDirty) != 0)
+          memory_.access_untimed(op.line, true);
+        break;
+      case code(OpKind::kStreamStore):
+      case kWriteback:
+        memory_.access_untimed(op.line, true);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
 bool Lane::run(std::int64_t operations, std::int64_t timed_operations) {
   progress_->goal = operations;
   progress_->may_take = progress_->taken + timed_operations;

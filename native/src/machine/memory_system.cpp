@@ -166,6 +166,25 @@ Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds
   return write_pmem(place, line, now, acts_at, token);
 }
 
+void MemorySystem::access_untimed(std::uint64_t line, bool write) {
+  const bool dram = is_on_dram(line);
+  ensure(dram || !modules_.empty(), kNoPmem);
+  if (!dram_cache_) {
+    if (!dram && !write)
+      read_pmem_untimed(line);
+    return;
+  }
+  if (is_page_table(line))
+    return;
+  const std::uint64_t used = dram_cache_->in_use(line);
+  const std::uint64_t set = dram_cache_->set_of(used);
+  const bool hit = dram_cache_->held_in(set).line == used;
+  if (write || !hit)
+    dram_cache_->hold(set, used, write);
+  if (!write && !hit)
+    read_pmem_untimed(kFirstPmemLine + used);
+}
+
 void MemorySystem::wait(const WaitingLine& waiting) {
   PmemModule& module = modules_[waiting.module];
   changed_ |= module.has_waiting() ? 0 : std::uint32_t{1} << waiting.module;  // only now it becomes an agent

@@ -4,6 +4,12 @@
 
 namespace pmsim::machine {
 
+namespace {
+
+constexpr std::int64_t kMicroOpsBetweenPolls = 1 << 20;  ///< some 20 ms
+
+}  // namespace
+
 SharedFeed::SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes,
                        std::function<void()> poll)
     : source_(&source), hierarchy_(&hierarchy), lane_count_(lanes), poll_(std::move(poll)), logs_(threads) {
@@ -13,15 +19,41 @@ SharedFeed::SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32
   }
 }
 
-void SharedFeed::execute(std::uint32_t thread) {
-  ThreadLog& log = logs_[thread];
+bool SharedFeed::refill(std::uint32_t thread) {
   stream_.clear();
   source_->refill(thread, stream_);
-  if (stream_.empty()) {
-    log.finished = true;
-    return;
-  }
+  logs_[thread].finished = stream_.empty();
   micro_ops_ += static_cast<std::int64_t>(stream_.size());
+  return !stream_.empty();
+}
+
+std::int64_t SharedFeed::execute_untimed(std::int64_t operations,
+                                         const std::function<void(std::span<const TimedOp>)>& executed) {
+  std::int64_t ended = 0;
+  std::int64_t polled_at = 0;
+  std::vector<TimedOp> ops;
+  for (bool more = true; more && ended < operations;) {
+    more = false;
+    for (std::uint32_t thread = 0; thread < logs_.size() && ended < operations; ++thread) {
+      if (logs_[thread].finished || !refill(thread))
+        continue;
+      more = true;
+      ops.clear();
+      hierarchy_->classify(thread, stream_, ops, poll_);
+      executed(ops);
+      ended += std::ranges::count(ops, code(memory::OpKind::kOperationEnd), &TimedOp::kind);
+    }
+    if (poll_ && micro_ops_ - polled_at >= kMicroOpsBetweenPolls) {
+      polled_at = micro_ops_;
+      poll_();
+    }
+  }
+  return ended;
+}
+
+void SharedFeed::execute(std::uint32_t thread) {
+  if (!refill(thread))
+    return;
   std::unique_ptr<Batch> batch;
   if (spare_.empty()) {
     batch = std::make_unique<Batch>();
@@ -33,7 +65,7 @@ void SharedFeed::execute(std::uint32_t thread) {
   batch->ops.reserve(stream_.size() + stream_.size() / 4);  // nearly always one timed operation for each
   batch->readers = lane_count_ + 1;
   hierarchy_->classify(thread, stream_, batch->ops, poll_);
-  log.batches.push_back(std::move(batch));
+  logs_[thread].batches.push_back(std::move(batch));
 }
 
 void SharedFeed::take(std::uint32_t thread, std::uint64_t& number, const TimedOp*& first,

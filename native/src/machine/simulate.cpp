@@ -63,12 +63,11 @@ struct Measurement {
   std::vector<Histogram> batch_latencies;
 
   /// Operations to run before it has to be looked at again.
-  [[nodiscard]] std::int64_t goal(const SimulateOptions& options) const {
-    const RunLength& length = options.length;
+  [[nodiscard]] std::int64_t goal(const RunLength& length, std::uint32_t batches) const {
     if (!measuring)
       return length.warmup_operations;
     const auto batch = static_cast<std::int64_t>(batch_ends.size()) + 1;
-    return length.warmup_operations + length.measured_operations * batch / options.batches;
+    return length.warmup_operations + length.measured_operations * batch / batches;
   }
 
   void start(const SharedFeed& feed, const Hierarchy& hierarchy) {
@@ -177,20 +176,29 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
   require_same_hierarchy(platforms);
   Hierarchy hierarchy(platforms.front(), threads, source.shares_lines());
   std::vector<Measurement> lanes(platforms.size());
+  RunLength length = options.length;
   const auto poll = [&] {
     if (options.watch)
-      options.watch({Phase::kMeasure, share_done(lanes, options.length)});
+      options.watch({Phase::kMeasure, share_done(lanes, length)});
   };
   SharedFeed feed(source, hierarchy, threads, platforms.size(), poll);
   for (std::size_t index = 0; index < platforms.size(); ++index) {
     lanes[index].lane = std::make_unique<Lane>(platforms[index], threads, feed.lane(index), options.seed,
                                                options.pmem_footprint);
+  }
+  const std::int64_t untimed = std::min(length.untimed_operations, length.warmup_operations);
+  const std::int64_t executed = feed.execute_untimed(untimed, [&](std::span<const TimedOp> ops) {
+    for (Measurement& measured : lanes)
+      measured.lane->execute_untimed(ops);
+  });
+  length.warmup_operations -= std::min(executed, length.warmup_operations);
+  for (Measurement& measured : lanes) {
     if (options.listener != nullptr) {
-      lanes[index].listener = options.listener;
-      lanes[index].lane->listen(*options.listener);
+      measured.listener = options.listener;
+      measured.lane->listen(*options.listener);
     }
-    if (options.length.warmup_operations == 0) {
-      lanes[index].start(feed, hierarchy);
+    if (length.warmup_operations == 0) {
+      measured.start(feed, hierarchy);
     }
   }
   for (bool running = true; running;) {
@@ -199,7 +207,7 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
       if (measured.done) {
         continue;
       }
-      const std::int64_t goal = measured.goal(options);
+      const std::int64_t goal = measured.goal(length, options.batches);
       const bool more = measured.lane->run(goal, kTimedOpsPerSlice);
       if (!more && !measured.measuring && measured.lane->operations() >= goal) {
         measured.start(feed, hierarchy);

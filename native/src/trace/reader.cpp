@@ -92,10 +92,13 @@ void TraceReader::read_header() {
   }
   info_.plan.seed = reader.fixed<std::uint64_t>();
   info_.plan.warmup_operations = reader.fixed<std::uint64_t>();
+  info_.plan.untimed_operations = reader.fixed<std::uint64_t>();
   info_.plan.measured_operations = reader.fixed<std::uint64_t>();
   info_.plan.pmem_footprint = reader.fixed<std::uint64_t>();
   if (std::max(info_.plan.warmup_operations, info_.plan.measured_operations) > kMostPlanned)
     throw Malformed{"the number of operations to run is impossible"};
+  if (info_.plan.untimed_operations > info_.plan.warmup_operations)
+    throw Malformed{"more of the warm-up is untimed than there is"};
   ByteReader groups{checked.subspan(kHeaderBytes)};
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
     info_.plan.group_of_thread.push_back(groups.fixed<std::uint32_t>());

@@ -41,6 +41,7 @@ TraceWriter::TraceWriter(std::filesystem::path path, std::uint32_t threads, cons
   header.fixed(static_cast<std::uint32_t>(provenance.size()));
   header.fixed(info_.plan.seed);
   header.fixed(info_.plan.warmup_operations);
+  header.fixed(info_.plan.untimed_operations);
   header.fixed(info_.plan.measured_operations);
   header.fixed(info_.plan.pmem_footprint);
   for (const std::uint32_t group : info_.plan.group_of_thread)

@@ -56,7 +56,7 @@ class InterleaveWorkload final : public Workload {
     loads_left_ = loads;
     for (std::uint32_t thread = 0; thread < options_.threads; ++thread)
       randoms_.emplace_back(~mix64(seed) - thread);
-    length_ = {loads + kSettling, kMeasured};
+    length_ = {loads + kSettling, kMeasured, loads};
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }

@@ -53,7 +53,9 @@ class Latency final : public Workload {
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
-  [[nodiscard]] machine::RunLength usual_length() const override { return {warmup_, kMeasured}; }
+  [[nodiscard]] machine::RunLength usual_length() const override {
+    return {warmup_, kMeasured, warmup_ - kWarmup};
+  }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {

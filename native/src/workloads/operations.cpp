@@ -27,6 +27,7 @@ constexpr std::uint32_t kLineInstructions = 5;  ///< each further line of an acc
 constexpr std::uint32_t kWriteInstructions = 8;
 /// One chain of so many is timed. PerMA-Bench samples few (latency_sample_frequency); here enough for a mean.
 constexpr std::uint64_t kSampleEvery = 16;
+constexpr std::int64_t kSettling = 20'000;  ///< lines until queues and buffers are as in a long run
 
 struct Step {
   bool read = true;
@@ -184,8 +185,9 @@ class Operations final : public Workload {
       if (uses_pmem)
         tlb_warmup_.add(platform, thread, pmem_, region_bytes);
     }
-    length_ = {tlb_warmup_.operations() + warmup(platform, lines, plain_stores) + 1,
-               std::max<std::int64_t>(60'000 / lines, 2'000)};
+    const std::int64_t warm = tlb_warmup_.operations() + warmup(platform, lines, plain_stores) + 1;
+    length_ = {warm, std::max<std::int64_t>(60'000 / lines, 2'000),
+               std::max<std::int64_t>(0, warm - kSettling / lines)};
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(randoms_.size()); }
@@ -240,7 +242,7 @@ class Operations final : public Workload {
     if (plain_stores) {
       return cached * 3 / 2 / std::max<std::int64_t>(1, lines_left_in_caches(steps_));
     }
-    std::int64_t chains = 20'000 / lines;
+    std::int64_t chains = kSettling / lines;
     for (const Step& step : steps_) {
       if (step.read) {
         const auto region_lines = static_cast<std::int64_t>(region_bytes_ / kLineBytes);

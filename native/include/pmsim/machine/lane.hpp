@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "pmsim/core/time.hpp"
@@ -26,6 +27,10 @@ class Lane {
   /// threads have taken `timed_operations` or a batch more from their feed. Returns true while there is work
   /// left before that goal.
   bool run(std::int64_t operations, std::int64_t timed_operations);
+
+  /// What takes no time of what operations do before the first run(): the translations that the modules of PMem
+  /// keep, and what DRAM holds in memory mode.
+  void execute_untimed(std::span<const TimedOp> ops);
 
   /// Acts up to and including `until`. Returns the time of the next action, kNever where all threads have
   /// finished.

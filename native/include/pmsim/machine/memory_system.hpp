@@ -56,6 +56,10 @@ class MemorySystem {
   /// Grant for `token` will follow from some drain().
   Picoseconds write(std::uint64_t line, Picoseconds now, Picoseconds acts_at, const WriteToken& token);
 
+  /// What an access leaves behind that needs no clock: what DRAM holds in memory mode, and the translations of
+  /// a module that is read.
+  void access_untimed(std::uint64_t line, bool write);
+
   /// When a module wants to drain() because lines wait for it; kNever where none does.
   [[nodiscard]] Picoseconds next_drain(std::size_t module) const noexcept {
     return modules_[module].has_waiting() ? modules_[module].next_drain() : kNever;
@@ -102,6 +106,10 @@ class MemorySystem {
   [[nodiscard]] Place place_in_pmem(std::uint64_t line) const noexcept;
   void tell(LineRequest::Operation operation, std::uint64_t line, Picoseconds now, std::uint32_t thread);
   Picoseconds read_pmem(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
+  void read_pmem_untimed(std::uint64_t line) {
+    const Place place = place_in_pmem(line);
+    modules_[place.module].read_untimed(place.local_line);
+  }
   Picoseconds write_pmem(const Place& place, std::uint64_t line, Picoseconds now, Picoseconds acts_at,
                          const WriteToken& token);
   void catch_up(std::size_t module, Picoseconds time) {

@@ -65,6 +65,8 @@ class PmemModule {
 
   /// Read of a line that arrives at the controller at `now`; returns when its data leave the controller.
   Picoseconds read(std::uint64_t line, Picoseconds now);
+  /// What a read leaves behind that needs no clock: its translation.
+  void read_untimed(std::uint64_t line) { translate(page_of(line >> block_shift_)); }
   /// The same for one that has a place in the read pending queue until then.
   Picoseconds read_in_place(std::uint64_t line, Picoseconds now) {
     const Picoseconds done = read(line, now);

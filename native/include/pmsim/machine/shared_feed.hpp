@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "pmsim/machine/hierarchy.hpp"
@@ -24,6 +25,11 @@ class SharedFeed {
   /// `poll`: see Hierarchy::classify and Stream::on_poll.
   SharedFeed(memory::Source& source, Hierarchy& hierarchy, std::uint32_t threads, std::size_t lanes,
              std::function<void()> poll = {});
+
+  /// Executes and classifies some operations, the threads in turn, before any lane asks: `operations`, rounded
+  /// up to a refill, or all there are. `executed` is told of each batch. Returns how many have ended.
+  std::int64_t execute_untimed(std::int64_t operations,
+                               const std::function<void(std::span<const TimedOp>)>& executed);
 
   [[nodiscard]] Feed& lane(std::size_t index) noexcept { return *lanes_[index]; }
   /// Micro-operations executed so far, over all threads.
@@ -65,6 +71,8 @@ class SharedFeed {
 
   void take(std::uint32_t thread, std::uint64_t& number, const TimedOp*& first, const TimedOp*& last);
   void execute(std::uint32_t thread);
+  /// The next piece of a thread's work is in `stream_`; false where there is none, and never will be.
+  bool refill(std::uint32_t thread);
 
   memory::Source* source_;
   Hierarchy* hierarchy_;

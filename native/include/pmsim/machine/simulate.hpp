@@ -18,6 +18,9 @@ namespace pmsim::machine {
 struct RunLength {
   std::int64_t warmup_operations = 0;
   std::int64_t measured_operations = 0;
+  /// Of the warm-up, the first so many, or a few more: what fills TLBs, caches and, in memory mode, DRAM. These
+  /// need no clock, so the rest of a machine is left out.
+  std::int64_t untimed_operations = 0;
 };
 
 /// What the threads of one group have done in the measured part.
