@@ -97,7 +97,9 @@ class SortedRun final : public Workload {
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
-  [[nodiscard]] machine::RunLength usual_length() const override { return {warmup_ + settling(), measured_}; }
+  [[nodiscard]] machine::RunLength usual_length() const override {
+    return {warmup_ + settling(), measured_, warmup_ + settling() - measured_ / 4};
+  }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
     return options_.medium == Medium::kPmem ? trees_ * tree_bytes_ + log_bytes() : 0;
   }

@@ -42,10 +42,9 @@ class TraverseWorkload final : public Workload {
     const std::int64_t levels = driver_.levels();
     const std::int64_t walks =
         accesses_to_warm_page_tables(platform, options_.leaves, pmem_footprint(), kLongestWarmup);
-    length_ = {
-        std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1)) / levels, 1'000, kLongestWarmup) +
-            kSettling,
-        kMeasured};
+    const std::int64_t warmup =
+        std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1)) / levels, 1'000, kLongestWarmup);
+    length_ = {warmup + kSettling, kMeasured, warmup};
   }
 
   void prepare(const Watch& watch) override { driver_.load(memory_, Poll(watch, Phase::kLoad)); }
