@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from multiprocessing.context import BaseContext
 from types import ModuleType, TracebackType
 from typing import Any, TypeVar
 
@@ -35,7 +36,7 @@ class InlineExecutor(Executor):
 
 
 class LocalPool(ProcessPoolExecutor):
-    """A pool of spawned processes that Ctrl-C ends at once and without noise.
+    """A pool of processes that Ctrl-C ends at once and without noise.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class LocalPool(ProcessPoolExecutor):
         resource_tracker.ensure_running()
         super().__init__(
             jobs,
-            mp_context=multiprocessing.get_context("spawn"),
+            mp_context=_fork_server(),
             initializer=_begin_worker,
             initargs=(board,),
         )
@@ -71,9 +72,16 @@ class LocalPool(ProcessPoolExecutor):
         self.shutdown(wait=True, cancel_futures=True)
 
 
+def _fork_server() -> BaseContext:
+    """Return what starts workers: a process that has imported pmsim once, for all pools, and forks."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pmsim.runner"])
+    return context
+
+
 @contextmanager
 def _without_main_module() -> Iterator[None]:
-    # A spawned process would import the caller's script again, which fails where the script has no
+    # A worker would import the caller's script again, which fails where the script has no
     # `if __name__ == "__main__"`; the workers need nothing of it.
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")

@@ -180,6 +180,14 @@ def test_simulate_point_takes_the_defaults_of_the_kind() -> None:
     assert metrics == pmsim.simulate_point("latency", "tum-6212u", {"memory": "dram", "region_size": "8 GiB"})
 
 
+def test_pools_share_the_process_that_has_imported_what_workers_need() -> None:
+    parents = []
+    for _ in range(2):
+        with LocalPool(1) as pool:
+            parents.append(pool.submit(os.getppid).result())
+    assert parents[0] == parents[1] != os.getpid()
+
+
 def test_a_worker_is_deaf_to_ctrl_c_from_its_first_instruction_on() -> None:
     def heeds_ctrl_c(process: int) -> bool:
         status = dict(line.split(":\t") for line in Path(f"/proc/{process}/status").read_text().splitlines())
