@@ -246,6 +246,7 @@ def test_the_commands_record_describe_and_replay(tmp_path: Path) -> None:
     # Those of `replay` are operations of the workload: a number that has another meaning has another name.
     assert f"micro-operations  {trace.info(path).operations:,}" in result.output
     assert "B per micro-operation" in result.output
+    assert f"the first {trace.info(path).plan['untimed_operations']:,} are not timed" in result.output
     assert not re.search("^operations", result.output, re.MULTILINE)
     assert "tum-6212u" in result.output
     result = runner.invoke(

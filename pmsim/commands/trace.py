@@ -227,7 +227,9 @@ def _measured(trace: TraceInfo) -> str:
     if not ended:
         return "all of it; it does not say where operations of a workload end"
     measured = min(trace.plan["measured_operations"], ended - warmup)
-    return f"{measured:,} operations of the workload, after {warmup:,}"
+    untimed = trace.plan["untimed_operations"]
+    not_timed = f", of which the first {untimed:,} are not timed" if untimed else ""
+    return f"{measured:,} operations of the workload, after {warmup:,}{not_timed}"
 
 
 def _info_rows(trace: TraceInfo) -> list[tuple[str, str]]:
