@@ -73,7 +73,11 @@ class LocalPool(ProcessPoolExecutor):
 
 
 def _fork_server() -> BaseContext:
-    """Return what starts workers: a process that has imported pmsim once, for all pools, and forks."""
+    """Return what starts workers: a process that has imported pmsim once, for all pools, and forks.
+
+    It inherits that Ctrl-C is blocked, and hands that on. One that the caller has started before does neither:
+    workers then import pmsim themselves, and may print a traceback at a Ctrl-C meanwhile.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["pmsim.runner"])
     return context

@@ -22,8 +22,8 @@ BEGIN, END = operation("operation_begin"), operation("operation_end")
 LOAD = operation("load", DRAM, 8)
 
 
-def written(path: Path, *threads: list[bytes], warmup: int = 0, measured: int = 4) -> Path:
-    writer = _native.TraceWriter(path, len(threads), "{}", 1, warmup, 0, measured, 0, [])
+def written(path: Path, *threads: list[bytes], warmup: int = 0, untimed: int = 0, measured: int = 4) -> Path:
+    writer = _native.TraceWriter(path, len(threads), "{}", 1, warmup, untimed, measured, 0, [])
     for number, operations in enumerate(threads):
         writer.append(number, b"".join(operations), [len(operations)])
     writer.finish()
@@ -88,3 +88,17 @@ def test_latches_that_wait_for_each_other_are_said_to(threads: list[list[bytes]]
         ConfigError, match=r"a\.trace: no thread can go on: the latches .* wait for each other; release"
     ):
         trace.replay(path, PLATFORM)
+
+
+def test_no_more_of_a_warm_up_is_untimed_than_there_is(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.trace", [BEGIN, LOAD, END] * 4, warmup=1, untimed=2)
+    with pytest.raises(ConfigError, match=r"a\.trace: damaged .*more of the warm-up is untimed than there is"):
+        trace.info(path)
+
+
+@pytest.mark.parametrize("operations", [acquired(0), [operation("block_read", BLOCK, 4096)]])
+def test_latches_and_block_devices_need_a_clock(operations: list[bytes], tmp_path: Path) -> None:
+    path = written(tmp_path / "a.trace", [*operations, END], [BEGIN, LOAD, END] * 4, warmup=1, untimed=1)
+    with pytest.raises(ConfigError, match=r"a\.trace: its warm-up begins with operations that are not timed"):
+        trace.replay(path, PLATFORM)
+    assert trace.replay(written(tmp_path / "b.trace", [*operations, END], [BEGIN, LOAD, END] * 4), PLATFORM)

@@ -1,4 +1,4 @@
-"""Tables that are no trace: the message names column, row and remedy."""
+"""Tables that are no trace: the message names column, row and remedy. And those of an older version."""
 
 import gzip
 import json
@@ -142,3 +142,13 @@ def test_a_table_that_an_older_pmsim_has_exported_is_timed_from_its_first_operat
     pq.write_table(rows.replace_schema_metadata({"pmsim.plan": json.dumps(plan)}), tmp_path / "old.parquet")
     imported = trace.import_from(tmp_path / "old.parquet", tmp_path / "old.trace").plan
     assert imported == {**recorded, "untimed_operations": 0}
+
+
+def test_a_plan_with_more_untimed_operations_than_its_warm_up_is_damaged(tmp_path: Path) -> None:
+    plan = {"provenance": {}, "ended": 0, "seed": 0, "warmup_operations": 1, "untimed_operations": 2}
+    plan |= {"measured_operations": 1, "pmem_footprint": 0, "group_of_thread": [0]}
+    rows = pa.table({"kind": ["load"], "address": [64], "bytes": [8]}).replace_schema_metadata(
+        {"pmsim.plan": json.dumps(plan)}
+    )
+    pq.write_table(rows, tmp_path / "a.parquet")
+    assert refused(tmp_path / "a.parquet") == "metadata pmsim.plan is damaged; export the trace again"

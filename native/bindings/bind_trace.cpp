@@ -127,6 +127,20 @@ void check_fits(const std::string& trace, const trace::TraceInfo& info,
   }
 }
 
+/// Throws ConfigError where operations that are not timed may need a clock.
+void check_untimed(const std::string& trace, const trace::TraceInfo& info) {
+  using memory::OpKind;
+  if (info.plan.untimed_operations == 0)
+    return;
+  for (const OpKind kind : {OpKind::kBlockRead, OpKind::kBlockWrite, OpKind::kBlockFlush, OpKind::kBlockGather,
+                            OpKind::kBlockCommit, OpKind::kAcquire, OpKind::kRelease}) {
+    if (info.operations_by_kind[static_cast<std::size_t>(kind)] != 0) {
+      throw ConfigError(trace + ": its warm-up begins with operations that are not timed, which latches and " +
+                        "block devices have to be; import its table with --warmup N, which times all of it");
+    }
+  }
+}
+
 /// Without the GIL. `in_use`: bytes of main memory, for memory mode. `listener` may be null.
 std::vector<machine::LaneResult> replay(const std::filesystem::path& path,
                                         const std::vector<machine::PlatformParams>& platforms,
@@ -134,6 +148,7 @@ std::vector<machine::LaneResult> replay(const std::filesystem::path& path,
                                         machine::RequestListener* listener) {
   trace::ReplaySource source(path);
   const trace::TraceInfo& info = source.info();
+  check_untimed("trace " + path.string(), info);
   for (const machine::PlatformParams& platform : platforms) {
     check_fits("trace " + path.string(), info, platform);
   }

@@ -219,6 +219,7 @@ class Table(Source):
                 kept["ended"],
                 *groups,
                 *(kept[name] for name in PLAN_FIELDS if name != "group_of_thread"),
+                kept["warmup_operations"] - kept["untimed_operations"],
             ]
         except (ValueError, KeyError, TypeError):
             numbers, provenance = [-1], {}

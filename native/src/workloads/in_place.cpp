@@ -54,7 +54,7 @@ class InPlace final : public Workload {
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
   [[nodiscard]] machine::RunLength usual_length() const override {
-    return {warmup_ + kLength.warmup_operations, kLength.measured_operations, warmup_};
+    return machine::RunLength::in_order(warmup_, kLength.warmup_operations, kLength.measured_operations);
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
     return options_.medium == memory::Medium::kPmem ? options_.array_bytes : 0;

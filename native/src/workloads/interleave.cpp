@@ -56,7 +56,7 @@ class InterleaveWorkload final : public Workload {
     loads_left_ = loads;
     for (std::uint32_t thread = 0; thread < options_.threads; ++thread)
       randoms_.emplace_back(~mix64(seed) - thread);
-    length_ = {loads + kSettling, kMeasured, loads};
+    length_ = machine::RunLength::in_order(loads, kSettling, kMeasured);
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }

@@ -54,7 +54,7 @@ class Latency final : public Workload {
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
   [[nodiscard]] machine::RunLength usual_length() const override {
-    return {warmup_, kMeasured, warmup_ - kWarmup};
+    return machine::RunLength::in_order(warmup_ - kWarmup, kWarmup, kMeasured);
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
 

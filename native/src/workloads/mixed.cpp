@@ -71,7 +71,7 @@ class Mixed final : public Workload {
     const std::int64_t warmup =
         std::max({2'500 * threads, walks(platform, region_bytes), fills(platform, region_bytes)});
     // What fills caches is timed: groups of unlike speed share them.
-    length_ = {tlb_warmup_.operations() + warmup, 8'000 * threads, tlb_warmup_.operations()};
+    length_ = machine::RunLength::in_order(tlb_warmup_.operations(), warmup, 8'000 * threads);
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }

@@ -46,8 +46,8 @@ class NodeWorkload final : public Workload {
     const std::int64_t walks =
         accesses_to_warm_page_tables(platform, options_.medium, options_.region_bytes, kLongestWarmup);
     warmup_ = std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1) / 2), 1'000, kLongestWarmup);
-    length_ = {warmup_ + kSettling, options_.operation == Operation::kBalance ? kMeasuredBalances : kMeasured,
-               warmup_};
+    length_ = machine::RunLength::in_order(
+        warmup_, kSettling, options_.operation == Operation::kBalance ? kMeasuredBalances : kMeasured);
     if (options_.operation == Operation::kSearch)
       warmup_ = 0;  // the searches of length_ do it
   }

@@ -186,8 +186,9 @@ class Operations final : public Workload {
         tlb_warmup_.add(platform, thread, pmem_, region_bytes);
     }
     const std::int64_t warm = tlb_warmup_.operations() + warmup(platform, lines, plain_stores) + 1;
-    length_ = {warm, std::max<std::int64_t>(60'000 / lines, 2'000),
-               std::max<std::int64_t>(0, warm - kSettling / lines)};
+    const std::int64_t settling = std::min(warm, kSettling / lines);
+    length_ =
+        machine::RunLength::in_order(warm - settling, settling, std::max<std::int64_t>(60'000 / lines, 2'000));
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(randoms_.size()); }

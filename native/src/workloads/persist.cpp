@@ -51,7 +51,7 @@ class Persist final : public Workload {
     const std::int64_t settling = std::max<std::int64_t>(12'000 / lines, 200);
     // Plain stores reach memory only when the caches are full of them.
     const std::int64_t fill = access_ == Access::kStore ? cached_lines(platform, threads) * 3 / 2 / lines : 0;
-    length_ = {fill + settling, std::max<std::int64_t>(60'000 / lines, 400), fill};
+    length_ = machine::RunLength::in_order(fill, settling, std::max<std::int64_t>(60'000 / lines, 400));
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }

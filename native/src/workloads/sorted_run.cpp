@@ -98,7 +98,7 @@ class SortedRun final : public Workload {
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
   [[nodiscard]] machine::RunLength usual_length() const override {
-    return {warmup_ + settling(), measured_, warmup_ + settling() - measured_ / 4};
+    return machine::RunLength::in_order(warmup_ + settling() - measured_ / 4, measured_ / 4, measured_);
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
     return options_.medium == Medium::kPmem ? trees_ * tree_bytes_ + log_bytes() : 0;

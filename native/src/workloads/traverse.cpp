@@ -44,7 +44,7 @@ class TraverseWorkload final : public Workload {
         accesses_to_warm_page_tables(platform, options_.leaves, pmem_footprint(), kLongestWarmup);
     const std::int64_t warmup =
         std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1)) / levels, 1'000, kLongestWarmup);
-    length_ = {warmup + kSettling, kMeasured, warmup};
+    length_ = machine::RunLength::in_order(warmup, kSettling, kMeasured);
   }
 
   void prepare(const Watch& watch) override { driver_.load(memory_, Poll(watch, Phase::kLoad)); }

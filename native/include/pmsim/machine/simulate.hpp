@@ -21,6 +21,12 @@ struct RunLength {
   /// Of the warm-up, the first so many, or a few more: what fills TLBs, caches and, in memory mode, DRAM. These
   /// need no clock, so the rest of a machine is left out.
   std::int64_t untimed_operations = 0;
+
+  /// Its three parts, one after the other: `settling` fills queues and buffers.
+  [[nodiscard]] static constexpr RunLength in_order(std::int64_t untimed, std::int64_t settling,
+                                                    std::int64_t measured) noexcept {
+    return {untimed + settling, measured, untimed};
+  }
 };
 
 /// What the threads of one group have done in the measured part.
