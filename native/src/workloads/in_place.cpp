@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "pmsim/workloads/load_warmup.hpp"
 #include "pmsim/workloads/options/in_place.hpp"
 #include "pmsim/workloads/registry.hpp"
 #include "pmsim/workloads/tlb_warmup.hpp"
@@ -37,32 +38,36 @@ InPlaceOptions options_of(Parameters& parameters, std::uint64_t seed) {
 class InPlace final : public Workload {
  public:
   InPlace(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
-      : memory_(capacities_of(platform)), options_(options_of(parameters, seed)), driver_(memory_, options_) {
+      : memory_(capacities_of(platform)),
+        options_(options_of(parameters, seed)),
+        driver_(memory_, options_),
+        warmup_(seed) {
     timed_ = parameters.number("timed", 0, 1) != 0;
     if (options_.random) {
       const auto lines = static_cast<std::int64_t>(options_.array_bytes / memory::kLineBytes);
       const std::uint64_t part = options_.array_bytes / options_.threads;
-      warmup_ = std::max(
+      warmup_.add(std::max(
           {accesses_to_warm_page_tables(platform, options_.medium, options_.array_bytes, kLongestWarmup),
            accesses_to_warm_tlbs(platform, options_.medium, part) * options_.threads,
-           std::min(loads_to_fill_caches(platform, options_.threads, lines, true), kLongestWarmup)});
+           std::min(loads_to_fill_caches(platform, options_.threads, lines, true), kLongestWarmup)}));
     }
-    loads_left_ = warmup_;
-    for (std::uint32_t thread = 0; thread < options_.threads; ++thread)
-      randoms_.emplace_back(~mix64(seed) - thread);
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
   [[nodiscard]] machine::RunLength usual_length() const override {
-    return machine::RunLength::in_order(warmup_, kLength.warmup_operations, kLength.measured_operations);
+    return machine::RunLength::in_order(warmup_.operations(), kLength.warmup_operations,
+                                        kLength.measured_operations);
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
     return options_.medium == memory::Medium::kPmem ? options_.array_bytes : 0;
   }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
-    if (loads_left_ > 0)
-      return warm(thread, stream);
+    if (warmup_.refill(memory_, thread, stream, [&](Random& random) {
+          static_cast<void>(
+              memory_.load<std::uint64_t>(driver_.record(thread, random.below(driver_.records()))));
+        }))
+      return;
     memory_.detach();
     driver_.prepare(memory_, thread);
     memory_.attach(stream, thread);
@@ -73,23 +78,11 @@ class InPlace final : public Workload {
   }
 
  private:
-  /// It ends for all threads at once (tlb_warmup.hpp).
-  void warm(std::uint32_t thread, memory::Stream& stream) {
-    memory_.attach(stream, thread);
-    for (int count = 0; count < 16 && loads_left_ > 0; ++count, --loads_left_) {
-      const memory::Address record = driver_.record(thread, randoms_[thread].below(driver_.records()));
-      static_cast<void>(memory_.load<std::uint64_t>(record));
-      memory_.operation_end();
-    }
-  }
-
   memory::SimMemory memory_;
   InPlaceOptions options_;
   InPlaceDriver<memory::SimMemory> driver_;
   bool timed_ = false;
-  std::int64_t warmup_ = 0;      ///< loads of all threads
-  std::int64_t loads_left_ = 0;  ///< of the warm-up
-  std::vector<Random> randoms_;
+  LoadWarmup warmup_;
 };
 
 }  // namespace

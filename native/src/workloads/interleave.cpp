@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pmsim/core/random.hpp"
+#include "pmsim/workloads/load_warmup.hpp"
 #include "pmsim/workloads/options/interleave.hpp"
 #include "pmsim/workloads/registry.hpp"
 #include "pmsim/workloads/tlb_warmup.hpp"
@@ -45,7 +46,8 @@ class InterleaveWorkload final : public Workload {
       : memory_(capacities_of(platform)),
         options_(options_from(parameters, seed)),
         driver_(memory_, options_),
-        footprint_(options_.medium == memory::Medium::kPmem ? options_.region_bytes : 0) {
+        footprint_(options_.medium == memory::Medium::kPmem ? options_.region_bytes : 0),
+        warmup_(seed) {
     const std::int64_t walks =
         accesses_to_warm_page_tables(platform, options_.medium, options_.region_bytes, kLongestWarmup);
     const std::int64_t translations =
@@ -53,9 +55,7 @@ class InterleaveWorkload final : public Workload {
         options_.threads;
     const std::int64_t loads = std::clamp<std::int64_t>(
         std::max({walks, cached_lines(platform, options_.threads) / 2, translations}), 1'000, kLongestWarmup);
-    loads_left_ = loads;
-    for (std::uint32_t thread = 0; thread < options_.threads; ++thread)
-      randoms_.emplace_back(~mix64(seed) - thread);
+    warmup_.add(loads);
     length_ = machine::RunLength::in_order(loads, kSettling, kMeasured);
   }
 
@@ -69,8 +69,8 @@ class InterleaveWorkload final : public Workload {
   }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
-    if (loads_left_ > 0)
-      return warm(thread, stream);
+    if (warmup_.refill(memory_, thread, stream, [&](Random& random) { load_leaf(thread, random); }))
+      return;
     memory_.detach();
     driver_.prepare(memory_, thread);
     memory_.attach(stream, thread);
@@ -85,27 +85,20 @@ class InterleaveWorkload final : public Workload {
  private:
   static constexpr std::uint32_t kPairBytes = static_cast<std::uint32_t>(FpTreeLeaf::kPairBytes);
 
-  /// It ends for all threads at once (tlb_warmup.hpp).
-  void warm(std::uint32_t thread, memory::Stream& stream) {
-    Random& random = randoms_[thread];
-    memory_.attach(stream, thread);
-    for (int count = 0; count < 16 && loads_left_ > 0; ++count, --loads_left_) {
-      const std::uint64_t leaf =
-          thread * driver_.leaves_per_thread() + random.below(driver_.leaves_per_thread());
-      const memory::Address at = driver_.address(leaf);
-      const auto slot = static_cast<std::uint32_t>(random.below(FpTreeLeaf::kSlots));
-      static_cast<void>(memory_.load<std::uint32_t>(at));
-      static_cast<void>(memory_.load<std::uint64_t>(FpTreeLeaf::pair(at, slot)));
-      memory_.operation_end();
-    }
+  /// What any lookup reads of one.
+  void load_leaf(std::uint32_t thread, Random& random) {
+    const std::uint64_t leaf = thread * driver_.leaves_per_thread() + random.below(driver_.leaves_per_thread());
+    const memory::Address at = driver_.address(leaf);
+    const auto slot = static_cast<std::uint32_t>(random.below(FpTreeLeaf::kSlots));
+    static_cast<void>(memory_.load<std::uint32_t>(at));
+    static_cast<void>(memory_.load<std::uint64_t>(FpTreeLeaf::pair(at, slot)));
   }
 
   memory::SimMemory memory_;
   Driver::Options options_;
   Driver driver_;
   std::uint64_t footprint_;
-  std::vector<Random> randoms_;
-  std::int64_t loads_left_ = 0;  ///< of the warm-up
+  LoadWarmup warmup_;
   machine::RunLength length_;
   std::uint64_t calls_ = 0;
 };

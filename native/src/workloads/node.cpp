@@ -6,6 +6,7 @@
 #include "pmsim/blocks/node/driver.hpp"
 #include "pmsim/core/poll.hpp"
 #include "pmsim/core/random.hpp"
+#include "pmsim/workloads/load_warmup.hpp"
 #include "pmsim/workloads/options/node.hpp"
 #include "pmsim/workloads/registry.hpp"
 
@@ -42,14 +43,15 @@ class NodeWorkload final : public Workload {
       : memory_(capacities_of(platform)),
         options_(options_from(parameters, seed)),
         driver_(memory_, options_),
-        random_(~mix64(seed)) {
+        warmup_(seed) {
     const std::int64_t walks =
         accesses_to_warm_page_tables(platform, options_.medium, options_.region_bytes, kLongestWarmup);
-    warmup_ = std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1) / 2), 1'000, kLongestWarmup);
+    const auto loads =
+        std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1) / 2), 1'000, kLongestWarmup);
     length_ = machine::RunLength::in_order(
-        warmup_, kSettling, options_.operation == Operation::kBalance ? kMeasuredBalances : kMeasured);
-    if (options_.operation == Operation::kSearch)
-      warmup_ = 0;  // the searches of length_ do it
+        loads, kSettling, options_.operation == Operation::kBalance ? kMeasuredBalances : kMeasured);
+    if (options_.operation != Operation::kSearch)  // else the searches of length_ do it
+      warmup_.add(loads);
   }
 
   void prepare(const Watch& watch) override { driver_.load(memory_, Poll(watch, Phase::kLoad)); }
@@ -69,8 +71,8 @@ class NodeWorkload final : public Workload {
   }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
-    if (warmup_ > 0)
-      return warm(thread, stream);
+    if (warmup_.refill(memory_, thread, stream, [&](Random& random) { load_line(random); }))
+      return;
     memory_.detach();
     driver_.prepare(memory_);
     memory_.attach(stream, thread);
@@ -84,22 +86,17 @@ class NodeWorkload final : public Workload {
   }
 
  private:
-  void warm(std::uint32_t thread, memory::Stream& stream) {
-    memory_.attach(stream, thread);
-    for (int count = 0; count < 16 && warmup_ > 0; ++count, --warmup_) {
-      const std::uint64_t node = random_.below(driver_.nodes());
-      const std::uint64_t line =
-          random_.below((options_.geometry.end() + memory::kLineBytes - 1) / memory::kLineBytes);
-      static_cast<void>(memory_.load<std::uint8_t>(driver_.node(node) + line * memory::kLineBytes));
-      memory_.operation_end();
-    }
+  void load_line(Random& random) {
+    const std::uint64_t node = random.below(driver_.nodes());
+    const std::uint64_t line =
+        random.below((options_.geometry.end() + memory::kLineBytes - 1) / memory::kLineBytes);
+    static_cast<void>(memory_.load<std::uint8_t>(driver_.node(node) + line * memory::kLineBytes));
   }
 
   memory::SimMemory memory_;
   NodeOptions options_;
   Driver driver_;
-  Random random_;
-  std::int64_t warmup_ = 0;  ///< loads of lines left
+  LoadWarmup warmup_;
   machine::RunLength length_;
 };
 

@@ -12,6 +12,7 @@
 #include "pmsim/blocks/run/merge.hpp"
 #include "pmsim/blocks/run/move.hpp"
 #include "pmsim/core/random.hpp"
+#include "pmsim/workloads/load_warmup.hpp"
 #include "pmsim/workloads/options/memory.hpp"
 #include "pmsim/workloads/registry.hpp"
 
@@ -69,7 +70,10 @@ Options options_from(Parameters& parameters) {
 class SortedRun final : public Workload {
  public:
   SortedRun(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
-      : memory_(capacities_of(platform)), options_(options_from(parameters)), random_(mix64(seed)) {
+      : memory_(capacities_of(platform)),
+        options_(options_from(parameters)),
+        random_(mix64(seed)),
+        warmup_(seed, cached_lines(platform, 1)) {
     levels_ = options_.merges ? 2 : 1;
     tree_bytes_ = Levels::bytes(options_.pairs, levels_);
     trees_ = 1 + static_cast<std::uint64_t>(kArrayOverCache * static_cast<double>(platform.llc.size) /
@@ -87,7 +91,6 @@ class SortedRun final : public Workload {
     merger_.emplace(options_.algorithm, options_.target,
                     memory_.allocate(Medium::kDram, Merger::scratch_bytes(options_.pairs),
                                      {.name = "merge buffers", .alignment = 4096}));
-    warmup_ = cached_lines(platform, 1);
     // Micro-operations of an operation, roughly; some millions of them are enough for a mean.
     const auto pairs = static_cast<std::int64_t>(options_.pairs);
     measured_ = std::clamp(kMicroOps / (pairs * (options_.merges          ? 100
@@ -98,7 +101,8 @@ class SortedRun final : public Workload {
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
   [[nodiscard]] machine::RunLength usual_length() const override {
-    return machine::RunLength::in_order(warmup_ + settling() - measured_ / 4, measured_ / 4, measured_);
+    return machine::RunLength::in_order(warmup_.operations() + settling() - measured_ / 4, measured_ / 4,
+                                        measured_);
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
     return options_.medium == Medium::kPmem ? trees_ * tree_bytes_ + log_bytes() : 0;
@@ -108,8 +112,12 @@ class SortedRun final : public Workload {
   }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
-    if (warmed_ < warmup_)
-      return warm(thread, stream);
+    // Loads of random lines, so that the caches are full of other trees.
+    if (warmup_.refill(memory_, thread, stream, [&](Random& random) {
+          const std::uint64_t line = random.below(trees_ * tree_bytes_ / memory::kLineBytes);
+          static_cast<void>(memory_.load<std::uint64_t>(base_ + line * memory::kLineBytes));
+        }))
+      return;
     memory_.detach();
     const Levels levels = next_tree();
     Publisher publisher(options_.atomicity, &*log_);
@@ -141,16 +149,6 @@ class SortedRun final : public Workload {
   /// For the largest snapshot: the run of level 1.
   [[nodiscard]] std::uint64_t log_bytes() const {
     return UndoLog::place_bytes(2 * Levels::run_bytes(kRunsPerLevel * options_.pairs));
-  }
-
-  /// Loads of random lines, so that the caches are full of other trees.
-  void warm(std::uint32_t thread, memory::Stream& stream) {
-    memory_.attach(stream, thread);
-    for (int count = 0; count < 64 && warmed_ < warmup_; ++count, ++warmed_) {
-      const std::uint64_t line = random_.below(trees_ * tree_bytes_ / memory::kLineBytes);
-      static_cast<void>(memory_.load<std::uint64_t>(base_ + line * memory::kLineBytes));
-      stream.push(memory::OpKind::kOperationEnd, 0, 0);
-    }
   }
 
   Levels next_tree() {
@@ -239,8 +237,7 @@ class SortedRun final : public Workload {
   std::optional<UndoLog> log_;
   std::optional<Merger> merger_;
   std::vector<bool> filled_;  ///< trees whose level 0 was written
-  std::int64_t warmup_ = 0;   ///< loads
-  std::int64_t warmed_ = 0;
+  LoadWarmup warmup_;
   std::int64_t measured_ = 0;
   std::size_t began_ = 0;
   std::uint64_t done_ = 0;           ///< operations

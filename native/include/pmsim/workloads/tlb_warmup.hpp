@@ -8,6 +8,7 @@
 #include "pmsim/memory/sim_memory.hpp"
 #include "pmsim/memory/stream.hpp"
 #include "pmsim/workloads/access.hpp"
+#include "pmsim/workloads/load_warmup.hpp"
 #include "pmsim/workloads/workload.hpp"
 
 namespace pmsim::workloads {
@@ -24,38 +25,31 @@ namespace pmsim::workloads {
 /// and the first levels of their caches, come to hold translations. Every thread has TLBs of its own, and a run
 /// that many threads share is too short to fill them all: with 16, chains of reads of DRAM became a quarter
 /// faster before they were steady.
-///
-/// It ends for all threads at once, when they have loaded enough together: a thread that shares its core would
-/// else still be at it when the others are measured, and its loads would count.
 class TlbWarmup {
  public:
-  explicit TlbWarmup(std::uint64_t seed) : seed_(~mix64(seed)) {}
+  explicit TlbWarmup(std::uint64_t seed) : loads_(seed) {}
 
   /// A thread will access [base, base + bytes).
   void add(const machine::PlatformParams& platform, std::uint32_t thread, memory::Address base,
            std::uint64_t bytes) {
-    while (threads_.size() <= thread)
-      threads_.push_back({.random = Random(seed_ - threads_.size())});
+    if (threads_.size() <= thread)
+      threads_.resize(thread + 1);
     threads_[thread].ranges.push_back({base, bytes / memory::kLineBytes});
-    left_ += accesses_to_warm_tlbs(platform, memory::medium_of(base), bytes);
-    operations_ = left_;
+    loads_.add(accesses_to_warm_tlbs(platform, memory::medium_of(base), bytes));
   }
 
   /// Operations that it takes of all threads.
-  [[nodiscard]] std::int64_t operations() const noexcept { return operations_; }
+  [[nodiscard]] std::int64_t operations() const noexcept { return loads_.operations(); }
 
   /// Executes some more of a thread's; false where there are none left, or the thread accesses nothing.
   [[nodiscard]] bool refill(memory::SimMemory& memory, std::uint32_t thread, memory::Stream& stream) {
-    if (left_ == 0 || thread >= threads_.size() || threads_[thread].ranges.empty())
+    if (thread >= threads_.size() || threads_[thread].ranges.empty())
       return false;
     Thread& state = threads_[thread];
-    memory.attach(stream, thread);
-    for (int count = 0; count < 16 && left_ > 0; ++count, --left_) {
+    return loads_.refill(memory, thread, stream, [&](Random& random) {
       const Range& range = state.ranges[state.next++ % state.ranges.size()];
-      touch_line(memory, range.base + state.random.below(range.lines) * memory::kLineBytes, Access::kLoad);
-      memory.operation_end();
-    }
-    return true;
+      touch_line(memory, range.base + random.below(range.lines) * memory::kLineBytes, Access::kLoad);
+    });
   }
 
  private:
@@ -64,15 +58,12 @@ class TlbWarmup {
     std::uint64_t lines;
   };
   struct Thread {
-    Random random;
-    std::vector<Range> ranges{};
+    std::vector<Range> ranges;
     std::size_t next = 0;  ///< range
   };
 
-  std::uint64_t seed_;
+  LoadWarmup loads_;
   std::vector<Thread> threads_;
-  std::int64_t operations_ = 0;
-  std::int64_t left_ = 0;  ///< of all threads
 };
 
 }  // namespace pmsim::workloads
