@@ -183,6 +183,19 @@ TEST(DramChannel, HasRowsOfTheirSizeHoweverFinelyChannelsTakeTurns) {
   }
 }
 
+TEST(DramChannel, ServesTheLinesOfARowOneAfterTheOtherOnceItIsOpen) {
+  const PlatformParams params = plain_machine();
+  const DramParams& dram = params.dram;
+  Counters counters;
+  DramChannel channel(dram, params.controller, counters);
+  const Picoseconds first = dram.row_miss_penalty + dram.row_hit_latency;
+  EXPECT_EQ(channel.read(0, 0), first);
+  EXPECT_EQ(channel.read(1, 0), first + dram.read_burst);
+  EXPECT_EQ(channel.read(2, 0), first + 2 * dram.read_burst);
+  EXPECT_EQ(channel.read(3, first), first + dram.row_hit_latency);
+  EXPECT_EQ(counters.dram_row_misses, 1);
+}
+
 BlockDeviceParams plain_device() {
   BlockDeviceParams params;
   params.capacity = std::int64_t{1} << 40;

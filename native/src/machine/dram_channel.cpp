@@ -42,14 +42,18 @@ Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now) {
   bus_free_ = std::max(now, bus_free_) + dram_.read_burst;
   const std::uint64_t row = row_lines_.quotient(line);
   Bank& bank = banks_[bank_count_.remainder(mix64(row))];
-  if (bank.row == row) {
-    return start + dram_.row_hit_latency;
+  if (bank.row != row) {
+    ++counters_->dram_row_misses;
+    const Picoseconds opens = std::max(start, bank.free);
+    bank.row = row;
+    bank.free = opens + dram_.bank_busy;
+    bank.next_line = opens + dram_.row_miss_penalty;
   }
-  ++counters_->dram_row_misses;
-  const Picoseconds opened = std::max(start, bank.free);
-  bank.row = row;
-  bank.free = opened + dram_.bank_busy;
-  return opened + dram_.row_miss_penalty + dram_.row_hit_latency;
+  // A line whose row is being opened for another waits for it; lines of one row follow each other as on the
+  // bus.
+  const Picoseconds served = std::max(start, bank.next_line);
+  bank.next_line = served + dram_.read_burst;
+  return served + dram_.row_hit_latency;
 }
 
 Picoseconds DramChannel::write(std::uint64_t line, Picoseconds now) {

@@ -23,6 +23,12 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 /// overlap in a window of 224 and only one in half of it, so it lies between 112 and 224; this is the family's
 /// one CPU number.
 constexpr std::uint32_t kReadInstructions = 112;
+/// Until the address of a random read is known: the multiplications of the 64-bit random number and a division
+/// (DIV r64: 35 to 88 cycles; Fog, Instruction tables, Skylake-X).
+constexpr std::uint64_t kReadCycles = 44;
+/// What a reading of the clock takes of the time that it measures (RDTSCP, ibid.).
+constexpr std::uint64_t kClockCycles = 32;
+constexpr std::uint32_t kClockInstructions = 22;
 constexpr std::uint32_t kLineInstructions = 5;  ///< each further line of an access (rp_512 against rp_64)
 constexpr std::uint32_t kWriteInstructions = 8;
 /// One chain of so many is timed. PerMA-Bench samples few (latency_sample_frequency); here enough for a mean.
@@ -202,6 +208,7 @@ class Operations final : public Workload {
     Random& random = randoms_[thread];
     if (timed_ && chains_[thread]++ % kSampleEvery == 0) {
       stream.push(memory::OpKind::kOperationBegin, 0, 0, memory::kDependent);
+      memory_.compute(kClockCycles, kClockInstructions);
     }
     std::uint64_t offset = 0;  // of the last address, in the region
     bool dependent = false;    // nothing has been read yet
@@ -214,7 +221,7 @@ class Operations final : public Workload {
       const memory::Address base = step.medium == memory::Medium::kDram ? dram_ : pmem_;
       bytes += step.bytes;
       if (step.read) {
-        memory_.compute(0, kReadInstructions + further_lines(step) * kLineInstructions);
+        memory_.compute(kReadCycles, kReadInstructions + further_lines(step) * kLineInstructions);
         offset = random.below(region_bytes_ / step.bytes) * step.bytes;
         read(base + offset, step.bytes, dependent);
         dependent = true;

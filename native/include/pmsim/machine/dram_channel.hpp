@@ -43,7 +43,8 @@ class DramChannel {
   std::int64_t waiting_writes_ = 0;
   struct Bank {
     std::uint64_t row = ~std::uint64_t{0};
-    Picoseconds free = 0;
+    Picoseconds free = 0;       ///< another row may be opened
+    Picoseconds next_line = 0;  ///< of the open row may be served
   };
   std::vector<Bank> banks_;
   Modulus bank_count_;
