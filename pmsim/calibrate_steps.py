@@ -10,6 +10,7 @@ from pmsim.host_machine import HostMachine
 from pmsim.host_timing import Subject, Timing
 from pmsim.platforms import Platform, find_field
 
+_LINE = 64
 #: What a machine need not show at all.
 _OPTIONAL = (
     "core.stream_delay",
@@ -38,6 +39,8 @@ def dram_steps(
 ) -> list[Step]:
     flush = f"store+{machine.flush()}"
     flushed, streamed = (picoseconds(timings[f"persist {how}"].ns) for how in ("flush", "ntstore"))
+    in_order = ("write, ntstore sequential, 1 thread", "write, store sequential, 1 thread")
+    line = picoseconds(_LINE / max(subjects[name].value(timings[name]) for name in in_order))
     steps = [
         Step("idle read", ("core.shared_read_latency",), ("idle read",), {}),
         Step("parallel reads", ("core.line_fill_buffers",), ("read, load random, 1 thread",), {}),
@@ -50,13 +53,14 @@ def dram_steps(
             "assumed: more than the distance, so that no line is dropped",
         ),
         # A streamed line takes its interval and holds a buffer for the longer of hold and round trip, which is
-        # set short; a plain store to a line that the prefetcher has brought takes the interval alone.
+        # set short; a plain store to a line that the prefetcher has brought takes the interval alone. The search
+        # starts from what is measured: shorter intervals than that of the link change nothing, nor does it then.
         Step(
             "stores in order without fences",
             ("core.line_interval", "core.stream_hold"),
-            ("write, ntstore sequential, 1 thread", "write, store sequential, 1 thread"),
+            in_order,
             {
-                "core.line_interval": 2000,
+                "core.line_interval": line,
                 "core.shared_write_latency": 20_000,
                 "core.stream_delay": 0,
                 "core.stream_hold": 20_000,

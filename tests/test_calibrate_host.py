@@ -15,6 +15,7 @@ from pmsim import calibrate_read
 from pmsim.calibrate_caches import chase_latency, fit_last_level
 from pmsim.calibrate_draft import Draft, base_of
 from pmsim.calibrate_profile import profile_text
+from pmsim.calibrate_steps import dram_steps, fit_step
 from pmsim.calibrate_tier import dram_as_second_tier, modules_as_second_tier
 from pmsim.cli import main
 from pmsim.errors import ConfigError
@@ -227,6 +228,28 @@ def test_the_link_is_what_all_cores_together_read_and_stream():
     alone = Draft(pmsim.load_platform("spr-cxl"), machine("clflush"), "x", "today")
     assert not calibrate_read.read_link(alone, machine("clflush"), {"read, load sequential, 1 thread": 40.0})
     assert alone.platform.value("controller", "link_read_interval") == 0
+
+
+def test_stores_in_order_of_one_thread_are_found_behind_a_link_that_is_faster():
+    host = machine("clflush")
+    draft = Draft(pmsim.load_platform("spr-cxl"), host, "x", "today")
+    draft.set("controller.link_write_interval", 4000, "measured")
+    measured = draft.platform.with_values({"core": {"line_interval": 8400}}, source="the machine")
+
+    def subject(operation):
+        parameters = {"memory": "dram", "operation": operation, "pattern": "sequential", "threads": 1}
+        return SimpleNamespace(
+            value=lambda platform: subject(operation).predict(platform),
+            predict=lambda platform: pmsim.simulate_point("bandwidth", platform, parameters)["bandwidth_gb_s"],
+        )
+
+    subjects = {f"write, {how} sequential, 1 thread": subject(how) for how in ("ntstore", "store")}
+    persists = {f"persist {how}": SimpleNamespace(ns=100.0) for how in ("flush", "ntstore")}
+    timings = dict.fromkeys(subjects, measured) | persists
+    (step,) = (step for step in dram_steps(subjects, timings, host) if set(step.subjects) == set(subjects))
+    fit_step(draft, step, subjects, timings, rounds=1)
+    for one in subjects.values():
+        assert one.predict(draft.platform) == pytest.approx(one.predict(measured), rel=0.1)
 
 
 def test_an_interrupted_calibration_writes_nothing(tmp_path):
