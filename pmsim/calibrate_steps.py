@@ -53,8 +53,8 @@ def dram_steps(
             "assumed: more than the distance, so that no line is dropped",
         ),
         # A streamed line takes its interval and holds a buffer for the longer of hold and round trip, which is
-        # set short; a plain store to a line that the prefetcher has brought takes the interval alone. The search
-        # starts from what is measured: shorter intervals than that of the link change nothing, nor does it then.
+        # set short; a plain store to a line that the prefetcher has brought takes the interval alone. It is
+        # searched from what is measured: anything shorter than the interval of the link changes nothing.
         Step(
             "stores in order without fences",
             ("core.line_interval", "core.stream_hold"),
