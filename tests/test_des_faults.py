@@ -225,6 +225,8 @@ ENGINES = {
 }
 #: Longest time between two failures: some dozens of transactions, a restart at most.
 SPANS = {"three-tier": 1_000, "spitfire": 1_000, "ssd-bm": 10_000, "ssd-bm, in groups": 10_000}
+#: Engines whose transactions are seldom durable before somebody has been told: more failures have to be tried.
+FEW_SURVIVE = ("main-memory", "nvm-direct", "nvm-undo", "spitfire")
 #: Rows that a transaction of the ledger updates, and of which table.
 ROWS_PER_TRANSACTION, ROWS = 3, 60
 
@@ -256,9 +258,8 @@ def test_a_ledger_over_random_power_failures_finds_every_acknowledged_transactio
     sizes = {"engine": engine, "rows": ROWS, "page_size": "4 KiB", "log_size": "128 KiB"}
     sizes |= ENGINES[engine] | {"cpu_cycles": 0, "transaction_cycles": 0}  # more failures find work half done
     in_flight = survived = 0
-    # Of these few transactions are durable before somebody has been told: their failures need more tries. So do
-    # those of two workers with latches, whose locked instructions order what a transaction has written.
-    for trial in range(75 if workers == 2 or engine in ("main-memory", "nvm-direct", "nvm-undo") else 25):
+    # More for two workers with latches, too, whose locked instructions order what a transaction has written.
+    for trial in range(75 if workers == 2 or engine in FEW_SURVIVE else 25):
         part = des.EnginePart(latches="none" if trial % 2 else "optimistic", **sizes)
         server = crashable([part], workers=workers, seed=trial)
         env = server.env
