@@ -9,12 +9,12 @@ from pmsim.calibrate_draft import Draft, base_of, picoseconds
 from pmsim.host_machine import HostMachine
 from pmsim.host_subjects import INSTRUCTIONS, random_reads
 from pmsim.host_timing import Effort, chase, time_benchmark
+from pmsim.kinds.types import LINE_BYTES
 
 _SMALL_PAGE = 4 * 2**10
 _LARGE_PAGE = 2**21
-_LINE = 64
 #: One line of each page, and never the same cache set: what is left is translation.
-_PAGE_AND_LINE = _SMALL_PAGE + _LINE
+_PAGE_AND_LINE = _SMALL_PAGE + LINE_BYTES
 #: Pages that a second-level TLB holds, and far more than the first level does.
 _FEW_PAGES = 256
 #: Beyond the second-level TLB, while the lines fit into L2.
@@ -58,8 +58,8 @@ def read_core(draft: Draft, machine: HostMachine, effort: Effort) -> None:
         f"measured {at}: {add / nop:.1f} instructions without operands per cycle",
     )
     l1, l2 = draft.platform.value("l1", "size"), draft.platform.value("l2", "size")
-    l1_ns = _undisturbed(chase(l1 // 2, _LINE, cold=False), effort)
-    l2_ns = _undisturbed(chase(max(2 * l1, l2 // 8), _LINE, cold=False), effort)
+    l1_ns = _undisturbed(chase(l1 // 2, LINE_BYTES, cold=False), effort)
+    l2_ns = _undisturbed(chase(max(2 * l1, l2 // 8), LINE_BYTES, cold=False), effort)
     draft.set("l1.latency", picoseconds(l1_ns), f"measured {at}: dependent loads over half of L1")
     draft.set(
         "l2.latency", picoseconds(max(l2_ns, l1_ns)), f"measured {at}: dependent loads over an eighth of L2"
@@ -136,7 +136,7 @@ def read_link(draft: Draft, machine: HostMachine, rates: Mapping[str, float]) ->
             used.add(name)
             draft.set(
                 f"controller.{interval}",
-                picoseconds(_LINE / rate),
+                picoseconds(LINE_BYTES / rate),
                 f"measured on {draft.date}: {name}: {rate:.1f} GB/s",
             )
     return used
@@ -152,7 +152,10 @@ def read_last_level(draft: Draft, machine: HostMachine, effort: Effort, memory_n
     regions = [factor * l2_size for factor in (2, 3, 4, 6, 8, 12, 16) if factor * l2_size <= effort.region]
     # What a virtual machine finds of the cache changes from second to second: what it is as a rule counts.
     rounds = [
-        {region: time_benchmark("chase", chase(region, _LINE, cold=False), effort).ns for region in regions}
+        {
+            region: time_benchmark("chase", chase(region, LINE_BYTES, cold=False), effort).ns
+            for region in regions
+        }
         for _ in range(_LAST_LEVEL_ROUNDS)
     ]
     chases = {region: statistics.median(found[region] for found in rounds) for region in regions}
@@ -170,7 +173,7 @@ def read_last_level(draft: Draft, machine: HostMachine, effort: Effort, memory_n
 
 def read_flush(draft: Draft, machine: HostMachine, effort: Effort) -> None:
     """Whether clwb keeps the line."""
-    common = {"memory": "dram", "region_size": _LINE, "pattern": "same-line", "gap_ns": 500}
+    common = {"memory": "dram", "region_size": LINE_BYTES, "pattern": "same-line", "gap_ns": 500}
     if not (machine.has("clwb") and machine.has("clflushopt")):
         draft.set("core.flush_keeps_line", 0, f"the CPU flushes with {machine.flush()}", "measured")
         return

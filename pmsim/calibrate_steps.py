@@ -8,9 +8,9 @@ from pmsim.calibrate_draft import Draft, picoseconds
 from pmsim.fitting import Candidate, search
 from pmsim.host_machine import HostMachine
 from pmsim.host_timing import Subject, Timing
+from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform, find_field
 
-_LINE = 64
 #: What a machine need not show at all.
 _OPTIONAL = (
     "core.stream_delay",
@@ -40,7 +40,7 @@ def dram_steps(
     flush = f"store+{machine.flush()}"
     flushed, streamed = (picoseconds(timings[f"persist {how}"].ns) for how in ("flush", "ntstore"))
     in_order = ("write, ntstore sequential, 1 thread", "write, store sequential, 1 thread")
-    line = picoseconds(_LINE / max(subjects[name].value(timings[name]) for name in in_order))
+    line = picoseconds(LINE_BYTES / max(subjects[name].value(timings[name]) for name in in_order))
     steps = [
         Step("idle read", ("core.shared_read_latency",), ("idle read",), {}),
         Step("parallel reads", ("core.line_fill_buffers",), ("read, load random, 1 thread",), {}),

@@ -1,10 +1,10 @@
 """The second tier of a host profile."""
 
 from pmsim.calibrate_draft import Draft
+from pmsim.kinds.types import LINE_BYTES
 from pmsim.profiles import load_platform
 
 _SMALL_PAGE = 4 * 2**10
-_LINE = 64
 
 
 def dram_as_second_tier(draft: Draft) -> None:
@@ -14,8 +14,8 @@ def dram_as_second_tier(draft: Draft) -> None:
     values = {
         "dimms": controller["channels"].value,
         "capacity": dram["capacity"].value,
-        "interleave": max(_LINE, controller["dram_interleave"].value),
-        "block_size": _LINE,
+        "interleave": max(LINE_BYTES, controller["dram_interleave"].value),
+        "block_size": LINE_BYTES,
         "buffer_latency": dram["row_hit_latency"].value,
         "media_read_latency": dram["row_miss_penalty"].value,
         "media_read_service": dram["read_burst"].value,

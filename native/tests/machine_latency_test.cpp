@@ -215,6 +215,7 @@ TEST(LoadLatency, OfLoadsThatWaitForOneWalkCountsInProgramOrder) {
   params.tlb.walk_latency = 1000 * kNs;
   params.tlb.first_level_entries = 1;
   params.core.line_fill_buffers = 1;
+  params.dram.banks = 1024;  // rows do not close each other
   const auto page = [](std::uint64_t number) { return kDramBase + number * 4096; };
   const Ops before = {load(page(0)), load(page(16))};
   // The first waits for a moment only, and leaves its place to the last, which waits for the walk of the

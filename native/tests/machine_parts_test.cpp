@@ -196,6 +196,21 @@ TEST(DramChannel, ServesTheLinesOfARowOneAfterTheOtherOnceItIsOpen) {
   EXPECT_EQ(counters.dram_row_misses, 1);
 }
 
+TEST(DramChannel, ClosesNoRowBeforeItsLinesAreServed) {
+  PlatformParams params = plain_machine();
+  params.dram.bank_busy = 46 * kNs;
+  Counters counters;
+  DramChannel channel(params.dram, params.controller, counters);
+  const auto row_lines = static_cast<std::uint64_t>(params.dram.row_size * params.controller.channels) /
+                         static_cast<std::uint64_t>(memory::kLineBytes);
+  static_cast<void>(channel.read(0, 0));
+  // The bank is busy, so the second row opens late, and the lines that have been asked for meanwhile wait.
+  Picoseconds last = 0;
+  for (std::uint64_t line = 0; line < 30; ++line)
+    last = channel.read(row_lines + line, 0);
+  EXPECT_GE(channel.read(0, 0), last + params.dram.row_miss_penalty);
+}
+
 BlockDeviceParams plain_device() {
   BlockDeviceParams params;
   params.capacity = std::int64_t{1} << 40;

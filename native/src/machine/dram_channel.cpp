@@ -44,7 +44,8 @@ Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now) {
   Bank& bank = banks_[bank_count_.remainder(mix64(row))];
   if (bank.row != row) {
     ++counters_->dram_row_misses;
-    const Picoseconds opens = std::max(start, bank.free);
+    // No row is closed before its lines are served.
+    const Picoseconds opens = std::max({start, bank.free, bank.next_line});
     bank.row = row;
     bank.free = opens + dram_.bank_busy;
     bank.next_line = opens + dram_.row_miss_penalty;

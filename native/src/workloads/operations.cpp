@@ -20,13 +20,15 @@ using memory::kLineBytes;
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 43;
 /// Instructions that PerMA-Bench spends per random read beside the read itself: a 64-bit random number, a
 /// division by the number of places, two indirect calls. Calibrated (perma-a256, rp_64): two independent chains
-/// overlap in a window of 224 and only one in half of it, so it lies between 112 and 224; this is the family's
-/// one CPU number.
+/// overlap in a window of 224 and only one in half of it, so it lies between 112 and 224; this and the next are
+/// the CPU numbers of the family.
 constexpr std::uint32_t kReadInstructions = 112;
-/// Until the address of a random read is known: the multiplications of the 64-bit random number and a division
-/// (DIV r64: 35 to 88 cycles; Fog, Instruction tables, Skylake-X).
+/// Until the address of a random read is known: a multiplication of 128 bits, then `%`, a DIV of 64 bits
+/// (perma-bench, ChainedOperation::get_random_address). Calibrated (perma-a256, rd_64 and random reads of
+/// DRAM), too: 5 ns more than the dispatch of the instructions takes.
 constexpr std::uint64_t kReadCycles = 44;
-/// What a reading of the clock takes of the time that it measures (RDTSCP, ibid.).
+/// What a reading of the clock takes of the time that it measures: an RDTSCP, 25 to 35 cycles (Intel
+/// Community, "High impact of rdtsc"), without the rest of `steady_clock::now()`.
 constexpr std::uint64_t kClockCycles = 32;
 constexpr std::uint32_t kClockInstructions = 22;
 constexpr std::uint32_t kLineInstructions = 5;  ///< each further line of an access (rp_512 against rp_64)
