@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "pmsim/core/error.hpp"
@@ -19,6 +20,10 @@ namespace {
 /// Left to others on the file system of temporary files.
 constexpr std::uint64_t kFreeOnDisk = std::uint64_t{256} << 20;
 
+/// What is no larger comes from the heap: to map, to fault in and to unmap a few pages takes the kernel longer
+/// than it takes to zero them, and a crash state has several such regions.
+constexpr std::uint64_t kMostOnHeap = std::uint64_t{32} << 10;
+
 std::string temporary_folder() {
   const char* folder = std::getenv("TMPDIR");
   return folder != nullptr && *folder != '\0' ? folder : "/var/tmp";
@@ -29,6 +34,12 @@ std::string temporary_folder() {
 MappedBytes::MappedBytes(std::uint64_t bytes) : bytes_(bytes) {
   if (bytes == 0)
     return;
+  if (bytes <= kMostOnHeap) {
+    data_ = static_cast<std::byte*>(std::calloc(bytes, 1));
+    if (data_ == nullptr)
+      throw std::bad_alloc();
+    return;
+  }
   void* mapped =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) {
@@ -90,7 +101,11 @@ void MappedBytes::let_go() noexcept {
 }
 
 MappedBytes::~MappedBytes() {
-  if (data_ != nullptr)
+  if (data_ == nullptr)
+    return;
+  if (!in_file_ && bytes_ <= kMostOnHeap)
+    std::free(data_);
+  else
     ::munmap(data_, bytes_);
 }
 

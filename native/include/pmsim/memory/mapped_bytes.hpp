@@ -13,7 +13,7 @@ void require_temporary_space(std::uint64_t bytes);
 
 /// Zeroed host memory that costs nothing until it is written: an anonymous mapping without reservation, in 4
 /// KiB pages (huge pages are declined: one written byte would otherwise cost 2 MiB). The kernel's page table is
-/// the page directory of the simulated memory, which makes an access one addition.
+/// the page directory of the simulated memory, which makes an access one addition. A few pages are on the heap.
 class MappedBytes {
  public:
   MappedBytes() = default;
