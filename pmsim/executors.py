@@ -67,8 +67,13 @@ class LocalPool(ProcessPoolExecutor):
     ) -> None:
         if kind is not None:
             # Points take seconds: whoever pressed Ctrl-C does not want to wait for the ones under way.
-            for worker in set(multiprocessing.active_children()) - self._others:
-                worker.terminate()
+            self.stop()
+        self.shutdown(wait=True, cancel_futures=True)
+
+    def stop(self) -> None:
+        """End the processes, whatever they run."""
+        for worker in set(multiprocessing.active_children()) - self._others:
+            worker.terminate()
         self.shutdown(wait=True, cancel_futures=True)
 
 

@@ -27,7 +27,7 @@ Progress = Callable[[float, str], None]
 Task = tuple[Any, ...]
 
 #: Of all points that were left when a worker ended: its own, and those that the pool had not begun.
-_KILLED = (
+KILLED = (
     "not simulated: a worker process was killed from outside, as the system does where memory is short; run "
     "the same command again, with fewer --jobs in that case"
 )
@@ -256,7 +256,7 @@ def _collect(
     except Exception as error:
         known = isinstance(error, PmsimError) and not isinstance(error, InternalError)
         text = str(error) if known else f"{type(error).__name__}: {error}"
-        message = " ".join((_KILLED if isinstance(error, BrokenExecutor) else text).split())
+        message = " ".join((KILLED if isinstance(error, BrokenExecutor) else text).split())
         outcome.failures.extend(Failure(index, points[index].describe(), message) for index in indices)
         return
     for index, metrics in zip(indices, finished, strict=True):

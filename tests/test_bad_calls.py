@@ -79,6 +79,7 @@ CALLS: dict[str, Call] = {
     "tune, a requirement": lambda odd: tuning.tune(SWEPT, require=[odd], steps=1),
     "tune, steps": lambda odd: tuning.tune(SWEPT, steps=odd),
     "tune, seed": lambda odd: tuning.tune(SWEPT, steps=1, seed=odd),
+    "tune, jobs": lambda odd: tuning.tune(SWEPT, steps=1, jobs=odd),
     "tune, out": lambda odd: tuning.tune(SWEPT, steps=1, out=odd),
     "crash.check_block": lambda odd: crash.check_block(odd, states=1),
     "crash.check_block, states": lambda odd: crash.check_block("inplace-word", states=odd, mutate=False),

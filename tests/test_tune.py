@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pmsim
-from pmsim import tuning
+from pmsim import ahead, tuning
+from pmsim.annealing import Walk, anneal, outlook
 from pmsim.api import load_scenario
 from pmsim.cli import main
-from pmsim.errors import ConfigError, HostMemoryError
+from pmsim.errors import ConfigError, HostMemoryError, PmsimError
 from pmsim.point_cache import Metrics
 from pmsim.points import Point, points_of
 from pmsim.search_space import SearchSpace
-from pmsim.tuning import anneal, tune
+from pmsim.tuning import tune
 
 SCENARIO = """
 kind = "bandwidth"
@@ -177,8 +179,8 @@ def test_who_interrupts_a_search_is_told_what_is_kept(
             raise KeyboardInterrupt
         return really(point)
 
-    really = tuning.evaluate
-    monkeypatch.setattr(tuning, "evaluate", evaluate)
+    really = ahead.evaluate
+    monkeypatch.setattr(ahead, "evaluate", evaluate)
     folder = ["--out", str(tmp_path / "out")] if out else []
     assert main(["tune", str(scenario), "--seed", "1", *folder]) == 130
     (said,) = capsys.readouterr().err.splitlines()
@@ -194,13 +196,13 @@ def test_a_point_that_fails_is_reported_and_the_search_goes_on(
             raise HostMemoryError("too large for this host")
         return really(point)
 
-    really = tuning.evaluate
-    monkeypatch.setattr(tuning, "evaluate", evaluate)
+    really = ahead.evaluate
+    monkeypatch.setattr(ahead, "evaluate", evaluate)
     assert main(["tune", str(scenario), "--steps", "60", "--seed", "1", "--out", str(tmp_path / "out")]) == 1
     printed = capsys.readouterr()
     assert printed.out.splitlines()[-1].startswith("highest bandwidth_gb_s: ")
     assert "pmsim: point 4 (threads = 2, access_size = 256 B): too large for this host" in printed.err
-    monkeypatch.setattr(tuning, "evaluate", really)
+    monkeypatch.setattr(ahead, "evaluate", really)
     assert not tune(scenario, steps=60, seed=1, out=tmp_path / "out").failures  # they are no results
 
 
@@ -209,6 +211,7 @@ def test_a_point_that_fails_is_reported_and_the_search_goes_on(
     [
         ({"metric": "speed"}, "metric: kind 'bandwidth' has no metric 'speed'"),
         ({"steps": 0}, "steps: 0 is too few"),
+        ({"jobs": 0}, "jobs: 0 processes"),
         ({"set": {"sweep.threads": [1], "sweep.access_size": []}}, "sweep.access_size"),
         ({"metric": "write_amplification"}, "say --minimize or --maximize"),
         ({"metric": "counter.nothing", "minimize": True}, "metric: kind 'bandwidth' has no counter"),
@@ -225,3 +228,82 @@ def test_what_cannot_be_searched_is_refused(scenario: Path, change: dict[str, ob
 def test_places_of_a_space_are_all_reachable() -> None:
     seen = {place for seed in range(50) for place, _, _ in anneal([3, 2], lambda _: 1.0, 40, seed)}
     assert seen == set(itertools.product(range(3), range(2)))
+
+
+def bumpy(place: tuple[int, ...]) -> float:
+    return bowl(place) + sum((7 * x + 3 * axis) % 5 for axis, x in enumerate(place))
+
+
+@given(st.integers(0, 2**32), st.lists(st.integers(2, 6), min_size=1, max_size=3))
+def test_a_walk_that_stays_asks_for_what_was_expected_of_it(seed: int, sizes: list[int]) -> None:
+    walk, known, expected = Walk(sizes, 60, seed), dict[tuple[int, ...], float](), None
+    while (place := walk.proposed) is not None:
+        if place not in known:
+            assert expected in (None, place)
+            first, *others = itertools.islice(outlook(walk, known), 2)
+            assert first == place
+            expected = others[0] if others else None
+            known[place] = bumpy(place)
+            stayed = not walk.judge(known[place])
+            expected = expected if stayed else None
+        elif walk.judge(known[place]):
+            expected = None  # from where the outlook has not looked
+
+
+def test_an_outlook_leaves_the_walk_alone_and_ends() -> None:
+    walks = [Walk([4, 4], 40, 5) for _ in range(2)]
+    known: dict[tuple[int, ...], float] = {}
+    while (place := walks[0].proposed) is not None:
+        assert place == walks[1].proposed
+        seen = list(outlook(walks[0], known))
+        assert len(seen) == len(set(seen)) <= 16 - len(known)
+        known[place] = bumpy(place)
+        assert [walk.judge(known[place]) for walk in walks] in ([True, True], [False, False])
+    assert list(outlook(walks[0], known)) == []
+    lost = Walk([2], 10**9, 1)  # knows both places, and could look for a long time
+    assert list(outlook(lost, {(0,): 1.0, (1,): 2.0})) == []
+
+
+def test_more_processes_find_the_same_and_keep_what_they_did_beside(scenario: Path, tmp_path: Path) -> None:
+    alone = tune(scenario, steps=12, seed=3)
+    beside = tune(scenario, steps=12, seed=3, jobs=3, out=tmp_path / "out")
+    assert beside == alone
+    assert alone.simulated <= len(list((tmp_path / "out").rglob("*.json"))) <= alone.points
+    assert tune(scenario, steps=12, seed=3, jobs=2, out=tmp_path / "out") == alone
+
+
+def test_nothing_runs_on_after_a_search(scenario: Path) -> None:
+    before = set(multiprocessing.active_children())
+
+    def interrupt(step: tuning.Step) -> None:
+        assert set(multiprocessing.active_children()) > before
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(scenario, jobs=2, progress=interrupt)
+    assert set(multiprocessing.active_children()) == before
+    tune(scenario, steps=1, jobs=2)
+    assert set(multiprocessing.active_children()) == before
+
+
+def test_a_process_that_is_killed_ends_the_search_in_one_line(scenario: Path) -> None:
+    before = set(multiprocessing.active_children())
+
+    def kill(step: tuning.Step) -> None:
+        for worker in set(multiprocessing.active_children()) - before:
+            worker.kill()
+            worker.join()
+
+    with pytest.raises(PmsimError, match="a worker process was killed from outside") as raised:
+        tune(scenario, jobs=2, progress=kill)
+    assert not isinstance(raised.value, ConfigError)
+
+
+def test_points_that_fail_in_other_processes_are_reported(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "evaluate", pmsim.load_platform)  # refuses a point
+    here, there = (tune(scenario, steps=3, seed=2, jobs=jobs) for jobs in (1, 2))
+    assert here.best is None
+    assert here.failures
+    assert (there.failures, there.best) == (here.failures, None)

@@ -33,6 +33,9 @@ def tune_command(
     ] = None,
     steps: Annotated[int, typer.Option(help="Moves to try.")] = 60,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    jobs: Annotated[
+        int, typer.Option(help="Processes; more than one simulate ahead what the search may ask for next.")
+    ] = 1,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change the scenario, as for pmsim run."),
@@ -69,6 +72,7 @@ def tune_command(
                 require=require or [],
                 steps=steps,
                 seed=seed,
+                jobs=jobs,
                 set=set_,
                 out=out,
                 progress=tell,
