@@ -197,13 +197,25 @@ class Explainer {
     text += history(after.failed(), image, operation, kind_.sites);
     text += losses(after.failed(), image);
     std::uint64_t lost = lost_words(after.failed(), image);
-    if (is_last(failure))
+    if (is_last(failure)) {
+      text += last_recovery(after, subject, image);
       return lost;
+    }
     at_next(after, subject, failure, [&](Aftermath& again, const Subject& promise, const LaterPoint& point) {
       text += later_failure(promise, point);
       lost += tell_failure(again, promise, failure + 1, point.operation, text);
     });
     return lost;
+  }
+
+  /// What the recovery of the last failure did: to its end, or until it threw.
+  [[nodiscard]] std::string last_recovery(Aftermath& after, const Subject& subject,
+                                          const DurableImage& image) const {
+    const SimMemory* recovered = nullptr;
+    after.recover_stepwise(subject, image, false, [&](Aftermath& again, const Subject&, const LaterPoint&) {
+      recovered = &again.failed();
+    });
+    return recovery(recovered, kind_.sites);
   }
 
   static std::string later_failure(const Subject& promise, const LaterPoint& point) {

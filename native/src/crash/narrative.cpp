@@ -118,6 +118,62 @@ std::map<Address, LostWord> lost_by_address(const SimMemory& memory, const Durab
   return lost;
 }
 
+/// The log of `memory` from an entry on, one line each; `fate` of stores, where there is something to say.
+template <typename Fate>
+std::string entries(const SimMemory& memory, std::size_t begin, std::span<const blocks::SiteInfo> sites,
+                    const Fate& fate_of_store) {
+  const std::span<const LogEntry> log = memory.log();
+  std::string text;
+  std::string last_fate;
+  std::size_t in_a_row = 0;
+  std::size_t hidden = 0;
+  const auto tell_hidden = [&] {
+    if (hidden > 0)
+      text += "      ... " + std::to_string(hidden) + " more stores" +
+              (last_fate.empty() ? "" : ": " + last_fate) + "\n";
+    hidden = 0;
+  };
+  std::uint32_t labelled = ~std::uint32_t{0};
+  bool after_store = false;
+  for (std::size_t index = begin; index < log.size(); ++index) {
+    const LogEntry& entry = log[index];
+    if (index > begin && is_idle(log[index - 1], entry))
+      continue;
+    const bool stores = is_store(entry);
+    const std::string fate = stores ? fate_of_store(entry) : std::string();
+    in_a_row = stores && after_store && fate == last_fate ? in_a_row + 1 : 0;
+    after_store = stores;
+    if (in_a_row >= kShownInARow && entry.operation == labelled) {
+      ++hidden;
+      continue;
+    }
+    tell_hidden();
+    last_fate = fate;
+    if (entry.operation != labelled && log.front().operation != log.back().operation)
+      text += "    " + operation_name(entry.operation) + ":\n";
+    labelled = entry.operation;
+    std::array<char, 64> head{};
+    std::snprintf(head.data(), head.size(), "      %-11s ", std::string(verb(entry)).c_str());
+    text += head.data();
+    if (entry.address != 0)
+      text += place_of(memory, entry.address) + ", " + std::to_string(entry.bytes) + " bytes  ";
+    if (stores)
+      text += bytes_of(entry.data) + (fate.empty() ? "" : "  [" + fate + "]");
+    if (entry.thread != 0)
+      text += "  thread " + std::to_string(entry.thread) + "  ";
+    if (entry.site != memory::kNoSite) {
+      const auto site = std::ranges::find(sites, entry.site, &blocks::SiteInfo::id);
+      text += "point " + std::to_string(entry.site);
+      if (site != sites.end())
+        text += " \"" + std::string(site->name) + "\"";
+      text += entry.disabled ? "  REMOVED" : "";
+    }
+    text += "\n";
+  }
+  tell_hidden();
+  return text;
+}
+
 }  // namespace
 
 std::vector<LostWord> lost_words_of(const SimMemory& memory, const CellBytes& cell) {
@@ -173,51 +229,15 @@ std::string history(const SimMemory& memory, const DurableImage& image, std::uin
     if (is_store(log[index]) && fate_of(log[index], lost) != "durable")
       begin = std::min(begin, index);
   }
-  std::string text = "  what was stored, and what became of it:\n";
-  std::string last_fate;
-  std::size_t in_a_row = 0;
-  std::size_t hidden = 0;
-  const auto tell_hidden = [&] {
-    if (hidden > 0)
-      text += "      ... " + std::to_string(hidden) + " more stores: " + last_fate + "\n";
-    hidden = 0;
-  };
-  std::uint32_t labelled = ~std::uint32_t{0};
-  for (std::size_t index = begin; index < log.size(); ++index) {
-    const LogEntry& entry = log[index];
-    if (index > begin && is_idle(log[index - 1], entry))
-      continue;
-    const std::string fate = is_store(entry) ? fate_of(entry, lost) : std::string();
-    in_a_row = is_store(entry) && fate == last_fate ? in_a_row + 1 : 0;
-    if (in_a_row >= kShownInARow && entry.operation == labelled) {
-      ++hidden;
-      continue;
-    }
-    tell_hidden();
-    last_fate = fate;
-    if (entry.operation != labelled && memory.log().front().operation != log.back().operation)
-      text += "    " + operation_name(entry.operation) + ":\n";
-    labelled = entry.operation;
-    std::array<char, 64> head{};
-    std::snprintf(head.data(), head.size(), "      %-11s ", std::string(verb(entry)).c_str());
-    text += head.data();
-    if (entry.address != 0)
-      text += place_of(memory, entry.address) + ", " + std::to_string(entry.bytes) + " bytes  ";
-    if (is_store(entry))
-      text += bytes_of(entry.data) + "  [" + fate + "]";
-    if (entry.thread != 0)
-      text += "  thread " + std::to_string(entry.thread) + "  ";
-    if (entry.site != memory::kNoSite) {
-      const auto site = std::ranges::find(sites, entry.site, &blocks::SiteInfo::id);
-      text += "point " + std::to_string(entry.site);
-      if (site != sites.end())
-        text += " \"" + std::string(site->name) + "\"";
-      text += entry.disabled ? "  REMOVED" : "";
-    }
-    text += "\n";
-  }
-  tell_hidden();
-  return text;
+  return "  what was stored, and what became of it:\n" +
+         entries(memory, begin, sites, [&](const LogEntry& entry) { return fate_of(entry, lost); });
+}
+
+std::string recovery(const SimMemory* memory, std::span<const blocks::SiteInfo> sites) {
+  if (memory == nullptr || std::ranges::none_of(memory->log(), is_store))
+    return "  recovery stored nothing\n";
+  return "  what recovery stored:\n" +
+         entries(*memory, 0, sites, [](const LogEntry&) { return std::string(); });
 }
 
 std::string losses(const SimMemory& memory, const DurableImage& image) {

@@ -29,6 +29,8 @@ struct LostWord {
 /// earlier; stores say what became of them in `image`.
 [[nodiscard]] std::string history(const memory::SimMemory& memory, const memory::DurableImage& image,
                                   std::uint32_t operation, std::span<const blocks::SiteInfo> sites);
+/// What a recovery did that wrote the log of `memory`; null: one that wrote none.
+[[nodiscard]] std::string recovery(const memory::SimMemory* memory, std::span<const blocks::SiteInfo> sites);
 /// The lost words, with what was stored and what was found.
 [[nodiscard]] std::string losses(const memory::SimMemory& memory, const memory::DurableImage& image);
 

@@ -12,7 +12,8 @@ constexpr std::uint32_t kLaterFailures = 2;
 Program::Program(const SubjectKind& kind, std::uint64_t seed, Scale scale, const Aftermath::Options& options)
     : subject_(kind.make(seed, scale)),
       memory_({.persistence = options.persistence}),
-      aftermath_(memory_, options, kLaterFailures) {
+      // A counter-example tells the steps of the last recovery, too.
+      aftermath_(memory_, options, kLaterFailures + (options.keep_log ? 1 : 0)) {
   memory_.disable_site(options.disabled);
   if (options.keep_log)
     memory_.keep_log();
