@@ -5,7 +5,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from itertools import islice
 from types import TracebackType
 
-from pmsim.errors import InternalError, PmsimError
+from pmsim.errors import ConfigError, InternalError, PmsimError
 from pmsim.executors import InlineExecutor, LocalPool, on_board
 from pmsim.host_room import check_room
 from pmsim.point_cache import Metrics, PointCache
@@ -102,7 +102,16 @@ class Ahead:
         return place in self._finished or place in self._running.values()
 
     def _unknown(self, places: Iterator[Coordinates]) -> Iterator[Coordinates]:
-        return (place for place in places if not self._begun(place) and self._kept(place) is None)
+        for place in places:
+            if not self._begun(place) and self._kept(place) is None and self._has_room(place):
+                yield place
+
+    def _has_room(self, place: Coordinates) -> bool:
+        try:
+            check_room([self._grid[place]])
+        except ConfigError:
+            return False  # which is told when it is asked for
+        return True
 
     def _begin(self, place: Coordinates) -> None:
         try:

@@ -307,3 +307,25 @@ def test_points_that_fail_in_other_processes_are_reported(
     assert here.best is None
     assert here.failures
     assert (there.failures, there.best) == (here.failures, None)
+
+
+def test_a_point_too_large_for_the_host_is_refused_when_it_is_asked_for_and_not_before(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = points_of(load_scenario(scenario))
+    space = SearchSpace.of(points)
+    small, large, other = ((index, 0) for index in range(3))
+    refused: list[Point] = []
+
+    def check_room(asked: list[Point]) -> None:
+        if asked == [space.grid[large]]:
+            refused.extend(asked)
+            raise ConfigError("too large")
+
+    monkeypatch.setattr(ahead, "check_room", check_room)
+    with ahead.Ahead(space.grid, None, 3) as simulated:
+        assert simulated.metrics(small, [small, large, other])
+        assert refused
+        with pytest.raises(ConfigError, match="too large"):
+            simulated.metrics(large, [])
+        assert simulated.metrics(other, [])
