@@ -65,10 +65,10 @@ class LocalPool(ProcessPoolExecutor):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
-            # Points take seconds: whoever pressed Ctrl-C does not want to wait for the ones under way.
-            self.stop()
-        self.shutdown(wait=True, cancel_futures=True)
+        if kind is None:
+            self.shutdown(wait=True, cancel_futures=True)
+        else:
+            self.stop()  # points take seconds: whoever pressed Ctrl-C does not want to wait for those under way
 
     def stop(self) -> None:
         """End the processes, whatever they run."""

@@ -3,7 +3,9 @@
 import itertools
 import math
 import multiprocessing
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -15,9 +17,11 @@ from pmsim.annealing import Walk, anneal, outlook
 from pmsim.api import load_scenario
 from pmsim.cli import main
 from pmsim.errors import ConfigError, HostMemoryError, PmsimError
+from pmsim.executors import InlineExecutor
 from pmsim.point_cache import Metrics
 from pmsim.points import Point, points_of
 from pmsim.search_space import SearchSpace
+from pmsim.standing import Board
 from pmsim.tuning import tune
 
 SCENARIO = """
@@ -307,6 +311,37 @@ def test_points_that_fail_in_other_processes_are_reported(
     assert here.best is None
     assert here.failures
     assert (there.failures, there.best) == (here.failures, None)
+
+
+class Recording(InlineExecutor):
+    """In the place of a pool: runs at once what it is given, and knows it."""
+
+    begun: ClassVar[list[Point]] = []
+
+    def __init__(self, jobs: int, board: Board) -> None:
+        self.begun.clear()
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.begun.append(args[-1])
+        return super().submit(fn, *args, **kwargs)
+
+    def stop(self) -> None:
+        pass
+
+
+def test_idle_processes_begin_what_is_likely_and_nothing_twice(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "LocalPool", Recording)
+    grid = SearchSpace.of(points_of(load_scenario(scenario))).grid
+    places = list(grid)
+    with ahead.Ahead(grid, None, 3) as simulated:
+        simulated.metrics(places[0], places[:5])
+        assert Recording.begun == [grid[place] for place in places[:3]]  # one for each process
+        simulated.metrics(places[2], places)
+        assert len(Recording.begun) == 3
+        simulated.metrics(places[5], places)
+        assert Recording.begun[3:] == [grid[places[index]] for index in (5, 3, 4)]
 
 
 def test_a_point_too_large_for_the_host_is_refused_when_it_is_asked_for_and_not_before(
