@@ -133,6 +133,11 @@ class CrashMonitor:
         """
         Crash states checked so far.
         """
+    @property
+    def violation(self) -> str:
+        """
+        Message of the first violation, known before it is made small; empty: none.
+        """
 class Session:
     """
     A service on a simulated machine whose workers sleep until they are given a request. Times are picoseconds; use pmsim.des, which drives it from SimPy.

@@ -24,15 +24,13 @@ from pmsim.commands.run import run_command
 from pmsim.commands.trace import trace_app
 from pmsim.commands.tune import tune_command
 from pmsim.errors import ConfigError, PmsimError
+from pmsim.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from pmsim.validation.cli import validate
 from pmsim.versions import package_version
 
 # Typer carries a copy of Click or uses the installed one, by version: reach ClickException through a subclass.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
-_FAILED = 1
-_BAD_INPUT = 2
-_INTERRUPTED = 130
 #: Longer than the paths and names of people; what is longer is cut in messages.
 _LONGEST_WORD = 400
 
@@ -115,13 +113,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             given = None if arguments is None else list(arguments)
             status = app(args=given, prog_name="pmsim", standalone_mode=False)
     except ConfigError as error:
-        return _complain(str(error), _BAD_INPUT)
+        return _complain(str(error), BAD_INPUT)
     except PmsimError as error:
-        return _complain(str(error), _FAILED)
+        return _complain(str(error), FAILED)
     except _USAGE_ERROR as error:
         return _misused(error)
     except (typer.Abort, KeyboardInterrupt, _InterruptedError):
-        return _complain("interrupted", _INTERRUPTED)
+        return _complain("interrupted", INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has left, for example `head`: nothing more to say.
         sys.stderr.close()
@@ -130,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         place = error.filename or "the output"
-        return _complain(f"{place}: cannot be written: {error.strerror}; free some space", _FAILED)
+        return _complain(f"{place}: cannot be written: {error.strerror}; free some space", FAILED)
     return status if isinstance(status, int) else 0
 
 
@@ -150,13 +148,13 @@ def _terminated_like_ctrl_c() -> Iterator[None]:
 def _misused(error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()  # type: ignore[attr-defined]
-        return _BAD_INPUT
+        return BAD_INPUT
     message = str(error.format_message())  # type: ignore[attr-defined]
     for theirs, ours in _REWORDED:
         message = theirs.sub(ours, message)
     context = getattr(error, "ctx", None)
     command = "pmsim" if context is None else context.command_path
-    return _complain(f"{message.rstrip('.')}; see {command} --help", _BAD_INPUT)
+    return _complain(f"{message.rstrip('.')}; see {command} --help", BAD_INPUT)
 
 
 def _complain(message: str, status: int) -> int:

@@ -7,7 +7,6 @@
 """
 
 import os
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -186,6 +185,14 @@ class CrashResult:
         return self.caught / len(self.needed) if self.needed else 1.0
 
 
+class CrashInterrupted(KeyboardInterrupt):
+    """Ctrl-C during the checks of a block; ``result`` has what they had found, and the removals done."""
+
+    def __init__(self, result: CrashResult) -> None:
+        super().__init__(f"interrupted after {result.check.states} crash states of {result.block.name}")
+        self.result = result
+
+
 def blocks() -> dict[str, Block]:
     """Return the blocks that the checker knows, by name."""
     known = {}
@@ -217,6 +224,7 @@ def check_block(
     eadr: bool = False,
     jobs: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    on_violation: Callable[[str], None] | None = None,
 ) -> CrashResult:
     """Crash a block at every persistence step of many programs and check what its recovery finds.
 
@@ -236,24 +244,33 @@ def check_block(
         Threads; by default one per processor.
     on_progress : callable, optional
         Takes the crash states checked so far and the checks that have finished, now and then.
+    on_violation : callable, optional
+        Takes the message of a violation of the block while its counter-example is still made small.
 
     Raises
     ------
     ConfigError : unknown block, or impossible options.
+    CrashInterrupted : Ctrl-C, which also ends the search for a smaller counter-example.
     """
     block = find_block(name)
     states = whole("states", states, 1)
     seed = whole("seed", seed, 0)
     threads = (os.cpu_count() or 1) if jobs is None else whole("jobs", jobs, 1, _MOST_THREADS)
     with _Pool(threads, on_progress) as pool:
-        check = pool.run([lambda m: _check(block, states, seed, eadr, 0, m)])[0]
-        reached = set(check.reached)
-        never = tuple(point for point in block.points if point.id not in reached)
+        check = pool.run([lambda m: _check(block, states, seed, eadr, 0, m)], on_violation)[0]
+        if check is None:
+            raise KeyboardInterrupt
+        whole_check = check.violation is None and not check.stopped
+        never = tuple(point for point in block.points if whole_check and point.id not in check.reached)
         mutants: tuple[Mutant, ...] = ()
-        if mutate and check.violation is None:
+        if mutate and whole_check and not pool.interrupted:
             checks = pool.run(_mutations(block, states, seed, eadr))
-            mutants = tuple(map(Mutant, block.points, checks))
-    return CrashResult(block, eadr, seed, check, mutants, never if check.violation is None else ())
+            done = zip(block.points, checks, strict=True)
+            mutants = tuple(Mutant(p, c) for p, c in done if c and (c.violation or not c.stopped))
+    result = CrashResult(block, eadr, seed, check, mutants, never)
+    if pool.interrupted:
+        raise CrashInterrupted(result)
+    return result
 
 
 _Job = Callable[[_native.CrashMonitor], Check]
@@ -275,29 +292,43 @@ def _mutations(block: Block, states: int, seed: int, eadr: bool) -> Iterable[_Jo
 
 
 class _Pool:
-    """Threads that check without the GIL, and one monitor by which Ctrl-C ends them."""
+    """Threads that check without the GIL, and one monitor by which Ctrl-C ends them.
+
+    ``interrupted`` says that it has.
+    """
 
     def __init__(self, jobs: int, on_progress: Callable[[int, int], None] | None) -> None:
         self._executor = ThreadPoolExecutor(jobs)
         self._monitor = _native.CrashMonitor()
         self._on_progress = on_progress
         self._finished = 0
-        self._lock = threading.Lock()
+        self.interrupted = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # After an exception (Ctrl-C among them) the checks that still run end at their next poll.
+        # After an exception the checks that still run end at their next poll.
         self._monitor.cancel()
         self._executor.shutdown(cancel_futures=True)
 
-    def run(self, jobs: Iterable[_Job]) -> list[Check]:
+    def run(
+        self, jobs: Iterable[_Job], on_violation: Callable[[str], None] | None = None
+    ) -> list[Check | None]:
+        """Return the checks; after Ctrl-C those that had begun as far as they got, and None for the others."""
         futures: list[Future[Check]] = [self._executor.submit(job, self._monitor) for job in jobs]
         pending = set(futures)
-        while pending:
-            done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
-            self._finished += len(done)
-            if self._on_progress is not None:
-                self._on_progress(self._monitor.states, self._finished)
-        return [future.result() for future in futures]
+        try:
+            while pending:
+                done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+                self._finished += len(done)
+                if self._on_progress is not None:
+                    self._on_progress(self._monitor.states, self._finished)
+                if on_violation is not None and pending and self._monitor.violation:
+                    on_violation(self._monitor.violation)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self._monitor.cancel()
+            for future in pending:
+                future.cancel()
+        return [None if future.cancelled() else future.result() for future in futures]

@@ -4,6 +4,8 @@
 """
 
 import os
+import re
+import threading
 from dataclasses import replace
 
 import pytest
@@ -11,7 +13,18 @@ import pytest
 from pmsim import _native
 from pmsim import crash as crash_module
 from pmsim.cli import main
-from pmsim.crash import Block, Check, CrashResult, Mutant, Point, blocks, check_block, find_block
+from pmsim.commands import crash as crash_command_module
+from pmsim.crash import (
+    Block,
+    Check,
+    CrashInterrupted,
+    CrashResult,
+    Mutant,
+    Point,
+    blocks,
+    check_block,
+    find_block,
+)
 from pmsim.errors import ConfigError
 
 STATES = int(os.environ.get("PMSIM_CRASH_STATES", "100000"))
@@ -226,5 +239,69 @@ def test_ctrl_c_ends_checks_that_would_take_days() -> None:
         if states > 0:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(CrashInterrupted) as interruption:
         check_block("inplace-log", states=10**12, jobs=2, on_progress=press)
+    result = interruption.value.result
+    assert result.check.stopped
+    assert result.check.states > 0
+    assert result.ok
+    assert not result.mutants
+
+
+def test_ctrl_c_during_the_removals_keeps_those_that_are_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press(_: int, finished: int) -> None:
+        if finished > 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        crash_command_module, "check_block", lambda *a, **k: check_block(*a, **k | {"on_progress": press})
+    )
+    assert main(["crash", "inplace-log", "--states", "2000", "--jobs", "1"]) == 130
+    said = capsys.readouterr()
+    assert "no violation\n" in said.out
+    tried, points = map(int, re.search(r"(\d+) of (\d+) removals were tried", said.out).groups())
+    assert 1 <= tried < points
+    assert said.err == "pmsim: interrupted; inplace-log was not checked to the end\n"
+
+
+def test_a_violation_is_known_before_its_counterexample_is_made_small() -> None:
+    needed = next(point for point in find_block("inplace-log").points if not point.redundant)
+    monitor = _native.CrashMonitor()
+    assert monitor.violation == ""
+    row = _native.crash_check("inplace-log", states=10_000, disabled=needed.id, monitor=monitor)
+    assert row["violation"]
+    assert monitor.violation
+
+
+def test_ctrl_c_while_a_counterexample_is_made_small_shows_it_as_it_is(
+    toy: dict[int, Check], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Monitor:
+        states = 10
+        violation = ""
+        cancelled = threading.Event()
+
+        def cancel(self) -> None:
+            self.cancelled.set()
+
+    def native(_: str, *, monitor: Monitor, **__: object) -> dict[str, object]:
+        found = check_of(violation="entry 3 is lost")
+        monitor.violation = "entry 3 is lost"
+        assert monitor.cancelled.wait(60)
+        return vars(found) | {"stopped": True, "violation": vars(found.violation)}
+
+    def press(message: str) -> None:
+        assert message == "entry 3 is lost"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_native, "CrashMonitor", Monitor)
+    monkeypatch.setattr(_native, "crash_check", native)
+    monkeypatch.setattr(
+        crash_command_module, "check_block", lambda *a, **k: check_block(*a, **k | {"on_violation": press})
+    )
+    assert main(["crash", "toy"]) == 130
+    said = capsys.readouterr()
+    assert "VIOLATION\ntoy: entry 3 is lost" in said.out
+    assert "pmsim: interrupted" in said.err

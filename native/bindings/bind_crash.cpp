@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -14,10 +15,25 @@ namespace pmsim::bindings {
 
 namespace {
 
-/// Seen from other threads while a check runs without the GIL.
-struct CrashMonitor {
+/// Seen from other threads while checks run without the GIL.
+class CrashMonitor {
+ public:
   std::atomic<std::uint64_t> states{0};
   std::atomic<bool> cancelled{false};
+
+  void violated(const std::string& message) {
+    const std::scoped_lock lock(mutex_);
+    if (violation_.empty())
+      violation_ = message;
+  }
+  [[nodiscard]] std::string violation() const {
+    const std::scoped_lock lock(mutex_);
+    return violation_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string violation_;
 };
 
 py::dict to_dict(const crash::CheckReport& report) {
@@ -88,6 +104,7 @@ py::dict crash_check(const std::string& block, std::uint64_t states, std::uint64
     monitor.states += done;
     return monitor.cancelled.load();
   };
+  options.on_violation = [&monitor](const std::string& message) { monitor.violated(message); };
   crash::CheckReport report;
   {
     const py::gil_scoped_release released;
@@ -103,6 +120,8 @@ void bind_crash(py::module_& module) {
       .def(py::init<>())
       .def_property_readonly(
           "states", [](const CrashMonitor& self) { return self.states.load(); }, "Crash states checked so far.")
+      .def_property_readonly("violation", &CrashMonitor::violation,
+                             "Message of the first violation, known before it is made small; empty: none.")
       .def("cancel", [](CrashMonitor& self) { self.cancelled = true; }, "Ends the check soon.");
   module.def("crash_blocks", &crash_blocks, "Blocks that the crash checker knows: name, title, sites.");
   module.def("crash_check", &crash_check, py::arg("block"), py::kw_only(), py::arg("states") = 100'000,

@@ -201,5 +201,31 @@ TEST(Checker, StopsWhenPollSaysSo) {
   EXPECT_LT(report.states, 2'000U);
 }
 
+TEST(Checker, AStopWhileAViolationIsMadeSmallLeavesItAsItIsKnown) {
+  CheckOptions options = kQuick;
+  const CheckReport whole = check(Append<Bug::kRecoveredTail>::kind(), options);
+  bool met = false;
+  std::uint64_t since = 0;
+  options.on_violation = [&](const std::string& message) {
+    met = true;
+    EXPECT_NE(message.find("are acknowledged"), std::string::npos) << message;
+  };
+  options.poll = [&](std::uint64_t states) {
+    if (met)
+      since += states;
+    return met;
+  };
+  const CheckReport report = check(Append<Bug::kRecoveredTail>::kind(), options);
+  ASSERT_TRUE(met && report.violation.has_value() && whole.violation.has_value());
+  EXPECT_TRUE(report.stopped);
+  EXPECT_FALSE(whole.stopped);
+  const std::string& text = report.violation->counterexample;
+  EXPECT_NE(text.find("are acknowledged"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("  (stopped while it was made shorter)\n")) << text;
+  EXPECT_GT(report.violation->lost_words, whole.violation->lost_words);
+  EXPECT_EQ(whole.violation->counterexample.find("stopped"), std::string::npos);
+  EXPECT_LE(since, 256U) << "states are counted while the violation is made small";
+}
+
 }  // namespace
 }  // namespace pmsim::crash

@@ -5,10 +5,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pmsim.crash import CrashResult, blocks, check_block, find_block
+from pmsim.crash import CrashInterrupted, CrashResult, blocks, check_block, find_block
 from pmsim.errors import ConfigError
+from pmsim.exit_status import FAILED, INTERRUPTED
 from pmsim.progress import progress_bar
-from pmsim.terminal import Column, output, print_item, print_table
+from pmsim.terminal import Column, complaints, output, print_item, print_table
 
 #: Messages of removed points in the table; --verbose shows them whole.
 _MESSAGE_WIDTH = 60
@@ -37,23 +38,31 @@ def crash_command(
     failed = False
     for name in chosen:
         points = len(find_block(name).points) if mutate else 0
-        with progress_bar(name, points + 1, None) as show:
-            result = check_block(
-                name,
-                states=states,
-                seed=seed,
-                mutate=mutate,
-                eadr=eadr,
-                jobs=jobs,
-                on_progress=lambda _, finished: show(finished),
-            )
+        try:
+            with progress_bar(name, points + 1, None) as show:
+                result = check_block(
+                    name,
+                    states=states,
+                    seed=seed,
+                    mutate=mutate,
+                    eadr=eadr,
+                    jobs=jobs,
+                    on_progress=lambda _, finished: show(finished),
+                    on_violation=lambda message: show(
+                        0, f"VIOLATION: {message}; looking for a shorter way to it"
+                    ),
+                )
+        except CrashInterrupted as interruption:
+            _report(interruption.result, verbose, interrupted=True)
+            complaints().print(f"pmsim: interrupted; {name} was not checked to the end")
+            raise typer.Exit(INTERRUPTED) from None
         _report(result, verbose)
         failed = failed or not result.ok
     if failed:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
-def _report(result: CrashResult, verbose: bool) -> None:
+def _report(result: CrashResult, verbose: bool, interrupted: bool = False) -> None:
     console = output()
     check = result.check
     rate = check.recoveries / max(check.seconds, 1e-9)
@@ -71,14 +80,14 @@ def _report(result: CrashResult, verbose: bool) -> None:
     if check.violation:
         console.print(f"VIOLATION\n{check.violation.counterexample}", soft_wrap=True)
     else:
-        console.print("no violation")
+        console.print("no violation so far" if check.stopped else "no violation")
     if result.mutants:
-        _report_mutants(result, console, verbose)
+        _report_mutants(result, console, verbose, interrupted)
     for problem in result.problems if not check.violation else []:
         console.print(f"PROBLEM: {problem}", soft_wrap=True)
 
 
-def _report_mutants(result: CrashResult, console: Console, verbose: bool) -> None:
+def _report_mutants(result: CrashResult, console: Console, verbose: bool, interrupted: bool) -> None:
     rows = []
     for mutant in result.mutants:
         violation = mutant.check.violation
@@ -96,7 +105,9 @@ def _report_mutants(result: CrashResult, console: Console, verbose: bool) -> Non
     without = Column("without it", narrow="cut", most=_MESSAGE_WIDTH)
     columns: list[Column | str] = ["point", Column("name", narrow="wrap"), without]
     print_table(console, columns, rows)
-    if result.eadr:
+    if interrupted:
+        console.print(f"{len(result.mutants)} of {len(result.block.points)} removals were tried")
+    elif result.eadr:
         unnecessary = [m.point for m in result.needed if not m.caught]
         console.print(f"unnecessary with eADR: {len(unnecessary)} of {len(result.needed)} points")
     else:

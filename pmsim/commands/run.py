@@ -7,6 +7,7 @@ import typer
 
 from pmsim.api import POINTS_FOLDER, load_scenario, origin_of, run
 from pmsim.errors import ConfigError
+from pmsim.exit_status import FAILED, INTERRUPTED
 from pmsim.host_room import check_room
 from pmsim.output_place import RUN_OUTPUTS, check_output_folder
 from pmsim.overrides import with_overrides
@@ -19,7 +20,6 @@ from pmsim.terminal import complaints, output, print_table
 from pmsim.unused import checked_points
 
 _ROWS_SHOWN = 30
-_INTERRUPTED = 130
 
 
 def run_command(
@@ -64,7 +64,7 @@ def run_command(
             f"{'points' if resolved.seeds == 1 else 'runs'} are kept in {folder}"
             f"{begun}; run the same command again to resume"
         )
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     # What was saved is named, by its kind where the scenario has no name.
     if before is not None and (before.kind, before.name) != (resolved.kind, resolved.name or resolved.kind):
         complaints().print(
@@ -75,7 +75,7 @@ def run_command(
 
     print_result(result, folder)
     if result.failures:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _held_in(folder: Path) -> Scenario | None:

@@ -7,14 +7,13 @@ from typing import Annotated
 import typer
 
 from pmsim.errors import ConfigError
+from pmsim.exit_status import FAILED, INTERRUPTED
 from pmsim.path_option import path_option
 from pmsim.progress import progress_bar
 from pmsim.standing import watched
 from pmsim.terminal import complaints, output
 from pmsim.tuning import Step, tune
 from pmsim.units import number
-
-_INTERRUPTED = 130
 
 
 def tune_command(
@@ -84,16 +83,16 @@ def tune_command(
             else "were taken; --out DIR keeps them"
         )
         complaints().print(f"pmsim: interrupted; {taken} steps {kept}")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     for failure in found.failures:
         complaints().print(f"pmsim: {failure}")
     seen = f"{found.simulated} of {found.points} points were visited"
     if found.best is None:
         needed = " and ".join(map(str, found.goal.requirements)) or f"a value of {found.goal.column}"
         console.print(f"none has {needed}; {seen}", soft_wrap=True)
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
     best = ", ".join(f"{name} = {text}" for name, text in found.best.items())
     sought = "lowest" if found.goal.minimize else "highest"
     console.print(f"{sought} {found.goal.column}: {number(found.value)} at {best}; {seen}", soft_wrap=True)
     if found.failures:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)

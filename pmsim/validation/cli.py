@@ -9,6 +9,7 @@ from rich.console import Console
 from pmsim.api import POINTS_FOLDER
 from pmsim.arguments import LARGEST
 from pmsim.errors import ConfigError
+from pmsim.exit_status import FAILED
 from pmsim.output_place import check_output_folder
 from pmsim.path_option import path_option
 from pmsim.runner import RunInterrupted, usable_jobs
@@ -85,7 +86,7 @@ def validate(
     else:
         console.print("With --out DIR a report has every set-up, ordering and what is known of it.")
     if not result.passed:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _tell_interrupted(what: str) -> None:

@@ -271,7 +271,8 @@ void search(const SubjectKind& kind, Search& search, const CheckOptions& options
 }
 
 /// A violation of a small program that is easier to follow, where a short search meets one: best without going
-/// on after recovery, or with fewer failures, then with fewer operations, or at an earlier step.
+/// on after recovery, or with fewer failures, then with fewer operations, or at an earlier step. Of those met
+/// until `poll` says stop.
 Finding shortest(const SubjectKind& kind, const CheckOptions& options, Finding finding) {
   if (!kind.exhaustive)
     return finding;
@@ -286,6 +287,8 @@ Finding shortest(const SubjectKind& kind, const CheckOptions& options, Finding f
         shorter.small(options.seed + index, longer_is_no_better ? std::optional(finding.point) : std::nullopt);
       } catch (Found& found) {
         finding = std::move(found.finding);
+      } catch (const Stopped&) {
+        return finding;
       }
       states += shorter.states();
     }
@@ -303,9 +306,13 @@ CheckReport check(const SubjectKind& kind, const CheckOptions& options) {
   } catch (const Stopped&) {
     run.report().stopped = true;
   } catch (Found& found) {
-    CheckOptions quiet = options;
-    quiet.poll = {};
-    run.report().violation = explain(kind, quiet, shortest(kind, quiet, std::move(found.finding)));
+    if (options.on_violation)
+      options.on_violation(found.finding.message);
+    CheckOptions uncounted = options;
+    bool& stopped = run.report().stopped;
+    if (options.poll)
+      uncounted.poll = [&](std::uint64_t) { return stopped = stopped || options.poll(0); };
+    run.report().violation = explain(kind, uncounted, shortest(kind, uncounted, std::move(found.finding)));
   }
   run.finish();
   run.report().seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -96,6 +96,7 @@ class Explainer {
   /// Recoveries for a shorter explanation, for each failure: one of an engine takes up to a millisecond, and
   /// crashes of its recovery have thousands of them for each word that may be durable.
   static constexpr std::uint64_t kMostTries = 10'000;
+  static constexpr std::uint64_t kPollEvery = 64;  ///< tries
 
   /// The image of the first failure (`failure` 0), the second ...
   [[nodiscard]] DurableImage& image_of(std::size_t failure) {
@@ -121,10 +122,13 @@ class Explainer {
   /// Whether recovery of the image fails; where further failures belong to the finding, whether it does when
   /// they come at some steps with some images, which take the place of those of the finding.
   bool fails(Aftermath& after, const Subject& subject, const DurableImage& image, std::size_t failure) {
-    if (tries_ > kMostTries)
+    if (tries_ > kMostTries || stopped_)
       return false;
     if (is_last(failure)) {
-      ++tries_;
+      if (tries_++ % kPollEvery == 0 && options_.poll && options_.poll(0)) {
+        stopped_ = true;
+        return false;
+      }
       after.put(image);
       const Aftermath::Outcome outcome = after.recover(subject, finding_.second_recovery);
       if (outcome.wrong.empty() || outcome.second_recovery != finding_.second_recovery)
@@ -186,6 +190,8 @@ class Explainer {
     violation.lost_words = tell_failure(program.aftermath(), program.subject(), 0, point.operation, text);
     text += std::string("  ") + (finding_.second_recovery ? "recovery, run a second time: " : "recovery: ") +
             finding_.message + "\n";
+    if (stopped_)
+      text += "  (stopped while it was made shorter)\n";
     violation.counterexample = std::move(text);
     return violation;
   }
@@ -232,6 +238,7 @@ class Explainer {
   const CheckOptions& options_;
   Finding finding_;
   std::uint64_t tries_ = 0;
+  bool stopped_ = false;
   Random random_;
 };
 

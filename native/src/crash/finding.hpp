@@ -38,7 +38,7 @@ struct Finding {
   }
 };
 
-/// Fewest lost words that still fail, and the text for a person.
+/// Fewest lost words that still fail, and the text for a person; the fewest known when `poll` said stop.
 [[nodiscard]] Violation explain(const SubjectKind& kind, const CheckOptions& options, Finding finding);
 
 }  // namespace pmsim::crash

@@ -22,8 +22,11 @@ struct CheckOptions {
   std::uint32_t small_programs = 32;        ///< at most; each is visited exhaustively
   std::uint32_t large_programs = 16;        ///< share the states; more where they are too short; 0: none
   std::uint64_t images_per_step = 2048;     ///< of a small program; a step with more is sampled this often
-  /// Called now and then with the states checked since the last call; true stops the check.
+  /// Called now and then with the states checked since the last call, with 0 while a violation is made small;
+  /// true stops either.
   std::function<bool(std::uint64_t)> poll = {};
+  /// Called with the message of the violation, if any, before it is made small.
+  std::function<void(const std::string&)> on_violation = {};
 };
 
 /// A durable image on which recovery did not keep the promise.
@@ -55,7 +58,7 @@ struct CheckReport {
   std::uint32_t small_programs = 0;
   std::uint32_t large_programs = 0;
   double seconds = 0;
-  bool stopped = false;               ///< poll said so
+  bool stopped = false;               ///< poll said so; a violation may be longer than it needs to be
   std::vector<memory::Site> reached;  ///< persistence points that were executed, ascending
   std::optional<Violation> violation;
 };
