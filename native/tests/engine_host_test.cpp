@@ -75,18 +75,12 @@ TEST_P(OnHostMemory, KeepsWhatTransactionsCommitAndFindsItAgain) {
   EXPECT_EQ(all_rows(memory, *engine, table, kPayload), rows);
 }
 
-std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const auto& kind : engine_kinds<HostMemory>())
-    all.emplace_back(kind.name);
-  return all;
-}
-
-INSTANTIATE_TEST_SUITE_P(Engines, OnHostMemory, ::testing::ValuesIn(names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Engines, OnHostMemory, ::testing::ValuesIn(engine_names<HostMemory>()),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace pmsim::engines::model

@@ -43,6 +43,15 @@ Rows all_rows(M& memory, Engine<M>& engine, TableId table, std::uint32_t payload
   return found;
 }
 
+/// Of the engines that run on this memory.
+template <memory::Memory M>
+std::vector<std::string> engine_names() {
+  std::vector<std::string> names;
+  for (const EngineKind<M>& kind : engine_kinds<M>())
+    names.emplace_back(kind.name);
+  return names;
+}
+
 /// Rows of a map, for bulk loading.
 class MapSource final : public RowSource {
  public:

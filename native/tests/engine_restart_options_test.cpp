@@ -19,7 +19,7 @@ namespace {
 
 using memory::SimMemory;
 
-class Numbers final : public RowSource {
+class NumberedRows final : public RowSource {
  public:
   [[nodiscard]] std::uint64_t rows() const override { return 2000; }
   std::uint64_t next(std::span<std::byte> payload) override {
@@ -31,7 +31,7 @@ class Numbers final : public RowSource {
   std::uint64_t next_ = 0;
 };
 
-EngineOptions small(std::string_view engine) {
+EngineOptions options_for(std::string_view engine) {
   EngineOptions options;
   options.engine = engine;
   options.page_bytes = 4096;
@@ -44,10 +44,10 @@ EngineOptions small(std::string_view engine) {
 std::string restarted(std::string_view name, const std::function<void(EngineOptions&)>& change) {
   Random random(3);
   SimMemory memory(memory::SimOptions{.persistence = memory::Persistence::kAdr});
-  EngineOptions options = small(name);
+  EngineOptions options = options_for(name);
   const auto& kind = engine_named<SimMemory>(name);
   const auto engine = kind.create(memory, options);
-  Numbers rows;
+  NumberedRows rows;
   engine->load(memory, {"t", 8, 8}, rows, 0.66);
   SimMemory after = memory.crash(memory.durability().sample(random));
   change(options);
@@ -90,10 +90,10 @@ TEST(EngineRestartOptions, ThoseThatOnlyCostTimeMayChange) {
 // A restart of what was another engine had read its pages as its own.
 TEST(EngineRestartOptions, AnotherEngineIsRefused) {
   SimMemory memory(memory::SimOptions{.persistence = memory::Persistence::kAdr});
-  const auto engine = engine_named<SimMemory>("basic-nvm-bm").create(memory, small("basic-nvm-bm"));
-  EXPECT_THROW(
-      static_cast<void>(engine_named<SimMemory>("file-bm").restart(memory, small("file-bm"), engine->place())),
-      ConfigError);
+  const auto engine = engine_named<SimMemory>("basic-nvm-bm").create(memory, options_for("basic-nvm-bm"));
+  EXPECT_THROW(static_cast<void>(
+                   engine_named<SimMemory>("file-bm").restart(memory, options_for("file-bm"), engine->place())),
+               ConfigError);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 
 using memory::Section;
 
-constexpr std::uint32_t kPayload = 8;  // all that fptree takes
+constexpr std::uint32_t kPairBytes = 8;  // all that fptree takes
 
 class EngineSections : public ::testing::TestWithParam<std::string> {
  protected:
@@ -31,10 +31,10 @@ class EngineSections : public ::testing::TestWithParam<std::string> {
     options_.log_bytes = 1 << 20;
     memory_.mark_sections();
     for (std::uint64_t key = 0; key < 600; ++key)
-      rows_[key] = Payload(kPayload, std::byte{1});
+      rows_[key] = Payload(kPairBytes, std::byte{1});
     MapSource source(rows_);
     engine_ = engine_named<SimMemory>(options_.engine).create(memory_, options_);
-    table_ = engine_->load(memory_, {"t", 8, kPayload}, source, 0.66);
+    table_ = engine_->load(memory_, {"t", 8, kPairBytes}, source, 0.66);
   }
 
   /// The sections that `work` enters.
@@ -63,7 +63,7 @@ class EngineSections : public ::testing::TestWithParam<std::string> {
   void update() {
     engine_->begin(memory_);
     for (const std::uint64_t key : {300, 301})
-      EXPECT_TRUE(engine_->update(memory_, table_, key, 0, Payload(kPayload, std::byte{2})));
+      EXPECT_TRUE(engine_->update(memory_, table_, key, 0, Payload(kPairBytes, std::byte{2})));
     engine_->commit(memory_);
   }
 
@@ -87,7 +87,7 @@ TEST_P(EngineSections, ACheckpointThatWritesPagesMovesThem) {
 
 TEST_P(EngineSections, LookupsOfWhatIsInDramAreWork) {
   const auto look_up = [&] {
-    Payload found(kPayload);
+    Payload found(kPairBytes);
     engine_->begin(memory_);
     EXPECT_TRUE(engine_->read(memory_, table_, 300, 0, found));
     engine_->commit(memory_);
@@ -96,17 +96,12 @@ TEST_P(EngineSections, LookupsOfWhatIsInDramAreWork) {
   EXPECT_EQ(entered(look_up), std::set<Section>{});
 }
 
-std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const EngineKind<SimMemory>& kind : engine_kinds<SimMemory>())
-    all.emplace_back(kind.name);
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(All, EngineSections, ::testing::ValuesIn(names()), [](const auto& parameter) {
-  std::string name = parameter.param;
-  std::erase(name, '-');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, EngineSections, ::testing::ValuesIn(engine_names<SimMemory>()),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace pmsim::engines::model

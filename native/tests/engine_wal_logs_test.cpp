@@ -40,7 +40,7 @@ struct Found {
   std::vector<Lsn> lsns;
 };
 
-Found replay(Wal& wal, SimMemory& memory) {
+Found found_by(Wal& wal, SimMemory& memory) {
   Found found;
   wal.replay(memory, [&](const Record& record, Lsn lsn, Lsn) {
     found.changes[record.head.name].emplace_back(reinterpret_cast<const char*>(record.data.data()),
@@ -49,7 +49,7 @@ Found replay(Wal& wal, SimMemory& memory) {
   });
   return found;
 }
-Found replay(std::optional<Wal> wal, SimMemory& memory) { return replay(wal.value(), memory); }
+Found found_by(std::optional<Wal> wal, SimMemory& memory) { return found_by(wal.value(), memory); }
 
 class EngineWalLogs : public testing::TestWithParam<Device> {
  protected:
@@ -119,7 +119,7 @@ TEST_P(EngineWalLogs, RedoRepeatsThePagesChangesInTheirOrder) {
   SimMemory later = crashed();
   auto recovered = after_crash(later);
   ASSERT_TRUE(recovered);
-  const Found found = replay(*recovered, later);
+  const Found found = found_by(*recovered, later);
   EXPECT_EQ(found.changes, made_);
   EXPECT_EQ(found.lsns.size(), changes);
   EXPECT_TRUE(std::ranges::is_sorted(found.lsns, std::less_equal<>{})) << "no two changes have one LSN";
@@ -190,7 +190,7 @@ TEST_P(EngineWalLogs, EveryLogsTransactionWithoutEndIsTakenBack) {
   fill(*once, second, 1);
   SimMemory third = second.crash(second.durability().sample(random));
   auto twice = after_crash(third);
-  const Found found = replay(*twice, third);
+  const Found found = found_by(*twice, third);
   ASSERT_TRUE(twice->is_open());
   EXPECT_EQ(found.changes.at(9).size(), 1U);
   std::map<std::uint16_t, std::vector<std::uint64_t>> undone;
@@ -209,7 +209,7 @@ TEST_P(EngineWalLogs, EveryLogsTransactionWithoutEndIsTakenBack) {
     EXPECT_TRUE(std::ranges::is_sorted(undone[thread], std::greater<>{}));
   }
   auto again = after_crash(third);
-  EXPECT_EQ(replay(*again, third).changes.at(1).back(), "undone");
+  EXPECT_EQ(found_by(*again, third).changes.at(1).back(), "undone");
   EXPECT_FALSE(again->is_open());
 }
 
@@ -230,7 +230,7 @@ TEST_P(EngineWalLogs, WhatAPageNeedsStaysInEveryLogUntilItIsYoungEnough) {
     wal_.truncate_to(memory_, old);
   }
   SimMemory later = crashed();
-  EXPECT_EQ(replay(after_crash(later), later).changes.at(1).size(), 1U);
+  EXPECT_EQ(found_by(after_crash(later), later).changes.at(1).size(), 1U);
 
   begin(1);
   const std::uint64_t before = wal_.used();
@@ -242,12 +242,12 @@ TEST_P(EngineWalLogs, WhatAPageNeedsStaysInEveryLogUntilItIsYoungEnough) {
   wal_.work_as(0);
   EXPECT_GT(wal_.used(), 60'000U) << "another thread's log is that thread's business";
   SimMemory last = crashed();
-  const Found found = replay(after_crash(last), last);
+  const Found found = found_by(after_crash(last), last);
   EXPECT_FALSE(found.changes.contains(1));
   EXPECT_EQ(found.changes.at(2).size(), 1U);
   wal_.truncate_all(memory_);
   SimMemory empty = crashed();
-  EXPECT_TRUE(replay(after_crash(empty), empty).lsns.empty());
+  EXPECT_TRUE(found_by(after_crash(empty), empty).lsns.empty());
 }
 
 TEST_P(EngineWalLogs, CleaningIsDueForPagesThatFillALogAndNoOthers) {
@@ -274,7 +274,7 @@ TEST_P(EngineWalLogs, LsnsOfALaterLifeAreLater) {
   wal_.truncate_all(memory_);
   SimMemory later = crashed();
   auto recovered = after_crash(later);
-  ASSERT_TRUE(replay(*recovered, later).lsns.empty());
+  ASSERT_TRUE(found_by(*recovered, later).lsns.empty());
   for (const std::uint32_t thread : {0, 1, 2}) {
     recovered->work_as(thread);
     recovered->prepare(later);
@@ -330,7 +330,7 @@ TEST_P(EngineWalLogs, WhatIsOverIsNotRedoneFromALogThatHasBeenTruncatedLess) {
   commit();
   wal_.truncate_to(memory_, age);
   SimMemory later = crashed();
-  const Found found = replay(after_crash(later), later);
+  const Found found = found_by(after_crash(later), later);
   EXPECT_EQ(found.changes.size(), 1U)
       << "the release is gone; so must the allocation be, which thread 0's log has";
   EXPECT_EQ(found.changes.at(3).size(), 1U);
@@ -362,7 +362,7 @@ TEST_P(EngineWalOverlap, ABatchWaitsForATransactionThatHasNotEnded) {
   commit();
   EXPECT_EQ(waits_, 1);
   SimMemory later = crashed();
-  EXPECT_EQ(replay(after_crash(later), later).changes, made_);
+  EXPECT_EQ(found_by(after_crash(later), later).changes, made_);
 }
 
 TEST_P(EngineWalOverlap, APartWaitsAsWell) {
@@ -440,7 +440,7 @@ TEST(EngineWalGroups, WhoNeedsAMemberOfAGroupMakesItDurable) {
     for (const memory::UncertainCell& cell : cells)
       least.push_back({cell.address, cell.contents.front().bytes});
     SimMemory later = memory.crash(least);
-    return replay(Wal::recover(later, options, wal.place()), later).lsns.size();
+    return found_by(Wal::recover(later, options, wal.place()), later).lsns.size();
   };
   const Lsn begin = wal.open_age();
   const Lsn lsn = change(0, "of thread 0");

@@ -1,4 +1,5 @@
 #include "pmsim/memory/host_memory.hpp"
+#include "config_error.hpp"
 
 #include <gtest/gtest.h>
 
@@ -43,16 +44,6 @@ std::vector<std::byte> bytes_from(std::size_t count, std::uint64_t seed) {
   for (std::byte& byte : data)
     byte = static_cast<std::byte>(random.next());
   return data;
-}
-
-template <typename Action>
-std::string config_error(Action action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
 }
 
 /// A small persistent algorithm with every kind of call: an append-only log with a checksum and a chained

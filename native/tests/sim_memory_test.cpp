@@ -1,4 +1,5 @@
 #include "pmsim/memory/sim_memory.hpp"
+#include "config_error.hpp"
 
 #include <gtest/gtest.h>
 
@@ -33,16 +34,6 @@ void expect_op(const MicroOp& op, OpKind kind, Address address, std::uint32_t by
   EXPECT_EQ(op.bytes, bytes);
   EXPECT_EQ(op.flags, flags);
   EXPECT_EQ(op.site, site);
-}
-
-template <typename Action>
-std::string config_error(Action action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
 }
 
 TEST(SimMemory, EveryCallLeavesOneMicroOperationPerLine) {
