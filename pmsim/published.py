@@ -154,7 +154,8 @@ class _Figure:
         metrics = [metric.name for metric in kind.metric_list(parameters)]
         frame = pd.DataFrame([dict(point.columns) for point in self._points])
         named = {key: column_of_axis(getattr(self.plot, key)) for key in ("x", "color", "line", "facet")}
-        plot = Plot(style=self.plot.style).model_copy(update=named)
+        front = [column_of_axis(name) for name in self.plot.front]
+        plot = Plot(style=self.plot.style).model_copy(update=named | {"front": front})
         axes = [*map(column_of_axis, self._scenario.axes()[0])]
         layout = plot_layout(
             frame.assign(**dict.fromkeys(metrics, 1.0)),

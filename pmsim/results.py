@@ -246,9 +246,10 @@ class Result:
 
         Returns
         -------
-        DataFrame : the columns of the panels, of ``plot.front`` and of both axes, and that of the colours where
-        these leave it open; a front for each panel of the figure, least x first. Where it is of a time, a point
-        whose queue grows is never on it: the time is that of the length of its run.
+        DataFrame : the columns of the panels, of ``plot.front`` and of both axes, and those of the colours and
+        dashes where these leave them open. One front of all points, or for each value of ``plot.facet``; least
+        x first. Where it is of a time, a point whose queue grows is never on it: the time is that of the length
+        of its run.
         """
         plot = self.plot
         if plot is None or not plot.front or self.frame.empty:
@@ -258,17 +259,24 @@ class Result:
         allowed = self.frame[self._on_front()]
         rows = front_rows(allowed, plot.x, plot.y, panels, low_y=self._low_y())
         named = [*panels, *plot.front]
-        if columns.color and self.frame.groupby(named)[columns.color].nunique().max() > 1:
-            named = [columns.color, *named]  # who else would know which of them it is?
+        curves = [column for column in (columns.color, *columns.lines) if column and column not in named]
+        # Who else would know which of them it is?
+        named = [*(each for each in curves if self.frame.groupby(named)[each].nunique().max() > 1), *named]
         return rows[list(dict.fromkeys([*named, plot.x, plot.y]))]
 
     @property
     def front_title(self) -> str:
-        """What the front is one of: ``Pareto front: least cost_usd, most transactions_per_s``."""
+        """What the front is one of: ``Pareto front: least cost_usd, most transactions_per_s``.
+
+        With more than one panel it says that each has its own: ``...; one front for each workload``.
+        """
         if self.plot is None or not self.plot.front:
             return ""
         most = "least" if self._low_y() else "most"
-        return f"Pareto front: least {self.plot.x}, {most} {self.plot.y}"
+        facet = self.plot.facet
+        several = facet in self.frame and len(set(self.frame[facet])) > 1
+        each = f"; one front for each {facet}" if several else ""
+        return f"Pareto front: least {self.plot.x}, {most} {self.plot.y}{each}"
 
     def _low_y(self) -> bool:
         return any(metric.low_is_good for metric in self._metrics if metric.name == self._y())

@@ -134,12 +134,14 @@ def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str, metri
     # says nothing of the kind, though hardly two points have the same.
     free = [axis for axis in free if axis != x]
     if x not in metrics:
-        told = [axis for axis in free if _follows(frame, axis, x)]
+        told = [axis for axis in free if _follows(frame, axis, x) or _traded(frame, axis, x, plot, axes)]
         free = [axis for axis in free if axis not in told]
         if x not in axes and _numeric(frame, x) and not (free or plot.color):
             free = _apart(frame, told, x)
     color = plot.color or (free.pop(0) if free else "")
-    facet = plot.facet or (free.pop(0) if free else "")
+    # A front is over all points unless panels are asked for: one that fell apart by itself would keep what is
+    # beaten in another panel.
+    facet = plot.facet or (free.pop(0) if free and not plot.front else "")
     named = {"x": x, "y": y, "color": color, "line": plot.line, "facet": facet, "along": plot.along}
     for key, column in named.items():
         if column and column not in frame.columns:
@@ -166,6 +168,18 @@ def _follows(frame: pd.DataFrame, axis: str, x: str) -> bool:
     if axis not in frame or x not in frame or len(set(frame[axis])) == 1:
         return False
     return bool(frame.groupby(x)[axis].nunique().max() == 1)
+
+
+def _traded(frame: pd.DataFrame, axis: str, x: str, plot: Plot, axes: Sequence[str]) -> bool:
+    """Whether ``axis`` is one of those that the front names and ``x`` adds up from, as a cost does of several.
+
+    It is told by ``x`` then, though two mixes that cost the same hide that.
+    """
+    known = [axis for axis in axes if axis in frame]
+    if x in axes or axis not in known or any(_follows(frame, x, each) for each in known):
+        return False
+    names = [name for name in plot.front if name in frame]
+    return bool(names) and bool(frame.groupby(names, dropna=False)[axis].nunique().max() == 1)
 
 
 def _curves(rows: pd.DataFrame, columns: Columns) -> list[Curve]:
