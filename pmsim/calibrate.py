@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pmsim.calibrate_draft import Draft, base_of
 from pmsim.calibrate_profile import profile_text
+from pmsim.calibrate_reach import NEAR, is_reached, limits, shortfall
 from pmsim.calibrate_read import (
     read_core,
     read_flush,
@@ -61,12 +62,16 @@ class Row:
         In the metric of the subject.
     fitted : bool
         The search saw it; otherwise it is a prediction.
+    limited_by : tuple of str
+        Parameters that no search moves and that keep it from what was measured, where it is fitted and not
+        reached; none are known of some.
     """
 
     subject: Subject
     timing: Timing
     predicted: float
     fitted: bool
+    limited_by: tuple[str, ...] = ()
 
     @property
     def measured(self) -> float:
@@ -82,6 +87,11 @@ class Row:
     def ratio(self) -> float:
         """Predicted over measured."""
         return self.predicted / self.measured
+
+    @property
+    def missed(self) -> bool:
+        """It was fitted to, and is farther off than a search is to leave it."""
+        return self.fitted and not is_reached(self.ratio)
 
 
 @dataclass(frozen=True)
@@ -176,11 +186,22 @@ def _fit(
         progress(f"fitting {step.title}")
         fit_step(draft, step, subjects, timings, rounds)
     seen = {*used, *(name for step in steps for name in step.subjects)}
-    rows = []
-    for subject in subjects.values():
+    rows = {}
+    for name, subject in subjects.items():
         progress(f"predicting {subject.name}")
-        rows.append(Row(subject, timings[subject.name], subject.predict(draft.platform), subject.name in seen))
-    return rows
+        row = Row(subject, timings[name], subject.predict(draft.platform), name in seen)
+        if row.missed:
+            row = replace(row, limited_by=limits(draft.platform, subject, row.measured))
+        rows[name] = row
+    for step in steps:
+        missed = [
+            f"{name} comes out at {shortfall(rows[name].ratio, rows[name].limited_by)}"
+            for name in step.subjects
+            if rows[name].missed
+        ]
+        if missed:
+            draft.remark(step.parameters, f"not reached: {'; '.join(missed)}")
+    return [*rows.values()]
 
 
 def _warnings(machine: HostMachine, rows: Sequence[Row], on: Path | None) -> list[str]:
@@ -194,6 +215,15 @@ def _warnings(machine: HostMachine, rows: Sequence[Row], on: Path | None) -> lis
             f"other processes ran meanwhile: in {len(disturbed)} of {len(rows)} measurements a thread had less "
             f"than {100 * DISTURBED:.0f} % of its processor (least {100 * least:.0f} %); times are processor "
             "times, caches and bandwidth were shared all the same"
+        )
+    fitted, missed = ([row for row in rows if getattr(row, how)] for how in ("fitted", "missed"))
+    if missed:
+        told = "; ".join(
+            f"{row.subject.name} comes out at {shortfall(row.ratio, row.limited_by)}" for row in missed
+        )
+        warnings.append(
+            f"{len(missed)} of the {len(fitted)} microbenchmarks that were fitted to "
+            f"{'is' if len(missed) == 1 else 'are'} not reached within a factor of {NEAR}: {told}"
         )
     if machine.virtual:
         warnings.append(

@@ -55,6 +55,13 @@ class Draft:
             section, _, name = key.partition(".")
             self.set(key, platform.value(section, name), source, "fitted")
 
+    def remark(self, keys: Sequence[str], remark: str) -> None:
+        """Add to the sources of values what has been found out about them since."""
+        for key in keys:
+            section, _, name = key.partition(".")
+            known = self.platform.parameters[section][name]
+            self.set(key, known.value, f"{known.source}; {remark}", known.origin)
+
 
 def picoseconds(nanoseconds: float) -> int:
     """Picoseconds, three digits: more are noise."""

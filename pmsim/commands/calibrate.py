@@ -48,5 +48,5 @@ def _cells(row: Row) -> list[str]:
         f"{row.predicted:.4g}",
         row.subject.unit,
         f"{row.ratio:.2f}",
-        "fitted" if row.fitted else "prediction",
+        "fitted, not reached" if row.missed else "fitted" if row.fitted else "prediction",
     ]
