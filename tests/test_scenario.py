@@ -179,6 +179,9 @@ def test_nested_tables_are_dotted_axes() -> None:
 def test_one_module_has_its_share_of_the_capacity() -> None:
     whole, one = points_of(scenario(sweep={"dimms": ["all", 1]}))
     assert one.platform.value("pmem", "capacity") * 6 == whole.platform.value("pmem", "capacity")
+    # A value of the machine changes itself alone.
+    (alone,) = points_of(scenario(sweep={"platform.pmem.dimms": [1]}))
+    assert alone.platform.value("pmem", "capacity") == whole.platform.value("pmem", "capacity")
 
 
 def test_points_have_different_seeds_that_follow_from_the_scenarios_seed() -> None:
