@@ -16,14 +16,17 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 constexpr std::int64_t kMostInstructions = 1 << 20;
 constexpr std::uint64_t kInstructionBlock = 16;
 
-/// Instructions that wait for nothing in memory. Every third writes no register but the flags, as in programs:
-/// cores rename fewer registers than they have instructions in flight.
+/// Instructions that wait for nothing in memory. Every third writes no register but the flags, as in programs,
+/// and the others no flags: of both, cores rename fewer than they have instructions in flight.
 inline void execute_instructions(std::uint64_t instructions) noexcept {
   std::uint64_t a = 0, b = 0;
   // The sixteenth ends the loop: its subtraction and its jump are one to the core.
   for (std::uint64_t left = instructions / kInstructionBlock; left > 0; --left) {
 #if defined(__x86_64__)
-    asm volatile(".rept 5\n\tadd $1, %0\n\tadd $1, %1\n\ttest %0, %1\n\t.endr" : "+r"(a), "+r"(b) : : "cc");
+    asm volatile(".rept 5\n\tlea 1(%0), %0\n\tlea 1(%1), %1\n\ttest %0, %1\n\t.endr"
+                 : "+r"(a), "+r"(b)
+                 :
+                 : "cc");
 #endif
   }
 }

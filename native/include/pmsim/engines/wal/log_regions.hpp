@@ -65,11 +65,14 @@ class LogRegions {
   }
   /// Of a log, when it has been made: throws ConfigError where it has no room for four batches.
   void check_room(std::uint64_t log_capacity) const {
-    if (log_capacity < 4 * capacity_)
-      throw ConfigError("log_bytes = " + std::to_string(options_.log_bytes) + ": too small; choose at least " +
-                        std::to_string(5 * capacity_ * logs()) +
-                        ", for four batches of log records and the log's own header" +
-                        (per_thread_ ? ", of each thread" : ""));
+    if (log_capacity >= 4 * capacity_)
+      return;
+    constexpr std::uint64_t kSector = 512;  // logs begin at lines, or sectors
+    const std::uint64_t missing = (4 * capacity_ - log_capacity + kSector - 1) / kSector * kSector;
+    throw ConfigError("log_bytes = " + std::to_string(options_.log_bytes) + ": too small; choose at least " +
+                      std::to_string(options_.log_bytes + missing * logs()) +
+                      ", for four batches of log records and the log's own header" +
+                      (per_thread_ ? ", of each thread" : ""));
   }
 
   [[nodiscard]] const EngineOptions& options() const noexcept { return options_; }
