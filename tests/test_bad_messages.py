@@ -91,13 +91,6 @@ def test_rows_of_an_engine_have_one_limit(size: int) -> None:
         pmsim.simulate_point("oltp", "tum-6212u", given)
 
 
-def test_a_server_that_will_be_crashed_is_not_warmed_up() -> None:
-    with pytest.raises(
-        ConfigError, match=r"^warmup: a server that will be crashed begins fresh; leave this out"
-    ):
-        pmsim.simulate_point("system", "tum-6212u", {"study": "restart", "service": "log", "warmup": 100})
-
-
 def test_too_few_recorded_requests_tell_how_many_are_needed(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("operation,key\nread,1\n")
     given = {"engine": "main-memory", "workload": "requests", "requests": str(tmp_path / "r.csv"), "scale": "1"}

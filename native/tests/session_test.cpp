@@ -308,5 +308,25 @@ TEST(Session, WithoutTheBarriersOfTheLogAcknowledgedEntriesAreLost) {
   EXPECT_GT(lost_entries(blocks::log::PopLog::kEntryFlush), 0);
 }
 
+TEST(Session, EveryPicosecondIsCountedOnceThroughPowerFailures) {
+  const PlatformParams platform = small_machine();
+  Session session(make_service(log_parts(1 << 16), platform, 2, 5, true), platform, 2, 5);
+  std::vector<Completion> due;
+  Picoseconds now = 0;
+  for (int failure = 0; failure < 3; ++failure) {
+    session.submit(0, {.id = 1, .first = 1}, now);
+    now = session.advance(kNever);
+    session.take_due(due);
+    session.crash(now + 1, now + 1'000'000, ~std::uint64_t{0}, 7);
+    now = session.advance(kNever);
+    session.take_due(due);
+  }
+  now += 5'000'000;
+  std::int64_t counted = 0;
+  session.counters(now).for_each(
+      [&](std::string_view name, std::int64_t value) { counted += name.starts_with("time_") ? value : 0; });
+  EXPECT_EQ(counted, 2 * now);
+}
+
 }  // namespace
 }  // namespace pmsim::system

@@ -14,11 +14,12 @@ from rich.text import Text
 
 from pmsim import _native
 from pmsim.crash import blocks
+from pmsim.des.parts import PARTS, find_part
 from pmsim.errors import ConfigError
 from pmsim.kinds import KINDS, find_kind
 from pmsim.kinds.base import Kind
 from pmsim.kinds.counters import RUN_COUNTERS, engine_counters, machine_counters
-from pmsim.kinds.types import quantity_of
+from pmsim.kinds.types import KindParameters, quantity_of
 from pmsim.profiles import load_block_device, load_platform, platform_names
 from pmsim.scenario import Scenario
 from pmsim.shipped import find_scenario, scenario_names
@@ -32,12 +33,14 @@ class What(StrEnum):
     PLATFORMS = "platforms"
     SCENARIOS = "scenarios"
     KINDS = "kinds"
+    PARTS = "parts"
     ENGINES = "engines"
     BLOCKS = "blocks"
     COUNTERS = "counters"
 
 
 _TITLE = Column("title", narrow="wrap")
+_MEANING = Column("meaning", narrow="wrap")
 
 
 def list_command(
@@ -48,12 +51,15 @@ def list_command(
         ),
     ],
     name: Annotated[
-        str | None, typer.Argument(metavar="KIND", help="With kinds: its parameters and metrics.")
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="With kinds: of one, its parameters and metrics; with parts: its parameters."
+        ),
     ] = None,
 ) -> None:
     """List what pmsim has."""
     console = output()
-    if name is not None and what is not What.KINDS:
+    if name is not None and what not in (What.KINDS, What.PARTS):
         raise ConfigError(f"list {what}: takes no name; write pmsim list {what}, or pmsim list kinds KIND")
     if what is What.PLATFORMS:
         rows = [(name, load_platform(name).title) for name in platform_names()]
@@ -88,6 +94,13 @@ def list_command(
             [(counter.name, counter.unit, counter.meaning) for counter in counters],
         )
         console.print('in a scenario: metrics = ["counter.NAME"]; counter.engine.*: kind oltp', style="dim")
+    elif what is What.PARTS and name is None:
+        parts = [(part, _first_line(model)) for part, model in PARTS.items()]
+        print_table(console, ["part", _TITLE], parts)
+        console.print("of a pmsim.des.Server; pmsim list parts PART: its parameters", style="dim")
+    elif what is What.PARTS and name is not None:
+        model = find_part("list parts", name)
+        _print_parameters(console, model, f"{model.__name__}: {_first_line(model)}")
     elif name is None:
         print_table(console, ["kind", _TITLE], [(kind.name, kind.title) for kind in KINDS.values()])
         console.print("pmsim list kinds KIND: its parameters and metrics", style="dim")
@@ -96,21 +109,24 @@ def list_command(
 
 
 def _describe(console: Console, kind: Kind[Any]) -> None:
-    meaning = Column("meaning", narrow="wrap")
-    print_table(
-        console,
-        ["parameter", "default", Column("values", narrow="wrap"), meaning],
-        _with_headings(_parameters(kind.parameter_model), kind.parameter_model.sections),
-        f"{kind.name}: {kind.title}",
-    )
+    _print_parameters(console, kind.parameter_model, f"{kind.name}: {kind.title}")
     console.print()
     metrics = {metric.name: metric for metric in [*kind.metric_list(kind.parameters({})), *kind.metrics]}
     print_table(
         console,
-        ["metric", "unit", meaning],
+        ["metric", "unit", _MEANING],
         [(metric.name, metric.unit, metric.meaning) for metric in metrics.values()],
     )
     console.print("and counters: pmsim list counters", style="dim")
+
+
+def _print_parameters(console: Console, model: type[KindParameters], title: str) -> None:
+    rows = _with_headings(_parameters(model), model.sections)
+    print_table(console, ["parameter", "default", Column("values", narrow="wrap"), _MEANING], rows, title)
+
+
+def _first_line(model: type[KindParameters]) -> str:
+    return (model.__doc__ or "").partition("\n")[0].replace("`", "")
 
 
 def _with_headings(

@@ -80,7 +80,7 @@ def warm_up(server: Server, mix: Sequence[Ask], requests: int, *, seed: int = 1)
     Parameters
     ----------
     server : Server
-        Nobody has asked it for anything; not one that can be crashed.
+        Nobody has asked it for anything. What the requests have stored does not get lost when the power fails.
     mix : sequence of Ask
         What is asked for.
     requests : int

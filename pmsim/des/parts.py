@@ -1,13 +1,14 @@
 """What a server can be made of: the parameters of its parts, with units and defaults."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 from pydantic import Field, ValidationError
 
 from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.kinds import log_place
 from pmsim.kinds.cleaning import CLEANING, Cleaning
 from pmsim.kinds.cpu_costs import (
     OPERATION_CYCLES,
@@ -17,11 +18,10 @@ from pmsim.kinds.cpu_costs import (
 )
 from pmsim.kinds.engine_options import Exponent
 from pmsim.kinds.latches import (
-    COMMITS,
     FIXES,
     LATCHES,
     LOGS,
-    EngineCommits,
+    CommitsOrAuto,
     EngineFixes,
     EngineLatches,
     EngineLogs,
@@ -45,6 +45,7 @@ from pmsim.kinds.types import (
 )
 from pmsim.messages import config_error, shown, unicode_error
 from pmsim.plain import plain
+from pmsim.platforms import VOLATILE, Platform
 from pmsim.requests import PACKED, requests_of
 
 #: What the core takes as `first` and `count` of a request.
@@ -71,8 +72,21 @@ class Part(KindParameters):
         except UnicodeEncodeError:
             raise unicode_error(given) from None
 
+    def settled(self, machine: Platform, workers: int) -> Self:
+        """Return the part with what it leaves to the machine decided.
+
+        Raises
+        ------
+        ConfigError : it asks for what the machine cannot do.
+        """
+        return self
+
+    def kept_on_volatile_pmem(self, machine: Platform) -> str:
+        """Return what it would recover from that a power failure takes along; empty: nothing."""
+        return ""
+
     def native(self) -> dict[str, int | str]:
-        """Return the parameters as the core takes them."""
+        """Return the parameters as the core takes them, of a settled part."""
         return self.model_dump()
 
 
@@ -95,6 +109,10 @@ class LogPart(Part):
     log_size: LineSize = Field(2**24, description="bytes of one log; truncated when full [B]")
     largest_group: Count = Field(256, description="entries of the largest request")
     memory: Memory = Field("pmem", description="where the logs are")
+
+    def kept_on_volatile_pmem(self, machine: Platform) -> str:
+        """Return its entries."""
+        return "the log" if self.memory == "pmem" and machine.pmem_persistence == VOLATILE else ""
 
 
 class BlockLogPart(Part):
@@ -126,6 +144,10 @@ class PagesPart(Part):
     dirty_lines: Count = Field(16, description="lines of a page that differ when it is flushed")
     spare_slots: Count = Field(4, description="free slots of each worker")
 
+    def kept_on_volatile_pmem(self, machine: Platform) -> str:
+        """Return the durable copies."""
+        return "the copies of pages" if machine.pmem_persistence == VOLATILE else ""
+
 
 class TablePart(Part):
     """Rows behind a hash directory. ``table.lookup``: row `first`. ``table.scan``: `count` rows."""
@@ -145,10 +167,14 @@ class OnEngine(Part):
     pmem_capacity: LineSizeOrZero = Field(2**29, description="PMem for pages [B]")
     ssd_capacity: LineSizeOrZero = Field(0, description="SSD for pages [B]")
     page_size: LineSize = Field(16384, description="bytes of a page [B]")
-    log_device: Literal["pmem", "ssd"] = Field("pmem", description="where the log is")
+    log_device: Literal["auto", "pmem", "ssd"] = Field(
+        log_place.AUTO,
+        description="where the log is; auto: on PMem, where pmem_capacity is above 0 and the platform's is "
+        "durable, else on the SSD",
+    )
     log_size: LineSize = Field(2**26, description="bytes of the log [B]")
     logs: EngineLogs = LOGS
-    commits: EngineCommits = COMMITS
+    commits: CommitsOrAuto = log_place.AUTO
     cleaning: Cleaning = CLEANING
     cpu_cycles: OperationCycles = OPERATION_CYCLES
     transaction_cycles: TransactionCycles = TRANSACTION_CYCLES
@@ -157,6 +183,16 @@ class OnEngine(Part):
     system_call_copies: SystemCallCopies = SYSTEM_CALL_COPIES
     latches: EngineLatches = LATCHES
     fixes: EngineFixes = FIXES
+
+    def settled(self, machine: Platform, workers: int) -> Self:
+        """Decide where the log is and how it is committed to, as the kinds do."""
+        part = log_place.settled(machine, self, threads=workers, logs=self.logs)
+        log_place.check_log(machine, part.engine, part.log_device)
+        return part
+
+    def kept_on_volatile_pmem(self, machine: Platform) -> str:
+        """Return the engine and what it keeps there."""
+        return log_place.kept_on_volatile_pmem(machine, self)
 
 
 class EnginePart(OnEngine):
@@ -226,40 +262,65 @@ PARTS: dict[str, type[Part]] = {
 PartLike = Part | tuple[str, Mapping[str, Any]]
 
 
-def native_part(part: PartLike) -> tuple[str, dict[str, int | str]]:
-    """Return a part as the core takes it.
+def find_part(key: str, name: str) -> type[Part]:
+    """Return the model of a part; `key` says who asks.
+
+    Raises
+    ------
+    ConfigError : no part has this name.
+    """
+    if name not in PARTS:
+        raise ConfigError(f"{key}: unknown part '{name}'; {nearest(name, PARTS)}")
+    return PARTS[name]
+
+
+def part_of(part: PartLike) -> Part:
+    """Return a part as a model.
 
     Raises
     ------
     ConfigError : unknown part, unknown parameter, wrong type or unit.
     """
     if isinstance(part, Part):
-        return part.name, part.native()
+        return part
     if not isinstance(part, tuple | list) or len(part) != 2:
         raise ConfigError(f'parts: {shown(part)} is no part; give a model such as LogPart(), or ("log", {{}})')
     name, given = arguments.text("parts", part[0]), part[1]
-    if name not in PARTS:
-        raise ConfigError(f"parts: unknown part '{name}'; {nearest(name, PARTS)}")
+    model = find_part("parts", name)
     key = f"parts.{name}"
     given = arguments.table(key, given)
     try:
-        made = PARTS[name](**given)
+        return model(**given)
     except ConfigError as error:
         raise error.prefixed(key) from None
-    return name, made.native()
 
 
-def native_parts(parts: Sequence[PartLike]) -> list[tuple[str, dict[str, int | str]]]:
+def native_parts(
+    parts: Sequence[PartLike], machine: Platform, workers: int, crash: bool
+) -> list[tuple[str, dict[str, int | str]]]:
     """Return the parts of a server as the core takes them.
 
     Raises
     ------
-    ConfigError : not a list, or a part that cannot be.
+    ConfigError : not a list, or a part that cannot be, or has nothing to recover from where the power may fail.
     """
     # A model is iterable, too, over its fields.
     if isinstance(parts, str | bytes | Mapping | Part) or not isinstance(parts, Iterable):
         raise ConfigError(f"parts: {shown(parts)} is not a list of parts; put it in brackets")
-    return [native_part(part) for part in parts]
+    return [_settled(part_of(part), machine, workers, crash) for part in parts]
+
+
+def _settled(part: Part, machine: Platform, workers: int, crash: bool) -> tuple[str, dict[str, int | str]]:
+    try:
+        part = part.settled(machine, workers)
+    except ConfigError as error:
+        raise error.prefixed(f"parts.{part.name}") from None
+    if crash and (kept := part.kept_on_volatile_pmem(machine)):
+        raise ConfigError(
+            f"parts.{part.name}: pmem of platform '{machine.name}' is volatile, nothing restarts from it "
+            f"({kept}); choose parts and capacities without it, or a platform with pmem_persistence = 'durable'"
+        )
+    return part.name, part.native()
 
 
 def largest(made_of: Sequence[tuple[str, Mapping[str, Any]]], kind: str) -> tuple[int, int]:

@@ -94,7 +94,7 @@ class Server:
         seed = arguments.whole("seed", seed, 0, _LARGEST_SEED)
         crash = arguments.flag("crash", crash)
         self._machine = machine
-        made_of = native_parts(parts)
+        made_of = native_parts(parts, machine, sum(groups.values()), crash)
         self._made_of: tuple[Any, ...] = (made_of, machine.native(), groups)
         try:
             with stretch(0, 0):  # how long it takes beside the rest nobody knows
@@ -262,11 +262,12 @@ class Server:
         seed : int
             Draws what of unfinished writes has become durable.
         lost : "pmem" or "block", optional
-            A tier that comes back empty: its content is gone.
+            A tier that comes back empty: its content is gone. Logs and pages then begin empty.
 
         Raises
         ------
-        ConfigError : the server was made without ``crash=True``, or a `NativeLoad` drives it.
+        ConfigError : the server was made without ``crash=True``, a `NativeLoad` drives it, or an engine has
+            nothing to recover from without the tier that is lost.
         """
         if self.native_now is not None:
             raise self.driven()

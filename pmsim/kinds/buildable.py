@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pmsim import _native
-from pmsim.des.parts import PARTS, EnginePart, Part, native_part
+from pmsim.des.parts import PARTS, EnginePart, Part, native_parts
 from pmsim.errors import CapacityError, ConfigError
 from pmsim.kinds.engine_messages import CAPACITIES, REGION, in_parameters
 from pmsim.kinds.engine_options import EngineParameters
@@ -36,7 +36,7 @@ def check_workload(
 
 def check_server(machine: Platform, parts: Sequence[Part], workers: int, *, crash: bool) -> None:
     """Refuse what the core refuses of a server."""
-    native = [native_part(part) for part in parts]
+    native = native_parts(parts, machine, workers, crash)
     try:
         _native.Session(native, machine.native(), workers=workers, seed=0, crash=crash)
     except ConfigError as error:

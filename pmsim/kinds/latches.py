@@ -26,15 +26,11 @@ EngineLogs = Annotated[
     ),
 ]
 
-#: The log of a paper's engine has one thread.
-COMMITS: Literal["single", "group"] = "single"
-
 _COMMITS = (
     "of several threads with one log on the SSD, whether each makes its transaction durable by a write and "
     "a flush of its own, one after the other, or in a group: whoever finds none under way writes and flushes "
     "what all have appended"
 )
-EngineCommits = Annotated[Literal["single", "group"], Field(description=_COMMITS)]
 CommitsOrAuto = Annotated[
     Literal["auto", "single", "group"], Field(description=f"{_COMMITS}; auto: in groups where they can be")
 ]

@@ -5,6 +5,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pmsim.errors import ConfigError
 from pmsim.kinds.applies import LOGGED
+from pmsim.kinds.checks import capacity
 from pmsim.platforms import VOLATILE, Platform
 
 AUTO: Final = "auto"
@@ -52,6 +53,17 @@ def room(engine: str, log_device: str, log_size: int) -> dict[str, int]:
     """Return the bytes of the log by the tier that it is on; undo logs are always on PMem."""
     device = log_device if LOGGED.holds(engine) else "pmem"
     return {device: log_size} if device in DURABLE_LOGS else {}
+
+
+def check_log(machine: Platform, engine: str, log_device: str) -> None:
+    """Refuse a log that does not survive, or whose device is not there."""
+    check_log_survives(machine, engine, log_device)
+    here = capacity(machine, "pmem") if log_device == "pmem" else machine.value("block", "capacity")
+    if here == 0:
+        missing, other = ("PMem", "ssd") if log_device == "pmem" else ("block device", "pmem")
+        raise ConfigError(
+            f"log_device: platform '{machine.name}' has no {missing}; choose '{other}' or another platform"
+        )
 
 
 def check_log_survives(machine: Platform, engine: str, log_device: str) -> None:

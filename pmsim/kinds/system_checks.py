@@ -5,7 +5,7 @@ from pmsim.kinds.applies import SYSTEM, check_file
 from pmsim.kinds.buildable import check_server
 from pmsim.kinds.checks import capacity, check_memory, check_region, check_threads, check_tier
 from pmsim.kinds.engine_options import WAREHOUSE_BYTES, WAREHOUSE_FILL
-from pmsim.kinds.log_place import check_log_survives, check_pmem_survives
+from pmsim.kinds.log_place import check_log, check_pmem_survives
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
 from pmsim.kinds.system_parts import parts_of, without_data, workers_of
 from pmsim.kinds.types import LINE_BYTES
@@ -42,7 +42,7 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
             f"service: platform '{machine.name}' has no block device; name one with platform.block_device"
         )
     if service == "engine":
-        _check_log_of_engine(machine, parameters)
+        check_log(machine, parameters.engine, parameters.log_device)
     elif service != "block-log":
         check_memory(machine, "pmem", "service")
     if parameters.study == "recorded":
@@ -68,10 +68,6 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
     if parameters.study == "restart" and service == "engine" and parameters.workload != "rows":
         raise ConfigError(
             f"workload: '{parameters.workload}' keeps no ledger of what a power failure must leave; choose rows"
-        )
-    if parameters.study == "restart" and parameters.warmup:
-        raise ConfigError(
-            "warmup: a server that will be crashed begins fresh; leave this out of study 'restart'"
         )
     if service == "table" and parameters.row_size % LINE_BYTES:
         raise ConfigError(f"row_size: {parameters.row_size} B are not whole lines; choose a multiple of 64 B")
@@ -126,17 +122,6 @@ def _check_recording(parameters: SystemParameters) -> None:
         raise ConfigError(
             f"rows: {parameters.rows}, and {recording.existing} of the recorded keys exist at the start; "
             "choose at least so many"
-        )
-
-
-def _check_log_of_engine(machine: Platform, parameters: SystemParameters) -> None:
-    check_log_survives(machine, parameters.engine, parameters.log_device)
-    device, section = ("PMem", "pmem") if parameters.log_device == "pmem" else ("block device", "block")
-    available = capacity(machine, "pmem") if section == "pmem" else machine.value("block", "capacity")
-    if available == 0:
-        other = "ssd" if section == "pmem" else "pmem"
-        raise ConfigError(
-            f"log_device: platform '{machine.name}' has no {device}; choose '{other}' or another platform"
         )
 
 

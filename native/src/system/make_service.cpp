@@ -95,6 +95,14 @@ class PartsService final : public Service {
 
   [[nodiscard]] memory::SimMemory* tracked_memory() override { return crash_ ? &memory_ : nullptr; }
 
+  [[nodiscard]] std::string needing(memory::Medium medium) const override {
+    for (std::size_t index = 0; index < parts_.size(); ++index) {
+      if (parts_[index]->needs(medium))
+        return prefixes_[index].substr(0, prefixes_[index].find('.'));
+    }
+    return {};
+  }
+
   void restart(memory::SimMemory after, memory::Stream& stream) override {
     memory_ = std::move(after);
     memory_.attach(stream, 0);

@@ -117,9 +117,6 @@ void Session::power_on() {
 void Session::warm_up(Mix mix, std::uint64_t requests, const Watch& watch) {
   if (acted_ != 0 || next_order_ != 0 || busy_ != 0)
     throw ConfigError("server: it has served others before; warm up a fresh one");
-  // What its crashes may leave is followed from the first timed store on.
-  if (twin_)
-    throw ConfigError("warm_up: a server that can be crashed has none; make it with crash=False");
   memory::Stream stream;
   Poll poll(watch, Phase::kWarmUp);
   poll.expect(requests);
@@ -129,7 +126,16 @@ void Session::warm_up(Mix mix, std::uint64_t requests, const Watch& watch) {
     static_cast<void>(service_->execute(static_cast<std::uint32_t>(number % workers()),
                                         {number, draw.kind, draw.first, draw.count}, stream));
     poll.worked(stream.size() / kOpsPerUnit + 1);
+    if (twin_)
+      forget_what_was_uncertain();
   }
+  if (twin_)
+    twin_ = std::make_unique<Twin>(*service_->tracked_memory(), workers());
+}
+
+void Session::forget_what_was_uncertain() {
+  service_->tracked_memory()->make_all_durable();
+  service_->tracked_memory()->keep_log();
 }
 
 void Session::submit(std::uint32_t worker, const Request& request, Picoseconds at) {
@@ -228,6 +234,10 @@ std::uint32_t Session::crash(Picoseconds at, Picoseconds restart_at, std::uint64
   if (!twin_)
     throw ConfigError("this server cannot be crashed; make it with crash=True");
   ensure(restart_at >= at && at >= acted_, "a power failure in the past of the machine");
+  if (const std::string part = lost ? service_->needing(*lost) : ""; !part.empty()) {
+    throw ConfigError("lost: part '" + part + "' keeps data there and has nothing to recover from without; " +
+                      "leave this out, or go on with a fresh server");
+  }
   std::vector<std::uint64_t> completed;
   std::vector<std::uint32_t> in_flight;
   for (std::uint32_t worker = 0; worker < workers(); ++worker) {
@@ -251,6 +261,9 @@ std::uint32_t Session::crash(Picoseconds at, Picoseconds restart_at, std::uint64
   next_order_ = next_acknowledged_ = 0;
   ++crashes_;
   power_on();
+  // The new machine's clock is the old one's: what has passed so far has been counted.
+  lane_->settle(at);
+  before_crash_ = before_crash_.since(lane_->counters());
   twin_ = std::make_unique<Twin>(after, workers());
   after.keep_log();
   feed_->restart_with(std::move(after));

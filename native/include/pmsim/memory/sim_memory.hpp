@@ -195,6 +195,13 @@ class SimMemory {
     return site < site_uses_.size() ? site_uses_[site] : 0;
   }
 
+  /// Every line has been evicted and every sector destaged, as may happen at any time: what has been stored so
+  /// far is durable, where persistence is tracked.
+  void make_all_durable() {
+    if (durability_)
+      durability_->clear();
+  }
+
   /// From now on, while tracking, what changes durability is written down, for counter-examples.
   void keep_log() { log_.emplace(); }
   /// Empty when it is not kept.

@@ -34,6 +34,11 @@ class Part {
   /// Power is back: rebuilds itself from what `memory` holds. The same part object, whose addresses still hold;
   /// everything else that it remembers is volatile and must not be used.
   virtual void recover(memory::SimMemory& memory) = 0;
+  /// Whether it has nothing to recover from when what it holds on this medium is gone. Others begin empty.
+  [[nodiscard]] virtual bool needs(memory::Medium medium) const {
+    static_cast<void>(medium);
+    return false;
+  }
 
   [[nodiscard]] virtual std::uint64_t pmem_bytes() const { return 0; }
   [[nodiscard]] virtual std::map<std::string, double> facts() const { return {}; }

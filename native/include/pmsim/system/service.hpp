@@ -58,6 +58,11 @@ class Service {
   /// Emits the micro-operations of the recovery to `stream`, without begin and end; the caller executes nothing
   /// else before they have ended.
   virtual void restart(memory::SimMemory after, memory::Stream& stream);
+  /// Name of a part that cannot do so without a medium; empty: none.
+  [[nodiscard]] virtual std::string needing(memory::Medium medium) const {
+    static_cast<void>(medium);
+    return {};
+  }
   /// Which of the numbers that requests have brought in (`first` .. `first + count`) are there, ascending, for
   /// the ledger of a crash test. Emits nothing.
   [[nodiscard]] virtual std::vector<std::uint64_t> present();

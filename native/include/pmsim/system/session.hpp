@@ -59,8 +59,8 @@ class Session {
   void on_poll(std::function<void()> poll) { poll_ = std::move(poll); }
 
   /// Executes requests of a mix, in turn by each worker, in no time and with cold caches after it: what they
-  /// leave is where the data lie, not what the machine has of them. Before anything is submitted; ConfigError
-  /// where the service can be crashed.
+  /// leave is where the data lie, not what the machine has of them, and what they have stored has become
+  /// durable since. Before anything is submitted.
   void warm_up(Mix mix, std::uint64_t requests, const Watch& watch);
 
   /// Gives a request to a worker that is free, at a time not before what has been acted.
@@ -114,6 +114,8 @@ class Session {
   [[nodiscard]] static bool later(const Due& one, const Due& other) noexcept;
 
   void power_on();
+  /// Of a service that can crash.
+  void forget_what_was_uncertain();
   void collect();
   void acknowledge(const machine::Retired& retired, Picoseconds at, std::uint64_t rank);
 

@@ -16,6 +16,7 @@ namespace {
 
 using engines::Engine;
 using engines::EngineOptions;
+using memory::Medium;
 using memory::SimMemory;
 
 /// Rows with the keys 0, 1, 2 ... that begin with the number 0.
@@ -64,13 +65,15 @@ class EnginePart final : public Part {
         rows_(static_cast<std::uint64_t>(parameters.number("rows", 1, kMaxEngineBytes))),
         row_bytes_(static_cast<std::uint32_t>(parameters.number("row_size", 8, 4096))),
         shared_(context.workers > 1) {
+    const std::uint64_t pmem_before = bytes_in_use(context.memory, Medium::kPmem);
+    const std::uint64_t block_before = bytes_in_use(context.memory, Medium::kBlock);
     engine_ = engines::engine_named<SimMemory>(options_.engine).create(context.memory, options_);
     FreshRows rows(context.memory, rows_, Poll(context.watch, Phase::kLoad));
     table_ = engine_->load(context.memory, {.name = "rows", .key_bytes = 8, .payload_bytes = row_bytes_}, rows,
                            kLeafFill);
     place_ = engine_->place();
-    for (const memory::RegionPlace& region : context.memory.regions().places(memory::Medium::kPmem))
-      pmem_bytes_ += region.bytes;
+    pmem_bytes_ = bytes_in_use(context.memory, Medium::kPmem) - pmem_before;
+    block_bytes_ = bytes_in_use(context.memory, Medium::kBlock) - block_before;
     bytes_.resize(row_bytes_);
   }
 
@@ -118,6 +121,10 @@ class EnginePart final : public Part {
     engine_ = engines::engine_named<SimMemory>(options_.engine).restart(memory, options_, place_);
   }
 
+  /// The latest version of a page may be there, or the log.
+  [[nodiscard]] bool needs(Medium medium) const override {
+    return (medium == Medium::kPmem && pmem_bytes_ > 0) || (medium == Medium::kBlock && block_bytes_ > 0);
+  }
   [[nodiscard]] std::uint64_t pmem_bytes() const override { return pmem_bytes_; }
   [[nodiscard]] std::map<std::string, double> facts() const override { return engine_->counters(); }
   [[nodiscard]] bool shared() const override { return shared_; }
@@ -152,6 +159,7 @@ class EnginePart final : public Part {
   engines::TableId table_ = 0;
   engines::EnginePlace place_;
   std::uint64_t pmem_bytes_ = 0;
+  std::uint64_t block_bytes_ = 0;
   std::vector<std::byte> bytes_;
 };
 

@@ -14,6 +14,14 @@ inline constexpr std::int64_t kMaxEngineBytes = std::int64_t{1} << 43;
 /// How full the leaves of their tables are loaded.
 inline constexpr double kLeafFill = 0.7;
 
+/// Bytes of all regions on a medium. What an engine has taken is the difference: other parts have theirs.
+[[nodiscard]] inline std::uint64_t bytes_in_use(const memory::SimMemory& memory, memory::Medium medium) {
+  std::uint64_t bytes = 0;
+  for (const memory::RegionPlace& region : memory.regions().places(medium))
+    bytes += region.bytes;
+  return bytes;
+}
+
 /// Reads what the parts with a storage engine have in common.
 [[nodiscard]] inline engines::EngineOptions engine_options(workloads::Parameters& parameters,
                                                            std::uint32_t workers, std::uint64_t seed) {

@@ -32,11 +32,11 @@ class RecordedPart final : public Part {
     recorded.row_bytes = static_cast<std::uint32_t>(parameters.number("row_size", 8, 4096));
     recorded.seed = context.seed;
     requests_ = std::make_unique<Requests<SimMemory>>(std::move(recorded));
+    const std::uint64_t before = bytes_in_use(context.memory, memory::Medium::kPmem);
     engine_ = engines::engine_named<SimMemory>(options.engine).create(context.memory, options);
     requests_->load(context.memory, *engine_, kLeafFill, Poll(context.watch, Phase::kLoad));
     shares_lines_ = engines::Latches::are_needed(options);
-    for (const memory::RegionPlace& region : context.memory.regions().places(memory::Medium::kPmem))
-      pmem_bytes_ += region.bytes;
+    pmem_bytes_ = bytes_in_use(context.memory, memory::Medium::kPmem) - before;
   }
 
   [[nodiscard]] std::vector<std::string_view> kinds() const override { return {"request"}; }

@@ -54,13 +54,13 @@ class TransactionsPart final : public Part {
     const EngineOptions options = engine_options(parameters, context.workers, context.seed);
     transactions_ =
         workloads::oltp::make_transactions<SimMemory>(workload_options(parameters, options, context.seed));
+    const std::uint64_t before = bytes_in_use(context.memory, memory::Medium::kPmem);
     engine_ = engines::engine_named<SimMemory>(options.engine).create(context.memory, options);
     transactions_->load(context.memory, *engine_, kLeafFill, Poll(context.watch, Phase::kLoad));
     shares_lines_ = engines::Latches::are_needed(options);
     for (std::uint32_t worker = 0; worker < context.workers; ++worker)
       random_.emplace_back(mix64(context.seed) + worker);
-    for (const memory::RegionPlace& region : context.memory.regions().places(memory::Medium::kPmem))
-      pmem_bytes_ += region.bytes;
+    pmem_bytes_ = bytes_in_use(context.memory, memory::Medium::kPmem) - before;
   }
 
   [[nodiscard]] std::vector<std::string_view> kinds() const override { return {"next", "checkpoint"}; }
