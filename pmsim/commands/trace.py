@@ -21,6 +21,8 @@ from pmsim.trace_file import TraceInfo, info, recorded_platform
 
 #: Parameters of a derived platform that `pmsim trace info` names.
 _CHANGES_SHOWN = 4
+#: Operations and bytes of user data of a trace that does not say where they end.
+_NOT_MARKED = "not marked"
 
 trace_app = typer.Typer(
     no_args_is_help=True,
@@ -61,14 +63,13 @@ def _replay_command(
     for machine, measured in zip(machines, replays(file, machines), strict=True):
         total = measured.total
         latencies = [total.latency.mean_ps, total.latency.p99_ps]
-        shown = [f"{value / 1e3:.1f}" if total.latency.max_ps else "not measured" for value in latencies]
         rows.append(
             [
                 machine.name,
                 f"{total.elapsed_ps / 1e9:.6f}",
-                f"{total.operations:,}",
-                f"{total.bandwidth_gb_s:.2f}",
-                *shown,
+                f"{total.operations:,}" if total.operations else _NOT_MARKED,
+                f"{total.bandwidth_gb_s:.2f}" if total.user_bytes else _NOT_MARKED,
+                *(f"{value / 1e3:.1f}" if total.latency.is_measured else "not measured" for value in latencies),
             ]
         )
     numbers = ("time [ms]", "operations", "GB/s", "latency [ns]", "p99 [ns]")

@@ -84,8 +84,15 @@ class Latency:
     p999_ps: int
     max_ps: int
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether any operation was timed: each takes time."""
+        return self.max_ps > 0
+
     def metrics(self) -> dict[str, float]:
-        """Return the latency metrics [ns]."""
+        """Return the latency metrics [ns]; not a number where no operation was timed."""
+        if not self.is_measured:  # 0 ns would be the best latency of a sweep
+            return dict.fromkeys((metric.name for metric in LATENCY_METRICS), math.nan)
         return {
             "latency_ns": self.mean_ps / _PS_PER_NS,
             "latency_p50_ns": self.p50_ps / _PS_PER_NS,

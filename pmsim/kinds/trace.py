@@ -1,5 +1,6 @@
 """Kind "trace": a recorded or imported trace, timed on the platform."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -94,8 +95,9 @@ def _metrics(measured: Measurement) -> dict[str, int | float]:
     return (
         {
             "time_ms": total.elapsed_ps / _PS_PER_MS,
-            "operations_per_s": total.operations_per_s,
-            "bandwidth_gb_s": total.bandwidth_gb_s,
+            # Without marks nothing is known of either: 0 would be a measured rate.
+            "operations_per_s": total.operations_per_s if total.operations else math.nan,
+            "bandwidth_gb_s": total.bandwidth_gb_s if total.user_bytes else math.nan,
             "dram_read_bytes": count["dram_read_lines"] * LINE_BYTES,
             "dram_written_bytes": count["dram_write_lines"] * LINE_BYTES,
             "pmem_read_bytes": count["pmem_media_read_blocks"] * measured.pmem_block_bytes,
