@@ -286,7 +286,7 @@ def test_replays_on_several_platforms_are_those_on_each(
     assert sorted(passes) == ([1, 1, 3] if threads == 1 else [1] * 5)
 
 
-def test_info_names_what_the_scenario_had_changed_of_its_platform(tmp_path: Path) -> None:
+def test_info_and_replay_name_what_the_scenario_had_changed_of_its_platform(tmp_path: Path) -> None:
     for scenario, expected in (
         (SCENARIOS[0], "tum-6212u"),
         (SCENARIOS[1], "tum-6212u with pmem.dimms = 1, pmem.capacity = 126 GiB"),
@@ -295,6 +295,11 @@ def test_info_names_what_the_scenario_had_changed_of_its_platform(tmp_path: Path
         result = CliRunner().invoke(trace_app, ["info", str(tmp_path / "a.trace")])
         (line,) = (line for line in result.output.splitlines() if line.startswith("platform"))
         assert line.split(maxsplit=1)[1] == expected
+        # Another result than on the platform of that name has another name.
+        result = CliRunner().invoke(trace_app, ["replay", str(tmp_path / "a.trace")])
+        assert result.output.splitlines()[1].startswith(f"{expected}  ")
+        given = ["replay", str(tmp_path / "a.trace"), "--platform", "tum-6212u"]
+        assert CliRunner().invoke(trace_app, given).output.splitlines()[1].startswith("tum-6212u  ")
 
 
 @pytest.mark.parametrize(

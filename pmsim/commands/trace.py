@@ -9,6 +9,7 @@ import typer
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
 from pmsim.path_option import path_option
+from pmsim.platforms import Platform
 from pmsim.profiles import load_platform, platform_names
 from pmsim.progress import progress_bar
 from pmsim.standing import watched
@@ -65,7 +66,7 @@ def _replay_command(
         latencies = [total.latency.mean_ps, total.latency.p99_ps]
         rows.append(
             [
-                machine.name,
+                _with_changes(machine),
                 f"{total.elapsed_ps / 1e9:.6f}",
                 f"{total.operations:,}" if total.operations else _NOT_MARKED,
                 f"{total.bandwidth_gb_s:.2f}" if total.user_bytes else _NOT_MARKED,
@@ -73,7 +74,9 @@ def _replay_command(
             ]
         )
     numbers = ("time [ms]", "operations", "GB/s", "latency [ns]", "p99 [ns]")
-    print_table(output(), ["platform", *(Column(name, right=True) for name in numbers)], rows)
+    print_table(
+        output(), [Column("platform", narrow="wrap"), *(Column(name, right=True) for name in numbers)], rows
+    )
 
 
 @trace_app.command("import")
@@ -206,6 +209,11 @@ def _recorded_on(trace: TraceInfo) -> str:
     except ConfigError:
         platform = trace.provenance.get("platform")
         return str(platform.get("name")) if isinstance(platform, dict) else "unknown"
+    return _with_changes(machine)
+
+
+def _with_changes(machine: Platform) -> str:
+    """Name a machine, and what of it is not as in the shipped profile of that name."""
     if machine.name not in platform_names():
         return machine.name
     shipped = load_platform(machine.name).native()
