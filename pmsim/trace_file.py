@@ -25,6 +25,8 @@ PLAN_FIELDS = (
 )
 
 
+#: What a trace begins with, as in `docs/trace-format.md`.
+_MAGIC = b"PMSIMTR\x1a"
 #: Memory is given out in such pieces, as in `native/include/pmsim/machine/memory_mode.hpp` [B].
 _PIECE = 2**22
 
@@ -89,6 +91,7 @@ def info(path: str | Path, *, verify: bool = False) -> TraceInfo:
     ConfigError : missing, not a trace, of another version, damaged or cut short.
     """
     path = arguments.path("trace", path)
+    _refuse_others(path)
     row = _native.trace_info(path, verify)
     try:
         provenance = json.loads(row["provenance"])
@@ -110,6 +113,22 @@ def info(path: str | Path, *, verify: bool = False) -> TraceInfo:
         file_bytes=row["file_bytes"],
         provenance=provenance,
     )
+
+
+def _refuse_others(path: Path) -> None:
+    """Say of a file that is no trace what makes one of it; what else is wrong the core says."""
+    try:
+        if not path.is_file():
+            return
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+    except OSError:
+        return
+    if len(start) == len(_MAGIC) and start != _MAGIC:
+        raise ConfigError(
+            f"trace {path}: not a pmsim trace; make one of a table or a log of valgrind's lackey with `pmsim "
+            "trace import`, of a scenario with `pmsim trace record`"
+        )
 
 
 def recorded_platform(trace: TraceInfo) -> Platform:

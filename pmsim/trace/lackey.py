@@ -111,6 +111,8 @@ def _parsed(file: Path, lines: list[str], first: int) -> tuple[Array, Array, Arr
     wrong = pc.invert(pc.or_(ours, pc.match_substring_regex(column, _OTHERS)))
     if pc.any(wrong).as_py():
         number = pc.index(wrong, True).as_py()
+        if first + number == 1 and (suffix := _suffix_of_table(lines[0])):
+            raise ConfigError(f"{file}: line 1 is that of a table, not of valgrind's lackey; name it {suffix}")
         raise ConfigError(
             f"{file}: line {first + number} is not of valgrind's lackey; write its log to a file of its own: "
             "valgrind --tool=lackey --trace-mem=yes --log-file=FILE PROGRAM"
@@ -120,6 +122,15 @@ def _parsed(file: Path, lines: list[str], first: int) -> tuple[Array, Array, Arr
     address = pc.binary_join_element_wise("0x", pc.struct_field(parts, "address"), "").cast(pa.uint64())
     size = pc.struct_field(parts, "size").cast(pa.uint64())
     return tuple(part.to_numpy(zero_copy_only=False) for part in (code, address, size))
+
+
+def _suffix_of_table(line: str) -> str:
+    """Return how a table ends that begins with this line, whose name does not say that it is one."""
+    if line.startswith("PAR1"):
+        return ".parquet"
+    # A mark of the byte order is no ASCII.
+    columns = {cell.strip().strip('"') for cell in line.lstrip("\ufffd").split(",")}
+    return ".csv" if {"kind", "address"} <= columns else ""
 
 
 def _rows(code: Array, address: Array, size: Array, instructions: int, mark: int | None) -> tuple[Rows, int]:

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pmsim import _native, arguments
+from pmsim import arguments
 from pmsim.errors import ConfigError
 from pmsim.fields import fields
 from pmsim.kinds.checks import hardware_threads
@@ -13,6 +13,7 @@ from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 from pmsim.standing import stretch
 from pmsim.trace_file import info, recorded_platform
+from pmsim.units import Quantity, format_value
 
 
 def replay(path: str | Path, platform: str | Mapping[str, Any] | Platform | None = None) -> Measurement:
@@ -35,7 +36,7 @@ def replay(path: str | Path, platform: str | Mapping[str, Any] | Platform | None
     """
     machine = recorded_platform(info(path)) if platform is None else load_platform(platform)
     path = arguments.path("trace", path)
-    check_threads(path, machine)
+    check_machine(path, machine)
     return replayed(path, [machine])[0]
 
 
@@ -46,7 +47,7 @@ def replays(path: Path, machines: Sequence[Platform]) -> list[Measurement]:
     several find in the caches that they share depends on their times.
     """
     for machine in machines:  # before the first is timed
-        check_threads(path, machine)
+        check_machine(path, machine)
     alone = info(path).threads > 1
     passes: dict[Hashable, list[int]] = {}
     for index, machine in enumerate(machines):
@@ -68,10 +69,22 @@ def _shared_state(machine: Platform) -> Hashable:
     )
 
 
-def check_threads(path: Path, machine: Platform) -> None:
-    threads, most = _native.trace_info(path, False)["threads"], hardware_threads(machine)
-    if threads > most:
+def check_machine(path: Path, machine: Platform) -> None:
+    """Refuse a machine with fewer threads, or less of a block device, than the trace uses (`ConfigError`).
+
+    What it needs of DRAM and PMem the core compares.
+    """
+    recorded, most = info(path), hardware_threads(machine)
+    if recorded.threads > most:
         raise ConfigError(
-            f"trace {path}: has {threads} threads, platform '{machine.name}' has {most}; choose a larger "
-            "platform"
+            f"trace {path}: has {recorded.threads} threads, platform '{machine.name}' has {most}; choose a "
+            "larger platform"
+        )
+    needed, held = recorded.extent_bytes["block"], machine.value("block", "capacity")
+    if needed > held:
+        has = f"one of {format_value(held, Quantity.SIZE)}" if held else "none"
+        raise ConfigError(
+            f"trace {path}: touches {needed:,} B of a block device, platform '{machine.name}' has {has}; "
+            f"choose a platform with {'a larger' if held else 'a'} block_device, or write a profile with "
+            f'base = "{machine.name}" and block_device = "..."'
         )

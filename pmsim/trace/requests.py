@@ -16,7 +16,7 @@ from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
 from pmsim.standing import phases
 from pmsim.trace.micro_ops import LINE_BYTES, WINDOW_BYTES, Array
-from pmsim.trace.replay import check_threads
+from pmsim.trace.replay import check_machine
 from pmsim.trace.table_names import check_is_table, is_table
 from pmsim.trace.written import written
 from pmsim.trace_file import info, memory_in_use, recorded_platform
@@ -303,7 +303,7 @@ def requests(
     _check_name(form, out)
     described = info(source)
     machine = recorded_platform(described) if platform is None else load_platform(platform)
-    check_threads(source, machine)
+    check_machine(source, machine)
     tables = _PageTables(described.extent_bytes["dram"])
     written_requests = writes = 0
     with written(out) as partial:
