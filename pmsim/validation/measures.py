@@ -136,6 +136,13 @@ DERIVED: dict[str, Callable[[Metrics, Mapping[str, Any]], float]] = {
     "unneeded_lines_per_access": lambda m, p: (m["read_amplification"] - 1) * p["access_size"] / 64,
     "media_bytes_per_byte": lambda m, p: m["read_amplification"] + m["write_amplification"],
 }
+#: Of those that have one.
+DERIVED_UNITS = {
+    "line_time_ns": "ns",
+    "transaction_ns": "ns",
+    "persists_per_s": "1/s",
+    "media_bytes_read_per_access": "B",
+}
 
 
 def points_of(series: Series) -> list[Point]:

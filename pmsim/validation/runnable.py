@@ -8,6 +8,7 @@ from pmsim.errors import ConfigError, SimulationError
 from pmsim.kinds import find_kind
 from pmsim.kinds.types import KindParameters
 from pmsim.runner import Progress
+from pmsim.validation.claim_units import check_unit
 from pmsim.validation.claims import Series, Suite
 from pmsim.validation.loaders import DataSet, Measurement
 from pmsim.validation.measures import DERIVED, Metrics, Point, Runs, points_of, resolve
@@ -80,7 +81,10 @@ def _check_claims(suite: Suite) -> None:
     runs.compute(point for series in suite.series.values() for point in points_of(series))
     for claim in suite.claim:
         try:
+            check_unit(suite, claim)
             decide([runs], suite, claim)
+        except ConfigError as error:
+            raise error.prefixed(f"{suite.file_of(claim.id)}: claim '{claim.id}'") from None
         except SimulationError as error:
             raise ConfigError(f"{suite.file_of(claim.id)}: claim '{claim.id}': {error}; correct it") from None
         except ZeroDivisionError:
