@@ -25,7 +25,9 @@ def power_failures(
     seed: int = 1,
     log: list[Recovery] | None = None,
 ) -> Generator[Event, Any, None]:
-    """Let the power fail at given times, then at random ones: ``env.process(power_failures(server, ...))``.
+    """Let the power fail at given times, then, with both, at random ones.
+
+    ``env.process(power_failures(server, ...))``.
 
     Parameters
     ----------
@@ -61,14 +63,15 @@ def _power_failures(
     log: list[Recovery] | None,
 ) -> Generator[Event, Any, None]:
     env = server.env
-    if at is not None:
-        for number, time in enumerate(at):
-            yield _at(server, "at", time)
-            ready = server.power_failure(restart_after=restart_after, seed=seed + number)
-            if log is not None:
-                ready.callbacks.append(lambda event: _note(log, event._value))
+    number, ready = 0, None
+    for number, time in enumerate(at or (), start=1):
+        yield _at(server, "at", time)
+        ready = server.power_failure(restart_after=restart_after, seed=seed + number - 1)
+        if log is not None:
+            ready.callbacks.append(lambda event: _note(log, event._value))
     if gaps is not None:
-        number = 0
+        if ready is not None:
+            yield ready
         while True:
             yield env.timeout(gaps.next())
             recovery = yield server.power_failure(restart_after=restart_after, seed=seed + number)
