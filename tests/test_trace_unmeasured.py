@@ -77,3 +77,16 @@ def test_replay_says_what_is_not_marked(
     cells = [cell for cell in row.split("  ") if cell]
     assert cells[2].strip() == operations
     assert (cells[3].strip() == "not marked") == (bandwidth is not None)
+
+
+@pytest.mark.parametrize(("kind", "overlapping"), [("log", True), ("in-place", False)])
+def test_of_a_point_of_two_runs_a_trace_has_the_throughput_and_not_the_latency(
+    kind: str, overlapping: bool, tmp_path: Path
+) -> None:
+    scenario = Scenario(kind=kind, platform="tum-6212u")
+    (point,) = pmsim.run(scenario, jobs=1).frame.to_dict("records")
+    trace.record(scenario, tmp_path / "a.trace")
+    replayed = trace.replay(tmp_path / "a.trace").total
+    assert replayed.operations_per_s == point["ops_per_s"]
+    assert replayed.latency.is_measured == overlapping
+    assert replayed.latency.mean_ps / 1e3 != point["latency_ns"]

@@ -42,7 +42,11 @@ def _record_command(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Replaces the scenario's seed.")] = None,
 ) -> None:
-    """Run one point of a scenario and write its micro-operations to a file."""
+    """Run one point of a scenario and write its micro-operations to a file.
+
+    Of kinds log, in-place, operations, persist and contention, which measure
+    latencies in a second run, the first one is recorded (docs/traces.md).
+    """
     with progress_bar(out.name, 1, None) as show, watched(lambda doing, share: show(share, doing)):
         recorded = record(scenario, out, point=point, set=set_, seed=seed)
     _print_info(recorded)

@@ -35,7 +35,9 @@ def record(
 ) -> TraceInfo:
     """Run one point of a scenario and write its micro-operations to a file.
 
-    A kind that simulates several times per point is recorded the first time: of "mixed", all groups together.
+    A kind that simulates several times per point is recorded the first time: of "mixed", all groups
+    together; of "log", "in-place", "operations", "persist" and "contention" the run back to back, which has
+    their throughput and counters, not the one that has their latencies.
 
     Parameters
     ----------

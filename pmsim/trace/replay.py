@@ -19,7 +19,8 @@ from pmsim.units import Quantity, format_value
 def replay(path: str | Path, platform: str | Mapping[str, Any] | Platform | None = None) -> Measurement:
     """Time a trace on a platform.
 
-    On the platform of the recorded run this gives the recorded run's result, bit by bit. On another one the
+    On the platform of the recorded run this gives the recorded run's result, bit by bit; `pmsim.trace.record`
+    says which run that is where a point is several. On another one the
     threads progress at other relative speeds, but each executes the recorded micro-operations in order; one
     that has executed all of its own stops, and the measurement ends at the recorded number of operations.
 
