@@ -10,8 +10,8 @@ the raw random sweep, made for calibration), and the raw sweeps ``data/bandwidth
   are those of the generator's 41_sizebw_unalign.sh, which says so); 24/24/24 threads for DRAM
   (loads/ntstore/store+clwb), 16/4/12 for six modules, 4/1/2 for one.
 - graph 12: bandwidth with six threads, latency with one. Graph 13: one thread, one module, sequential.
-- A flush after each line and the flushes of a window collected behind it are the same run: pmsim flushes each
-  line at once. They differ where a window outgrows the caches.
+- A flush follows the store of its line, but for ``clwb(write size)`` of graph 13 and rows with a ``clwb_size``
+  above 64: these store a whole window before they flush it (`flush_every`).
 
 Units are taken as the publishers label them, GB = 1e9 and MB = 1e6 bytes. Their load generator divides by
 2**20, so that its "MB" may be MiB; `load` can read them so.
