@@ -1,6 +1,7 @@
 """Messages that name the cause and the remedy, where others would send a user astray."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pmsim
 from pmsim import des, trace
 from pmsim.api import load_scenario
 from pmsim.errors import ConfigError
-from pmsim.kinds import intervals
+from pmsim.kinds import find_kind, intervals
 from pmsim.overrides import with_overrides
 from pmsim.points import points_of
 from pmsim.units import Quantity, parse
@@ -89,6 +90,28 @@ def test_rows_of_an_engine_have_one_limit(size: int) -> None:
     given = {"engine": "main-memory", "workload": "ycsb-a", "page_size": 4096, "row_size": size}
     with pytest.raises(ConfigError, match=f"^row_size: {size} B; .* choose 8 to 1024 B$"):
         pmsim.simulate_point("oltp", "tum-6212u", given)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("scale", ["1/256", "1/16"])
+@pytest.mark.parametrize("log_device", ["pmem", "ssd"])
+def test_the_least_log_that_is_named_is_the_least_that_is_accepted(
+    scale: str, threads: int, log_device: str
+) -> None:
+    machine = pmsim.load_platform({"base": "tum-6212u", "block_device": "nvme-p4510"})
+    kind = find_kind("oltp")
+    given = {"engine": "main-memory", "workload": "ycsb-c", "scale": scale, "threads": threads}
+    given |= {"logs": "per-thread" if threads > 1 else "shared", "log_device": log_device}
+
+    def check(size: int) -> None:
+        kind.check(machine, kind.settled(machine, kind.parameters(given | {"log_size": size})))
+
+    with pytest.raises(ConfigError, match=r"^log_size: ") as refused:
+        check(2**20)
+    least = parse(re.search(r"choose at least ([\d.]+ \w+)", str(refused.value))[1], Quantity.SIZE)  # type: ignore[index]
+    check(least)
+    with pytest.raises(ConfigError, match=r"^log_size: "):
+        check(least * 49 // 50)
 
 
 def test_too_few_recorded_requests_tell_how_many_are_needed(tmp_path: Path) -> None:
