@@ -208,6 +208,12 @@ def _check_stack(plot: Plot, scenario: Scenario, points: Sequence[Point]) -> Non
         raise ConfigError("plot.stack: rows of these points are a curve, which has none; remove it")
     for key in sorted(plot.model_fields_set - {"stack", "x"}):
         raise ConfigError(f"plot.{key}: bars of where the time goes have none; remove it, or plot.stack")
+    columns = [*map(column_of_axis, scenario.axes()[0]), *([CHANGED] if scenario.changes() else [])]
+    if plot.x and column_of_axis(plot.x) not in columns:
+        raise ConfigError(
+            f"plot.x: '{plot.x}' is no axis of the sweep, and bars of where the time goes have one each; "
+            f"{nearest(plot.x, columns) if columns else 'remove it'}"
+        )
 
 
 def _check_plot(scenario: Scenario, points: Sequence[Point], written: Scenario | None) -> None:

@@ -1,8 +1,8 @@
 """Results: a tidy frame, its figure, and what makes them reproducible."""
 
+import copy
 import html
 import json
-import os
 import platform as host
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -41,6 +41,7 @@ from pmsim.time_stack import Unit, stacks
 from pmsim.units import Quantity, format_value
 from pmsim.variations import CHANGED
 from pmsim.versions import native_build, native_version, package_version
+from pmsim.whole_files import one_type_each, replace_file
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class Result:
         The question.
     frame : DataFrame
         One row per finished point: parameter columns, metric columns, ``seed`` (of several the first, and
-        ``seeds``, how many), ``configuration``, the hash of all that decides on the row.
+        ``seeds``, how many), ``configuration``, the hash of all that decides on the row. It is the caller's:
+        figures, tables and files do not follow what is done to it.
     failures : tuple of Failure
         Points that could not be simulated.
     not_held : tuple of Failure
@@ -98,7 +100,7 @@ class Result:
         failures: Sequence[Failure],
         info: RunInfo,
     ) -> None:
-        self.scenario = scenario
+        self.scenario = copy.deepcopy(scenario)  # whose tables the caller may change
         self.failures = tuple(failures)
         self.not_held = tuple(
             Failure(index, point.describe(), found.reason)
@@ -137,7 +139,8 @@ class Result:
             for end in INTERVAL_ENDS
             if f"{metric.name}{end}" in known
         ]
-        self.frame = self._frame(metrics)
+        self._rows = self._frame(metrics)
+        self.frame = self._rows.copy()
         self.provenance = self._provenance(info)
 
     def __repr__(self) -> str:
@@ -146,13 +149,13 @@ class Result:
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return (
             f"<pmsim.Result of '{self.scenario.name or self.scenario.kind}': {done} of {told['points']} points"
-            f"{failed}, {len(self.frame)} rows>"
+            f"{failed}, {len(self._rows)} rows>"
         )
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the table, and what failed."""
         lines = [repr(self), *map(str, self.failures)]
-        table = "" if self.frame.empty else self.shown().to_html(max_rows=30, index=False)
+        table = "" if self._rows.empty else self.shown().to_html(max_rows=30, index=False)
         return "".join(f"<p>{html.escape(line)}</p>" for line in lines) + table
 
     def figure(self) -> go.Figure:
@@ -162,7 +165,7 @@ class Result:
         ------
         ConfigError : ``plot`` names an unknown column, or no point has finished.
         """
-        if self.frame.empty:
+        if self._rows.empty:
             raise ConfigError("figure: no point has finished; see failures")
         if self.plot and self.plot.stack:
             return self.time_figure()
@@ -185,10 +188,10 @@ class Result:
         -------
         DataFrame : empty where nothing is varied, or where no point has one value of that metric.
         """
-        if not self._changes or self.frame.empty:
+        if not self._changes or self._rows.empty:
             return pd.DataFrame()
         metric = self._layout().columns.y
-        found = effects(self.frame, self._row_points, metric, self._sweep_columns(), self._changes)
+        found = effects(self._rows, self._row_points, metric, self._sweep_columns(), self._changes)
         return found if found[EFFECT].notna().any() else pd.DataFrame()
 
     def time_stack(self, unit: Unit = "share") -> pd.DataFrame:
@@ -215,7 +218,7 @@ class Result:
             raise ConfigError(f"stack: kind '{kind.name}' has no rate of operations; choose \"share\"")
         if self._curve():
             return pd.DataFrame()
-        axes = [name for name in self.axis_columns() if name in self.frame]
+        axes = [name for name in self.axis_columns() if name in self._rows]
         columns = [
             {name: point.columns[name] for name in axes if name in point.columns} for point in self._points
         ]
@@ -252,16 +255,16 @@ class Result:
         of its run.
         """
         plot = self.plot
-        if plot is None or not plot.front or self.frame.empty:
+        if plot is None or not plot.front or self._rows.empty:
             return pd.DataFrame()
         columns = self._layout().columns
         panels = [columns.facet] if columns.facet else []
-        allowed = self.frame[self._on_front()]
+        allowed = self._rows[self._on_front()]
         rows = front_rows(allowed, plot.x, plot.y, panels, low_y=self._low_y())
         named = [*panels, *plot.front]
         curves = [column for column in (columns.color, *columns.lines) if column and column not in named]
         # Who else would know which of them it is?
-        named = [*(each for each in curves if self.frame.groupby(named)[each].nunique().max() > 1), *named]
+        named = [*(each for each in curves if self._rows.groupby(named)[each].nunique().max() > 1), *named]
         return rows[list(dict.fromkeys([*named, plot.x, plot.y]))]
 
     @property
@@ -274,7 +277,7 @@ class Result:
             return ""
         most = "least" if self._low_y() else "most"
         facet = self.plot.facet
-        several = facet in self.frame and len(set(self.frame[facet])) > 1
+        several = facet in self._rows and len(set(self._rows[facet])) > 1
         each = f"; one front for each {facet}" if several else ""
         return f"Pareto front: least {self.plot.x}, {most} {self.plot.y}{each}"
 
@@ -288,7 +291,7 @@ class Result:
         return hidden_rows(self._row_points, self._on_front())
 
     def _layout(self) -> PlotLayout:
-        y, frame = self._y(), self.frame
+        y, frame = self._y(), self._rows
         if y in frame:
             frame = frame.assign(**{y: frame[y].mask(np.array(self._hidden()))})
         return plot_layout(
@@ -330,10 +333,10 @@ class Result:
         folder = arguments.path("folder", folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            _replace(folder / "results.parquet", _one_type_each(self.frame).to_parquet(None, index=False))
-            _replace(folder / "scenario.resolved.toml", self.resolved().to_toml().encode())
-            _replace(folder / "provenance.json", (json.dumps(self.provenance, indent=2) + "\n").encode())
-            _replace(folder / "report.html", self.html().encode())
+            replace_file(folder / "results.parquet", one_type_each(self._rows).to_parquet(None, index=False))
+            replace_file(folder / "scenario.resolved.toml", self.resolved().to_toml().encode())
+            replace_file(folder / "provenance.json", (json.dumps(self.provenance, indent=2) + "\n").encode())
+            replace_file(folder / "report.html", self.html().encode())
         except OSError as error:
             raise ConfigError(
                 f"{folder}: cannot be written: {error.strerror}; choose another output directory with --out"
@@ -385,15 +388,15 @@ class Result:
 
         Of the metrics those of the figure's axes come first.
         """
-        known = [metric.name for metric in self._metrics if metric.name in self.frame]
+        known = [metric.name for metric in self._metrics if metric.name in self._rows]
         plot = self.plot
         plotted = [plot.x, plot.y] if plot else []
         metrics = sorted(known, key=lambda name: plotted.index(name) if name in plotted else len(plotted))
         axes = self.axis_columns()
         own = {*metrics, *self._interval_ends, "seed", "seeds", "configuration"}
-        parameters = [name for name in map(str, self.frame) if name not in own]
-        varying = [name for name in parameters if name in axes or len(set(map(str, self.frame[name]))) > 1]
-        return self.as_written(self.frame[[*varying, *metrics]])
+        parameters = [name for name in map(str, self._rows) if name not in own]
+        varying = [name for name in parameters if name in axes or len(set(map(str, self._rows[name]))) > 1]
+        return self.as_written(self._rows[[*varying, *metrics]])
 
     def as_written(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a frame with its parameters as scenarios write them (1 MiB)."""
@@ -425,9 +428,9 @@ class Result:
         columns = {
             key: column_of_axis(value)
             for key in ("x", "color", "line", "facet", "along")
-            if (value := str(getattr(plot, key))).startswith("platform.") and value not in self.frame.columns
+            if (value := str(getattr(plot, key))).startswith("platform.") and value not in self._rows.columns
         }
-        front = [name if name in self.frame.columns else column_of_axis(name) for name in plot.front]
+        front = [name if name in self._rows.columns else column_of_axis(name) for name in plot.front]
         return plot.model_copy(update=columns | {"front": front})
 
     def axis_columns(self) -> list[str]:
@@ -443,7 +446,7 @@ class Result:
         known = {axes for point in self._points if (axes := kind.curve(point.parameters))}
         # The points of one scenario that differ in what their rows are have no figure in common.
         axes = known.pop() if len(known) == 1 else None
-        return axes if axes and set(axes) <= set(self.frame) else None
+        return axes if axes and set(axes) <= set(self._rows) else None
 
     def _scaled(self, plot: Plot, x: str, y: str) -> Plot:
         """Return what is said about the figure with the axes of a curve, logarithmic where they have to be."""
@@ -453,11 +456,11 @@ class Result:
             # Bars begin at zero, and so may what was published.
             has_place = plot.style != "bars" and not any(_no_logarithm(pair[number]) for pair in published)
             if has_place and key not in plot.model_fields_set:
-                chosen[key] = needs_logarithms(self.frame[column], self.frame["configuration"])
+                chosen[key] = needs_logarithms(self._rows[column], self._rows["configuration"])
         return plot.model_copy(update=chosen)
 
     def _is_curve(self, metric: str) -> bool:
-        return bool(metric in self.frame and self.frame.groupby("configuration")[metric].nunique().max() > 1)
+        return bool(metric in self._rows and self._rows.groupby("configuration")[metric].nunique().max() > 1)
 
     def _y_title(self, column: str) -> str:
         metric = next((metric for metric in self._metrics if metric.name == column), None)
@@ -486,22 +489,9 @@ class Result:
         }
 
 
-def _one_type_each(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with words in columns that mix numbers and words, which Parquet has no type for."""
-    objects = [str(name) for name in frame if frame[name].dtype == object]
-    mixed = [name for name in objects if len({type(value) for value in frame[name].dropna()}) > 1]
-    return frame.assign(**{name: frame[name].map(str, na_action="ignore") for name in mixed})
-
-
 def _no_logarithm(value: object) -> bool:
     return not isinstance(value, int | float) or value <= 0
 
 
 def _written(quantity: Quantity, value: object) -> object:
     return format_value(int(value), quantity) if isinstance(value, int | np.integer) else value
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -15,7 +15,7 @@ from pmsim.kinds import find_kind
 from pmsim.kinds.types import quantity_of
 from pmsim.messages import config_error, shown, unicode_error
 from pmsim.plain import plain
-from pmsim.platforms import find_field
+from pmsim.platforms import Platform, find_field
 from pmsim.plot_spec import Plot
 from pmsim.sweep import axes_of, flatten
 from pmsim.toml_file import parse_toml, read_text
@@ -80,7 +80,9 @@ class Scenario(BaseModel):
 
     def __init__(self, **values: Any) -> None:
         try:
-            super().__init__(**plain(values))
+            values = plain(values)
+            _refuse_machines(values)
+            super().__init__(**values)
         except ValidationError as error:
             raise config_error(error, type(self)) from None
         except UnicodeEncodeError:
@@ -141,6 +143,12 @@ class Scenario(BaseModel):
                     )
         return self
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other values, which are checked as those of a new scenario."""
+        if not update:
+            return super().model_copy(deep=deep)
+        return type(self)(**{name: getattr(self, name) for name in self.model_fields_set} | dict(update))
+
     def axes(self) -> tuple[dict[str, list[Any]], str]:
         """Return the expanded axes of the sweep and how they combine."""
         return axes_of(self.sweep, self.quantity_of)
@@ -197,6 +205,20 @@ class Scenario(BaseModel):
         """Return the TOML text of this scenario; what has its default is left out."""
         table = self.model_dump(exclude_defaults=True)
         return tomli_w.dumps({"kind": self.kind, **table})
+
+
+def _refuse_machines(value: Any, key: str = "") -> None:
+    """Refuse objects in the place of what a file says, which `save` could not write."""
+    if isinstance(value, Platform) and key != "platform":
+        raise ConfigError(
+            f"{key}: a Platform object ('{value.name}') has no place here; give its name, or a table like "
+            "{base = ..., SECTION = {NAME = value}}"
+        )
+    items = (
+        value.items() if isinstance(value, Mapping) else enumerate(value, 1) if isinstance(value, list) else ()
+    )
+    for name, item in items:
+        _refuse_machines(item, f"{key}.{name}".lstrip("."))
 
 
 def _member_quantity(model: Any, parts: list[str], parameters: Mapping[str, Any]) -> Quantity | None:

@@ -186,22 +186,18 @@ def _curves(rows: pd.DataFrame, columns: Columns) -> list[Curve]:
     colors = rows[columns.color] if columns.color else [""] * len(rows)
     ends = [f"{columns.y}{end}" for end in INTERVAL_ENDS]
     known = all(end in rows for end in ends)
-    # What belongs to a point as a whole stands in each of its rows, and is drawn once: bars would add up.
-    members: dict[tuple[Any, tuple[Any, ...]], dict[tuple[Any, float], tuple[float, ...]]] = {}
+    # What belongs to a point as a whole stands in each of its rows, and is drawn once. Bars would add up, so of
+    # points that come to the same setup ("auto", and what it comes to), with other seeds, they show the first.
+    numeric = _numeric(rows, columns.x)
+    members: dict[tuple[Any, tuple[Any, ...]], dict[Any, tuple[Any, ...]]] = {}
     keys = zip(colors, _line_values(rows, columns), strict=True)
     intervals = rows[ends].itertuples(index=False, name=None) if known else [()] * len(rows)
     for key, x, y, interval in zip(
         keys, rows[columns.x].tolist(), rows[columns.y].tolist(), intervals, strict=True
     ):
-        members.setdefault(key, {}).setdefault((x, y), interval)
+        members.setdefault(key, {}).setdefault((x, y) if numeric else x, (x, y, *interval))
     return [
-        Curve(
-            color,
-            line,
-            *zip(*points, strict=True),
-            *(zip(*points.values(), strict=True) if known else ()),
-        )
-        for (color, line), points in members.items()
+        Curve(color, line, *zip(*points.values(), strict=True)) for (color, line), points in members.items()
     ]
 
 

@@ -54,6 +54,8 @@ def stack_figure(frame: pd.DataFrame, *, x: str, panels: Sequence[str], title: s
     ------
     ConfigError : more bars than anybody could tell apart.
     """
+    if x:  # points that come to the same setup would add up
+        frame = frame.drop_duplicates([*panels, x])
     groups = list(frame.groupby(list(panels), sort=False)) if panels else [((), frame)]
     bars = frame[x].nunique() if x else 1
     if len(groups) > MOST_PANELS or bars > MOST_BARS:
