@@ -179,6 +179,28 @@ TEST(Latch, AWaitIsNotRepeatedBecauseOfWhatWasReadBefore) {
 }
 
 // One has the leaf when it finds that a split has latched the parent, which waits for the leaf.
+TEST(Latch, WhatADeviceHasBroughtIsNotBroughtAgain) {
+  PlatformParams params = two_caches();
+  params.block.read_latency = 100'000 * kNs;
+  const memory::MicroOp bring{kBlockBase, 512, memory::OpKind::kBlockRead, 0, 0};
+  const auto longest = [&](std::deque<Script::Ops> writer) {
+    const auto result = Turns({std::move(writer),
+                               {{begin(), acquire(kDramBase, kLooks), work(1000), bring,
+                                 release(kDramBase, kLooks), end(), begin()}}})
+                            .run(params);
+    return std::pair(result.groups[0].latency.maximum(), result.counters.latch_restarts);
+  };
+  const auto [alone, none] = longest({{work(1)}});
+  EXPECT_GE(alone, 100'000 * kNs);
+  EXPECT_EQ(none, 0);
+  const auto [again, once] = longest({{load(kDramBase + 8192), work(20'000)},
+                                      {acquire(kDramBase, kWrites), work(100), release(kDramBase, kWrites)}});
+  EXPECT_EQ(once, 1);
+  const Picoseconds cycle = kSecond / params.core.frequency;
+  EXPECT_GE(again, alone + 1000 * cycle);
+  EXPECT_LE(again, alone + 1000 * cycle + 20 * kTransfer);
+}
+
 TEST(Latch, WhoHasALeafInHandDoesNotWaitForItsParent) {
   const std::uint64_t parent = kDramBase, leaf = kDramBase + 64;
   const auto result = Turns({{{acquire(leaf, kWrites), work(3000), release(leaf, kWrites)}},

@@ -13,11 +13,11 @@ bool VirtualThread::dispatch_block_io(const TimedOp& op, Picoseconds limit) {
   }
   BlockDevice& device = memory_->block_device();
   if (op.kind == code(OpKind::kBlockRead)) {
-    stand(device.read(op.line, op.instructions, now_), Cause::kDevice);
+    stand_for_device(device.read(op.line, op.instructions, now_));
   } else if (op.kind == code(OpKind::kBlockWrite)) {
-    stand(device.write(op.line, op.instructions, now_), Cause::kDevice);
+    stand_for_device(device.write(op.line, op.instructions, now_));
   } else {
-    stand(device.flush(now_), Cause::kDevice);
+    stand_for_device(device.flush(now_));
     block_flushed();
   }
   return true;
@@ -72,7 +72,7 @@ bool VirtualThread::dispatch_block_commit(Picoseconds limit) {
 
 bool VirtualThread::lead(Leading command, Picoseconds until) noexcept {
   leading_ = command;
-  stand(until, Cause::kDevice);
+  stand_for_device(until);
   front_key_ = now_;
   return false;
 }
@@ -84,7 +84,7 @@ void VirtualThread::block_flushed() noexcept {
 
 void VirtualThread::group_ended(const GroupCommit::Woken& woken) {
   // It has been looking at a word that the leader writes.
-  stand(woken.at + group_seen_, Cause::kDevice);
+  stand_for_device(woken.at + group_seen_);
   counters_->group_wait_ps += now_ - group_asked_;
   blocked_ = false;
   front_key_ = now_;

@@ -261,8 +261,8 @@ bool VirtualThread::gets_latch(std::uint64_t line, LatchMode mode) {
 
 /// The branch on it is predicted to find nothing. Where a writer has been there, the thread waits until there
 /// is none, reads again, which takes as long as it took, and looks once more. What it has waited for others'
-/// latches meanwhile, and read again under those further down, it does not have to do again: with a leaf in
-/// hand it would otherwise let the next one wait for its own wait, and so on without end.
+/// latches and for the block device meanwhile, and read again under those further down, it does not have to do
+/// again: with a leaf in hand it would otherwise let the next one wait for its own wait, and so on without end.
 bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
   Reading& reading = reading_[op.line % reading_.size()];
   if (reading.line != op.line)

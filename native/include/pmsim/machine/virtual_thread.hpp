@@ -194,6 +194,11 @@ class VirtualThread {
     return window_tail_++;
   }
   void step(std::uint32_t instructions);
+  /// What the block device has brought, a thread finds in memory when it reads under a latch again.
+  void stand_for_device(Picoseconds until) noexcept {
+    idle_ += std::max<Picoseconds>(until - now_, 0);
+    stand(until, Cause::kDevice);
+  }
   /// The front end stands until `until`, because of `cause`.
   void stand(Picoseconds until, Cause cause) noexcept {
     ledger_.charge(Cause::kCore, now_);
@@ -453,7 +458,7 @@ class VirtualThread {
   Picoseconds latch_asked_ = 0;
   Picoseconds reads_again_ = 0;  ///< for that long, when the thread has the latch
   std::uint32_t held_ = 0;       ///< latches in hand, as far as the front end has come
-  Picoseconds idle_ = 0;         ///< spent waiting for latches and reading again, in all
+  Picoseconds idle_ = 0;         ///< spent waiting for latches and devices, and reading again, in all
   struct Reading {
     std::uint64_t line = ~std::uint64_t{0};
     Picoseconds began = 0;
