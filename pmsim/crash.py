@@ -245,7 +245,7 @@ def check_block(
     on_progress : callable, optional
         Takes the crash states checked so far and the checks that have finished, now and then.
     on_violation : callable, optional
-        Takes the message of a violation of the block while its counter-example is still made small.
+        Takes the message of a violation of the block, now and then, while its counter-example is made small.
 
     Raises
     ------

@@ -158,7 +158,7 @@ class _Figure:
         plot = Plot(style=self.plot.style).model_copy(update=named | {"front": front})
         axes = [*map(column_of_axis, self._scenario.axes()[0])]
         layout = plot_layout(
-            frame.assign(**dict.fromkeys(metrics, 1.0)),
+            frame.assign(**dict.fromkeys([*metrics, *(name for name in front if name not in frame)], 1.0)),
             plot=plot,
             axes=[*axes, *([CHANGED] if CHANGED in frame else [])],
             metrics=metrics,

@@ -142,3 +142,12 @@ def test_who_runs_an_engine_without_persistence_is_told(
     )
     assert told in capsys.readouterr().err
     assert told in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_checkpoints_of_pages_in_dram_do_not_restart_from_a_volatile_expander() -> None:
+    given = {"study": "restart", "service": "engine", "engine": "main-memory", "pmem_capacity": 0}
+    machine = {"base": "spr-cxl", "block_device": "nvme-p4510"}
+    with pytest.raises(
+        ConfigError, match=r"^ssd_capacity: pmem of .* is volatile, .* choose what the rows take"
+    ):
+        pmsim.simulate_point("system", machine, given)

@@ -76,6 +76,15 @@ def test_bars_of_points_that_come_to_the_same_setup_do_not_add_up():
     assert dict(zip(bars.x, bars.y, strict=True)) == {"True": first, "False": without}
     for bars in result.time_figure().data:
         assert list(bars.x) == ["True", "False"]
+    # Also over numbers. Curves do not add up, and have all points.
+    swept, plotted = {"dimms": ["all", 6, 1]}, {"style": "bars", "x": "dimms"}
+    (bars,) = pmsim.run(bandwidths(parameters=given, sweep=swept, plot=plotted), jobs=1).figure().data
+    assert [float(x) for x in bars.x] == [6, 1]
+    lines = SCENARIO.model_copy(
+        update={"sweep": {"prefetcher": ["platform", True]}, "plot": {"style": "lines"}}
+    )
+    (curve,) = pmsim.run(lines, jobs=1).figure().data
+    assert len(curve.x) == 2
 
 
 def test_bars_of_where_the_time_goes_stand_along_an_axis():

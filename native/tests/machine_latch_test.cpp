@@ -178,7 +178,6 @@ TEST(Latch, AWaitIsNotRepeatedBecauseOfWhatWasReadBefore) {
   EXPECT_LE(result.elapsed, 60 * 1600 * kSecond / params.core.frequency);
 }
 
-// One has the leaf when it finds that a split has latched the parent, which waits for the leaf.
 TEST(Latch, WhatADeviceHasBroughtIsNotBroughtAgain) {
   PlatformParams params = two_caches();
   params.block.read_latency = 100'000 * kNs;
@@ -201,6 +200,7 @@ TEST(Latch, WhatADeviceHasBroughtIsNotBroughtAgain) {
   EXPECT_LE(again, alone + 1000 * cycle + 20 * kTransfer);
 }
 
+// One has the leaf when it finds that a split has latched the parent, which waits for the leaf.
 TEST(Latch, WhoHasALeafInHandDoesNotWaitForItsParent) {
   const std::uint64_t parent = kDramBase, leaf = kDramBase + 64;
   const auto result = Turns({{{acquire(leaf, kWrites), work(3000), release(leaf, kWrites)}},

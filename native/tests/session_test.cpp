@@ -308,6 +308,32 @@ TEST(Session, WithoutTheBarriersOfTheLogAcknowledgedEntriesAreLost) {
   EXPECT_GT(lost_entries(blocks::log::PopLog::kEntryFlush), 0);
 }
 
+TEST(Session, WhatAWarmUpHasStoredIsDurableAlsoWhereItIsStopped) {
+  const PlatformParams platform = small_machine();
+  for (const int calls : {3, 1 << 30}) {
+    Session session(make_service(log_parts(1 << 20), platform, 1, 5, true), platform, 1, 5);
+    int called = 0;
+    const Watch stop = [&](Doing) {
+      if (++called == calls)
+        throw std::runtime_error("stopped");
+    };
+    const Mix mix({{.first = Mix::First::kSequence}}, 3);
+    try {
+      session.warm_up(mix, 6'000, stop);
+      EXPECT_NE(calls, 3);
+    } catch (const std::runtime_error&) {
+      EXPECT_EQ(calls, 3);
+    }
+    const std::size_t before = session.service().present().size();
+    EXPECT_GT(before, 50U);
+    session.submit(0, {.id = 1, .first = 1'000'000}, 0);
+    const Picoseconds end = session.advance(kNever);
+    session.crash(end, end, ~std::uint64_t{0}, 7);
+    ASSERT_NE(session.advance(kNever), kNever);
+    EXPECT_EQ(session.service().present().size(), before + 1);
+  }
+}
+
 TEST(Session, EveryPicosecondIsCountedOnceThroughPowerFailures) {
   const PlatformParams platform = small_machine();
   Session session(make_service(log_parts(1 << 16), platform, 2, 5, true), platform, 2, 5);

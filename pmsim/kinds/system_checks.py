@@ -65,6 +65,9 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         check_pmem_survives(machine, "service", "block-log")
     if parameters.study == "restart" and service == "engine" and parameters.pmem_capacity:
         check_pmem_survives(machine, "pmem_capacity", "0")
+    in_memory = service == "engine" and parameters.engine == "main-memory"
+    if parameters.study == "restart" and in_memory and not parameters.ssd_capacity:  # checkpoints on PMem
+        check_pmem_survives(machine, "ssd_capacity", "what the rows take")
     if parameters.study == "restart" and service == "engine" and parameters.workload != "rows":
         raise ConfigError(
             f"workload: '{parameters.workload}' keeps no ledger of what a power failure must leave; choose rows"

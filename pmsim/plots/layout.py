@@ -116,7 +116,8 @@ def plot_layout(
     for facet in facets:
         rows = frame[frame[columns.facet] == facet] if columns.facet else frame
         overlays = [overlay for overlay in plot.overlay if overlay.where.get(columns.facet, facet) == facet]
-        curves = _curves(rows if bars else rows.sort_values(plot.along or columns.x, kind="stable"), columns)
+        ordered = rows if bars else rows.sort_values(plot.along or columns.x, kind="stable")
+        curves = _curves(ordered, columns, bars)
         marks = [mark for mark in plot.mark if mark.facet is None or mark.facet == facet]
         allowed = rows if on_front is None else rows[pd.Series(on_front, frame.index)[rows.index]]
         front = _front(allowed, columns, plot.front, low_y) if plot.front else ()
@@ -182,20 +183,19 @@ def _traded(frame: pd.DataFrame, axis: str, x: str, plot: Plot, axes: Sequence[s
     return bool(names) and bool(frame.groupby(names, dropna=False)[axis].nunique().max() == 1)
 
 
-def _curves(rows: pd.DataFrame, columns: Columns) -> list[Curve]:
+def _curves(rows: pd.DataFrame, columns: Columns, bars: bool) -> list[Curve]:
     colors = rows[columns.color] if columns.color else [""] * len(rows)
     ends = [f"{columns.y}{end}" for end in INTERVAL_ENDS]
     known = all(end in rows for end in ends)
     # What belongs to a point as a whole stands in each of its rows, and is drawn once. Bars would add up, so of
     # points that come to the same setup ("auto", and what it comes to), with other seeds, they show the first.
-    numeric = _numeric(rows, columns.x)
     members: dict[tuple[Any, tuple[Any, ...]], dict[Any, tuple[Any, ...]]] = {}
     keys = zip(colors, _line_values(rows, columns), strict=True)
     intervals = rows[ends].itertuples(index=False, name=None) if known else [()] * len(rows)
     for key, x, y, interval in zip(
         keys, rows[columns.x].tolist(), rows[columns.y].tolist(), intervals, strict=True
     ):
-        members.setdefault(key, {}).setdefault((x, y) if numeric else x, (x, y, *interval))
+        members.setdefault(key, {}).setdefault(x if bars else (x, y), (x, y, *interval))
     return [
         Curve(color, line, *zip(*points.values(), strict=True)) for (color, line), points in members.items()
     ]

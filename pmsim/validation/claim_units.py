@@ -9,8 +9,13 @@ from pmsim.validation.claims import Claim, Measure, Series, Suite
 from pmsim.validation.measures import DERIVED_UNITS, points_of, resolve
 
 _RATE = "1/s"
-#: What happens per second may have any name (Tx, pages, keys), but not one of bytes, or of thousands at a time.
-_SCALED = re.compile(r"([KMGT]i?|k)?B|[MG].*|k([A-Z ].*|ops?|reqs?)?|(thousand|million)s?.*")
+#: What happens per second may have any name (Tx, pages, GETs), but not one of bytes, or of thousands at a time.
+_COUNTED = (
+    "tx|ops?|operations?|req(uest)?s?|transactions?|quer(y|ie)s|pages?|rows?|keys?|lookups?|inserts?|lines?"
+)
+_SCALED = re.compile(
+    rf"([kKMGT]i?)?(B|bytes?|bits?)|[kKMGT]( .*|(?i:{_COUNTED}))?|\d.+|(thousand|million)s?.*", re.ASCII
+)
 
 
 def check_unit(suite: Suite, claim: Claim) -> None:

@@ -47,6 +47,10 @@ def checked(one_claim: Callable[..., str], tmp_path: Path) -> Checked:
         (LATENCY, "us", "ns"),
         (LINE_TIME, "cycles", "ns"),
         *((RATE, unit, "1/s") for unit in ("MTx/s", "M/s", "Mops/s", "kTx/s", "kops/s", "GB/s", "Tx/ms")),
+        *(
+            (RATE, unit, "1/s")
+            for unit in ("Kops/s", "KTx/s", "ktx/s", "K/s", "kpages/s", "1e6 Tx/s", "bytes/s")
+        ),
     ],
 )
 def test_another_unit_than_the_metrics_is_refused(
@@ -84,7 +88,7 @@ def test_what_keeps_the_unit_of_its_series_is_held_to_it(measures: dict[str, str
         (LATENCY, "ns"),
         (LINE_TIME, "ns"),
         (RATIO, "lines"),
-        *((RATE, unit) for unit in ("1/s", "Tx/s", "pages/s", "keys/s")),
+        *((RATE, unit) for unit in ("1/s", "Tx/s", "pages/s", "keys/s", "GETs/s", "Messages/s")),
     ],
 )
 def test_the_metrics_own_unit_and_any_name_of_what_is_counted_are_accepted(

@@ -7,6 +7,11 @@ namespace pmsim::machine {
 
 using memory::OpKind;
 
+void VirtualThread::stand_for_device(Picoseconds until) noexcept {
+  idle_ += std::max<Picoseconds>(until - now_, 0);
+  stand(until, Cause::kDevice);
+}
+
 bool VirtualThread::dispatch_block_io(const TimedOp& op, Picoseconds limit) {
   if (!drain_window(limit)) {
     return false;

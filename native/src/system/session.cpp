@@ -120,22 +120,33 @@ void Session::warm_up(Mix mix, std::uint64_t requests, const Watch& watch) {
   memory::Stream stream;
   Poll poll(watch, Phase::kWarmUp);
   poll.expect(requests);
-  for (std::uint64_t number = 0; number < requests; ++number) {
-    const Mix::Draw draw = mix.draw();
-    stream.clear();
-    static_cast<void>(service_->execute(static_cast<std::uint32_t>(number % workers()),
-                                        {number, draw.kind, draw.first, draw.count}, stream));
-    poll.worked(stream.size() / kOpsPerUnit + 1);
-    if (twin_)
+  try {
+    for (std::uint64_t number = 0; number < requests; ++number) {
+      const Mix::Draw draw = mix.draw();
+      stream.clear();
+      static_cast<void>(service_->execute(static_cast<std::uint32_t>(number % workers()),
+                                          {number, draw.kind, draw.first, draw.count}, stream));
       forget_what_was_uncertain();
+      poll.worked(stream.size() / kOpsPerUnit + 1);
+    }
+  } catch (...) {
+    follow_from_here();
+    throw;
   }
-  if (twin_)
-    twin_ = std::make_unique<Twin>(*service_->tracked_memory(), workers());
+  follow_from_here();
 }
 
 void Session::forget_what_was_uncertain() {
-  service_->tracked_memory()->make_all_durable();
-  service_->tracked_memory()->keep_log();
+  if (memory::SimMemory* tracked = service_->tracked_memory(); tracked != nullptr) {
+    tracked->make_all_durable();
+    tracked->keep_log();
+  }
+}
+
+void Session::follow_from_here() {
+  forget_what_was_uncertain();
+  if (twin_)
+    twin_ = std::make_unique<Twin>(*service_->tracked_memory(), workers());
 }
 
 void Session::submit(std::uint32_t worker, const Request& request, Picoseconds at) {

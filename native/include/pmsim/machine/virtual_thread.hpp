@@ -195,10 +195,7 @@ class VirtualThread {
   }
   void step(std::uint32_t instructions);
   /// What the block device has brought, a thread finds in memory when it reads under a latch again.
-  void stand_for_device(Picoseconds until) noexcept {
-    idle_ += std::max<Picoseconds>(until - now_, 0);
-    stand(until, Cause::kDevice);
-  }
+  void stand_for_device(Picoseconds until) noexcept;
   /// The front end stands until `until`, because of `cause`.
   void stand(Picoseconds until, Cause cause) noexcept {
     ledger_.charge(Cause::kCore, now_);

@@ -114,8 +114,10 @@ class Session {
   [[nodiscard]] static bool later(const Due& one, const Due& other) noexcept;
 
   void power_on();
-  /// Of a service that can crash.
+  /// Of a service that can crash: what it has stored is durable.
   void forget_what_was_uncertain();
+  /// The same, and what a crash may leave is followed from now on.
+  void follow_from_here();
   void collect();
   void acknowledge(const machine::Retired& retired, Picoseconds at, std::uint64_t rank);
 
