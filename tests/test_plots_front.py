@@ -8,8 +8,10 @@ import pytest
 
 import pmsim
 from pmsim.capacity import pareto_front
+from pmsim.errors import ConfigError
 from pmsim.plot_spec import Plot
 from pmsim.plots.layout import Columns, PlotLayout, plot_layout
+from pmsim.points import points_of
 
 _AXES = ("dram", "pmem", "ssd")
 #: Prices of a unit of each axis: with the first many mixes cost the same, with the second none.
@@ -125,3 +127,17 @@ def test_a_front_for_each_panel_is_called_so(facet: str, each: str) -> None:
         # What is named by no column of the front, but by colour and dash, is told as well.
         assert list(front.columns) == ["operation", "access_size", "threads", "bandwidth_gb_s"]
         assert len(front) == pareto_front(result.frame, minimise=["threads"], maximise=["bandwidth_gb_s"]).sum()
+
+
+def test_a_counter_on_the_front_is_no_panel_for_a_mark() -> None:
+    plot = {"x": "threads", "y": "bandwidth_gb_s", "front": ["counter.memory_reads"]}
+    mark = {"label": "paper", "citation": "a paper", "facet": 64, "x": 1}
+    scenario = pmsim.Scenario(
+        kind="bandwidth",
+        platform="tum-6212u",
+        sweep={"threads": [1, 2], "access_size": [64, 256]},
+        metrics=["bandwidth_gb_s", "counter.memory_reads"],
+        plot=plot | {"mark": [mark]},
+    )
+    with pytest.raises(ConfigError, match=r"plot\.mark\.1\.facet: the figure has one panel"):
+        points_of(scenario)
