@@ -24,9 +24,13 @@ REFUSED = {
     "a log of one page": (
         "oltp",
         {"log_size": "64 KiB"},
-        "parameters.log_size: 64 KiB: too small; choose at least 7.5 MiB, for four ",
+        "parameters.log_size: 64 KiB: too small; choose at least 6400 KiB, for four ",
     ),
-    "after a restart": ("restart", {"log_size": "64 KiB"}, "log_size: 64 KiB: too small; choose at least 7"),
+    "after a restart": (
+        "restart",
+        {"log_size": "64 KiB"},
+        "log_size: 64 KiB: too small; choose at least 6400 KiB",
+    ),
     "less than a page": ("oltp", {"log_size": "1 KiB", "scale": 1}, "log_size: 1 KiB: too small; choose at le"),
     "of nvm-direct": (
         "oltp",

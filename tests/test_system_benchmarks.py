@@ -66,7 +66,7 @@ def test_a_served_benchmark_is_that_of_kind_oltp() -> None:
 
 
 def test_new_orders_that_name_an_unknown_item_are_rolled_back() -> None:
-    tiers = {"engine": "main-memory", "dram_capacity": "192 MiB", "pmem_capacity": 0}
+    tiers = {"engine": "main-memory", "dram_capacity": "192 MiB", "pmem_capacity": 0, "log_device": "pmem"}
     server = closed(("transactions", TPCC | tiers), "transactions.next", 2_000)
     # 1 % of the new orders, which are 45 % (TPC-C, clauses 2.4.1.4 and 5.2.3): nine in the mean.
     assert 1 <= server.facts()["transactions.rolled_back"] <= 25
