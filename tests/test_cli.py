@@ -17,6 +17,7 @@ import pytest
 import pmsim
 from pmsim import Scenario, SimulationError, platform_names, runner, scenario_names
 from pmsim.cli import main
+from pmsim.des.parts import PARTS
 from pmsim.kinds import KINDS
 from pmsim.kinds.engine_options import EngineName
 from pmsim.points import Point
@@ -295,7 +296,8 @@ def test_list_and_show_name_what_exists(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize(
-    "what", ["platforms", "scenarios", "kinds", "engines", "blocks", "counters", "kinds oltp"]
+    "what",
+    ["platforms", "scenarios", "kinds", "parts", "engines", "blocks", "counters", "kinds oltp"],
 )
 def test_a_list_has_one_line_per_name_behind_a_pipe_and_fits_a_narrow_terminal(
     what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -311,6 +313,16 @@ def test_a_list_has_one_line_per_name_behind_a_pipe_and_fits_a_narrow_terminal(
     names = [line.split()[0] for line in whole if line]
     assert [line.split()[0] for line in narrow if line and not line.startswith(" ")] == names
     assert len(names) > 5
+
+
+def test_list_parts_tells_what_a_server_is_made_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "parts"]) == 0
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()[1:-1]} == set(PARTS)
+    for name, part in PARTS.items():
+        assert main(["list", "parts", name]) == 0
+        assert set(part.model_fields) <= {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert main(["list", "parts", "engin"]) == 2
+    assert capsys.readouterr().err == "pmsim: list parts: unknown part 'engin'; did you mean 'engine'?\n"
 
 
 def test_list_kinds_tells_parameters_with_what_may_be_written_and_metrics(

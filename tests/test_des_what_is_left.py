@@ -40,9 +40,9 @@ def log_of(server):
     [
         (des.LogPart(), "the log"),
         (des.PagesPart(), "the copies of pages"),
-        (engine("nvm-direct", **PMEM_ALONE), "nvm-direct, its pages and logs on spr-cxl"),
-        (engine("three-tier"), "three-tier, its pages on spr-cxl"),
-        (engine("main-memory", ssd_capacity=0), "main-memory, its checkpoints on spr-cxl"),
+        (engine("nvm-direct", **PMEM_ALONE), "nvm-direct, its pages and logs"),
+        (engine("three-tier"), "three-tier, its pages"),
+        (engine("main-memory", ssd_capacity=0), "main-memory, its checkpoints"),
     ],
 )
 def test_nothing_recovers_from_a_volatile_expander(part, kept):
@@ -52,6 +52,19 @@ def test_nothing_recovers_from_a_volatile_expander(part, kept):
         server_of(part, platform=machine)
     durable = machine | {"pmem_persistence": "durable"}
     assert server_of(part, platform=durable).workers == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "kept"),
+    [(des.LogPart(), "the log"), (engine("ssd-bm"), "ssd-bm, its log"), (des.BlockLogPart(), "")],
+)
+def test_in_memory_mode_no_memory_keeps_anything(part, kept):
+    machine = OVER_SSD | {"controller": {"memory_mode": True}}
+    if not kept:
+        assert server_of(part, platform=machine).workers == 1
+        return
+    with pytest.raises(ConfigError, match=rf"volatile, .*\({kept}\); .* controller\.memory_mode = false$"):
+        server_of(part, platform=machine)
 
 
 @pytest.mark.parametrize(

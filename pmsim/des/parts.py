@@ -81,8 +81,8 @@ class Part(KindParameters):
         """
         return self
 
-    def kept_on_volatile_pmem(self, machine: Platform) -> str:
-        """Return what it would recover from that a power failure takes along; empty: nothing."""
+    def kept_on_pmem(self) -> str:
+        """Return what on PMem it recovers from; empty: nothing."""
         return ""
 
     def native(self) -> dict[str, int | str]:
@@ -110,9 +110,9 @@ class LogPart(Part):
     largest_group: Count = Field(256, description="entries of the largest request")
     memory: Memory = Field("pmem", description="where the logs are")
 
-    def kept_on_volatile_pmem(self, machine: Platform) -> str:
+    def kept_on_pmem(self) -> str:
         """Return its entries."""
-        return "the log" if self.memory == "pmem" and machine.pmem_persistence == VOLATILE else ""
+        return "the log" if self.memory == "pmem" else ""
 
 
 class BlockLogPart(Part):
@@ -144,9 +144,9 @@ class PagesPart(Part):
     dirty_lines: Count = Field(16, description="lines of a page that differ when it is flushed")
     spare_slots: Count = Field(4, description="free slots of each worker")
 
-    def kept_on_volatile_pmem(self, machine: Platform) -> str:
+    def kept_on_pmem(self) -> str:
         """Return the durable copies."""
-        return "the copies of pages" if machine.pmem_persistence == VOLATILE else ""
+        return "the copies of pages"
 
 
 class TablePart(Part):
@@ -190,9 +190,9 @@ class OnEngine(Part):
         log_place.check_log(machine, part.engine, part.log_device)
         return part
 
-    def kept_on_volatile_pmem(self, machine: Platform) -> str:
+    def kept_on_pmem(self) -> str:
         """Return the engine and what it keeps there."""
-        return log_place.kept_on_volatile_pmem(machine, self)
+        return log_place.kept_on_pmem(self)
 
 
 class EnginePart(OnEngine):
@@ -315,10 +315,12 @@ def _settled(part: Part, machine: Platform, workers: int, crash: bool) -> tuple[
         part = part.settled(machine, workers)
     except ConfigError as error:
         raise error.prefixed(f"parts.{part.name}") from None
-    if crash and (kept := part.kept_on_volatile_pmem(machine)):
+    in_memory_mode = bool(machine.value("controller", "memory_mode"))
+    if crash and (in_memory_mode or machine.pmem_persistence == VOLATILE) and (kept := part.kept_on_pmem()):
+        other = "controller.memory_mode = false" if in_memory_mode else "pmem_persistence = 'durable'"
         raise ConfigError(
             f"parts.{part.name}: pmem of platform '{machine.name}' is volatile, nothing restarts from it "
-            f"({kept}); choose parts and capacities without it, or a platform with pmem_persistence = 'durable'"
+            f"({kept}); choose parts and capacities without it, or a platform with {other}"
         )
     return part.name, part.native()
 

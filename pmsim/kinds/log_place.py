@@ -87,16 +87,26 @@ def check_pmem_survives(machine: Platform, key: str, instead: str) -> None:
 def kept_on_volatile_pmem(machine: Platform, parameters: _WithEngine) -> str:
     """Return the engine that finds on volatile PMem what it restarts from, and where that is; empty: none does.
 
-    Its log may well be on an SSD: it begins where pages have been written to their place on PMem. Such engines
-    are not refused, as speeds of memories can be compared with them; who does so has to know.
+    Such engines are not refused, as speeds of memories can be compared with them; who does so has to know.
     """
-    engine, logged = parameters.engine, LOGGED.holds(parameters.engine)
     if machine.pmem_persistence != VOLATILE or machine.value("controller", "memory_mode"):
         return ""
-    if engine == "ssd-bm" or (logged and parameters.log_device not in DURABLE_LOGS):
-        return ""  # no PMem, or nobody has asked for anything durable
+    kept = kept_on_pmem(parameters)
+    return f"{kept} on {machine.name}" if kept else ""
+
+
+def kept_on_pmem(parameters: _WithEngine) -> str:
+    """Return the engine that finds on PMem what it restarts from, and what that is; empty: none does.
+
+    Its log may well be on an SSD: it begins where pages have been written to their place on PMem.
+    """
+    engine, logged = parameters.engine, LOGGED.holds(parameters.engine)
+    if logged and parameters.log_device not in DURABLE_LOGS:
+        return ""  # nobody has asked for anything durable
+    if logged and parameters.log_device == "pmem":
+        return f"{engine}, its log"
     if engine == "main-memory":
-        return "" if parameters.ssd_capacity else f"{engine}, its checkpoints on {machine.name}"
-    if not parameters.pmem_capacity:
+        return "" if parameters.ssd_capacity else f"{engine}, its checkpoints"
+    if engine == "ssd-bm" or not parameters.pmem_capacity:
         return ""
-    return f"{engine}, its pages{'' if logged else ' and logs'} on {machine.name}"
+    return f"{engine}, its pages{'' if logged else ' and logs'}"

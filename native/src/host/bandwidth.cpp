@@ -17,7 +17,8 @@ constexpr std::int64_t kMostInstructions = 1 << 20;
 constexpr std::uint64_t kInstructionBlock = 16;
 
 /// Instructions that wait for nothing in memory. Every third writes no register but the flags, as in programs,
-/// and the others no flags: of both, cores rename fewer than they have instructions in flight.
+/// and the others no flags: of both, cores rename fewer than they have instructions in flight (docs/measure.md,
+/// "Zen 3").
 inline void execute_instructions(std::uint64_t instructions) noexcept {
   std::uint64_t a = 0, b = 0;
   // The sixteenth ends the loop: its subtraction and its jump are one to the core.
