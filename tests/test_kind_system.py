@@ -119,7 +119,8 @@ def test_a_run_whose_caches_still_fill_is_not_steady(
     scenario = tmp_path / "cold.toml"
     scenario.write_text(
         'kind = "system"\nplatform = "tum-6212u"\nmetrics = ["latency_p99_ns"]\n'
-        '[parameters]\nservice = "table"\nload_percent = 70\n[sweep]\nrequests = [50_000, 400_000]\n'
+        '[parameters]\nservice = "table"\nwarmup = 0\nload_percent = 90\nworkers = 4\nrows = 262_144\n'
+        "zipf = 1\n[sweep]\nrequests = [2_000, 300_000]\n"
     )
     assert main(["run", str(scenario), "--out", str(tmp_path / "out")]) == 0
     told = "in 1 of 2 points `steady` is 0: the 99th percentile was still changing while requests were counted"
@@ -485,3 +486,12 @@ def test_a_front_of_tails_has_no_point_whose_queue_grows() -> None:
     plot = scenario.plot.model_copy(update={"y": "throughput_per_s"})
     both = pmsim.run(scenario.model_copy(update={"plot": plot}), jobs=1)
     assert len(both.front()) == 2
+
+
+def test_a_table_is_asked_when_its_rows_are_in_the_caches() -> None:
+    given = {"service": "table", "study": "load", "rows": 4_096, "workers": 2, "requests": 2_000}
+    cold, filled = (point(**given, warmup=count) for count in (0, "auto"))
+    # Both have their popular rows in the caches at the end; who begins with none reads them from PMem.
+    assert cold["counter.pmem_read_lines"] > 100
+    assert filled["counter.pmem_read_lines"] < cold["counter.pmem_read_lines"] / 20
+    assert filled["saturation_per_s"] > 2 * cold["saturation_per_s"]

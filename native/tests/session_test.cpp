@@ -334,6 +334,25 @@ TEST(Session, WhatAWarmUpHasStoredIsDurableAlsoWhereItIsStopped) {
   }
 }
 
+TEST(Session, AWarmUpLeavesWarmCachesAndCountsNothing) {
+  const PlatformParams platform = small_machine();
+  const std::vector<PartSpec> table = {
+      {"table", {{"rows", std::int64_t{16}}, {"row_size", std::int64_t{64}}, {"memory", "pmem"}}}};
+  for (const std::uint64_t requests : {0, 64}) {
+    Session session(make_service(table, platform, 1, 5, false), platform, 1, 5);
+    session.warm_up(Mix({{.first = Mix::First::kSequence}}, 3), requests, {});
+    session.counters(0).for_each(
+        [](std::string_view name, std::int64_t value) { EXPECT_EQ(value, 0) << name; });
+    session.submit(0, {.id = 1, .first = 5}, 0);
+    const Picoseconds end = session.advance(kNever);
+    const machine::Counters counted = session.counters(end);
+    EXPECT_EQ(counted.pmem_read_lines, requests == 0 ? 1 : 0);
+    EXPECT_EQ(counted.loads, 2);
+    EXPECT_EQ(counted.l1_hits, requests == 0 ? 0 : 2);
+    EXPECT_EQ(counted.tlb_walks, requests == 0 ? 2 : 0);
+  }
+}
+
 TEST(Session, EveryPicosecondIsCountedOnceThroughPowerFailures) {
   const PlatformParams platform = small_machine();
   Session session(make_service(log_parts(1 << 16), platform, 2, 5, true), platform, 2, 5);

@@ -73,9 +73,9 @@ class Ask:
 
 
 def warm_up(server: Server, mix: Sequence[Ask], requests: int, *, seed: int = 1) -> None:
-    """Execute requests of a mix on a fresh server in no time: data are then where such requests leave them.
+    """Execute requests of a mix on a fresh server in no time: data and caches are then as they leave them.
 
-    The caches of the CPU stay cold. Each of the server's workers executes as many as the others.
+    Nothing of it is counted. Each of the server's workers executes as many as the others.
 
     Parameters
     ----------

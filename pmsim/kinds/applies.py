@@ -209,9 +209,8 @@ SYSTEM: Uses = {
     "workload": (_ON_ENGINE, _NOT_RECORDED),
     "warehouses": (_ON_ENGINE, _one_of("workload", "tpcc")),
     "update_percent": (_ON_ENGINE, _NOT_RECORDED, _WHOLE_ROWS),
-    # A table is as it was after any lookups.
     "warmup": (
-        _one_of("service", "log", "block-log", "engine"),
+        _one_of("service", "table", "log", "block-log", "engine"),
         _one_of("study", "load", "long-run", "restart"),
     ),
     "prices": (_ON_ENGINE,),

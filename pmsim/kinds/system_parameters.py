@@ -17,7 +17,7 @@ from pmsim.kinds.cpu_costs import (
     OperationCycles,
     TransactionCycles,
 )
-from pmsim.kinds.engine_options import EngineName, Exponent
+from pmsim.kinds.engine_options import CountZeroOrAuto, EngineName, Exponent
 from pmsim.kinds.latches import CommitsOrAuto
 from pmsim.kinds.log_place import AUTO
 from pmsim.kinds.logs import EngineLogName
@@ -122,11 +122,10 @@ class SystemParameters(KindParameters):
     update_percent: CountOrZero = Field(
         100, le=100, description="engine, of workload rows: updates, the rest are reads [%]"
     )
-    warmup: CountOrZero = Field(
-        0,
-        le=10**9,
-        description="requests that a log or an engine has served when the clock starts; 0: the log is empty, "
-        "and tiers are as loading has left them",
+    warmup: CountZeroOrAuto = Field(
+        AUTO,
+        description="requests that have been served when the clock starts; 0: the log is empty, tiers are as "
+        "loading has left them, caches are cold; auto: 0, and of a table what fills the caches",
     )
     prices: Prices = SHIPPED_PRICES
 

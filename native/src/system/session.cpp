@@ -118,14 +118,18 @@ void Session::warm_up(Mix mix, std::uint64_t requests, const Watch& watch) {
   if (acted_ != 0 || next_order_ != 0 || busy_ != 0)
     throw ConfigError("server: it has served others before; warm up a fresh one");
   memory::Stream stream;
+  std::vector<machine::TimedOp> ops;
   Poll poll(watch, Phase::kWarmUp);
   poll.expect(requests);
   try {
     for (std::uint64_t number = 0; number < requests; ++number) {
       const Mix::Draw draw = mix.draw();
+      const auto worker = static_cast<std::uint32_t>(number % workers());
       stream.clear();
-      static_cast<void>(service_->execute(static_cast<std::uint32_t>(number % workers()),
-                                          {number, draw.kind, draw.first, draw.count}, stream));
+      ops.clear();
+      static_cast<void>(service_->execute(worker, {number, draw.kind, draw.first, draw.count}, stream));
+      hierarchy_->classify(worker, stream, ops);
+      lane_->execute_untimed(ops);
       forget_what_was_uncertain();
       poll.worked(stream.size() / kOpsPerUnit + 1);
     }
@@ -134,6 +138,8 @@ void Session::warm_up(Mix mix, std::uint64_t requests, const Watch& watch) {
     throw;
   }
   follow_from_here();
+  // What takes no time is not counted either.
+  before_crash_ = before_crash_.since(lane_->counters().plus(hierarchy_->counters()));
 }
 
 void Session::forget_what_was_uncertain() {

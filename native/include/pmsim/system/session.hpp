@@ -58,9 +58,9 @@ class Session {
   /// more.
   void on_poll(std::function<void()> poll) { poll_ = std::move(poll); }
 
-  /// Executes requests of a mix, in turn by each worker, in no time and with cold caches after it: what they
-  /// leave is where the data lie, not what the machine has of them, and what they have stored has become
-  /// durable since. Before anything is submitted.
+  /// Executes requests of a mix, in turn by each worker, in no time: data, TLBs and caches are where they leave
+  /// them, and what they have stored has become durable since. Nothing of it is counted. Before anything is
+  /// submitted.
   void warm_up(Mix mix, std::uint64_t requests, const Watch& watch);
 
   /// Gives a request to a worker that is free, at a time not before what has been acted.
