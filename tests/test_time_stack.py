@@ -71,6 +71,54 @@ def test_time_of_a_server_without_work_is_idle() -> None:
     assert counters[CAUSES[IDLE]] + busy == pytest.approx(env.now, rel=0.01)
 
 
+ASKED: list[tuple[des.Part, str]] = [
+    (des.LogPart(), "log.append"),
+    (des.TablePart(rows=10_000), "table.lookup"),
+    (des.EnginePart(engine="nvm-direct", rows=10_000), "engine.update"),
+    (des.ComputePart(), "compute.run"),
+]
+
+
+@pytest.mark.parametrize(("part", "kind"), ASKED, ids=[kind for _, kind in ASKED])
+def test_a_server_is_idle_for_as_long_as_no_request_is_under_way(part: des.Part, kind: str) -> None:
+    env = des.Environment()
+    server = des.Server(env, [part], platform="tum-6212u", workers=1)
+    busy = 0
+
+    def client() -> Any:
+        nonlocal busy
+        for number in range(1, 200):
+            done = yield server.execute(kind, number)
+            busy += done.end - done.begin
+            if number % 3 == 0:
+                yield env.timeout(300 * des.NS)
+
+    env.process(client())
+    env.run()
+    counters = server.counters()
+    assert counters[CAUSES[IDLE]] == pytest.approx(env.now - busy, rel=1e-3)
+    assert sum(counters[name] for name in CAUSES.values()) == env.now
+    if kind == "log.append":
+        assert counters[CAUSES["persists"]] > 0.9 * busy
+
+
+def test_a_wait_that_has_begun_is_counted_as_far_as_it_has_come() -> None:
+    machine = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+    env = des.Environment()
+    parts = [des.ComputePart(), des.BlockLogPart()]
+    server = des.Server(env, parts, platform=machine, workers=2)
+    server.stall("block", "5 ms")
+    server.execute("compute.run", 4 * 10**9)
+    server.execute("block-log.append", 1)
+    for microseconds in (1, 10, 1_000, 3_999, 4_500, 10_000):
+        env.run(until=microseconds * des.US)
+        counters = server.counters()
+        computing = min(microseconds, 4_000) * des.US
+        assert counters[CAUSES["instructions"]] == pytest.approx(computing, abs=des.US)
+        assert counters[CAUSES["block device"]] <= min(env.now, 5_100 * des.US)
+        assert sum(counters[name] for name in CAUSES.values()) == 2 * env.now
+
+
 def test_the_figure_has_a_bar_for_each_point_and_a_panel_where_bars_would_share_a_place() -> None:
     found = result(sweep={"threads": [1, 2], "algorithm": ["poplog", "classic"]})
     figure = found.time_figure("time")

@@ -105,6 +105,9 @@ void VirtualThread::end_awaiting() {
 }
 
 void VirtualThread::record_latency(Picoseconds begin, Picoseconds end) {
+  if (sleeping_) {
+    ledger_.charge(Cause::kPersist, end);  // all has retired before: it has waited for its fences
+  }
   latency_.record(end - begin);
   ended_ = end;
   if (progress_->reports) {
@@ -114,6 +117,12 @@ void VirtualThread::record_latency(Picoseconds begin, Picoseconds end) {
 }
 
 void VirtualThread::retire_finished() {
+  if (sleeping_) {  // until its operation has ended, its front end is not idle
+    ledger_.charge(Cause::kCore, now_);
+    for (std::uint64_t index = window_head_; index != window_tail_ && slot_at(index).done != kNever; ++index) {
+      charge_slot(index);
+    }
+  }
   static_cast<void>(retire_until([](const Slot&, std::uint64_t, Picoseconds, bool) { return false; }));
 }
 
@@ -121,22 +130,28 @@ void VirtualThread::charge_slots(std::uint64_t first, std::uint64_t last, Picose
   ledger_.charge(Cause::kCore, now_);
   for (std::uint64_t index = first; index != last; ++index) {
     const Picoseconds done = slot_at(index).done;
-    if (done <= ledger_.charged() || done > until) {
-      continue;
+    if (done > ledger_.charged() && done <= until) {
+      charge_slot(index);
     }
-    const Wait& wait = waits_[index & window_mask_];
-    if (wait.pended) {
-      ledger_.charge(Cause::kTranslation, before_[index & window_mask_].translated);
-      ledger_.charge(wait.buffer, before_[index & window_mask_].issued);
-    }
-    ledger_.charge(wait.cause, done);
   }
+}
+
+void VirtualThread::charge_slot(std::uint64_t index) noexcept {
+  const Wait& wait = waits_[index & window_mask_];
+  const Picoseconds done = slot_at(index).done;
+  if (wait.pended) {
+    ledger_.charge(Cause::kTranslation, std::min(before_[index & window_mask_].translated, done));
+    ledger_.charge(wait.buffer, std::min(before_[index & window_mask_].issued, done));
+  }
+  ledger_.charge(wait.cause, done);
 }
 
 void VirtualThread::settle_time(Picoseconds time) noexcept {
   ledger_.charge(Cause::kCore, now_);
-  if (sleeping_) {
-    ledger_.charge(Cause::kIdle, time);
+  if (sleeping_ && window_head_ != window_tail_) {
+    ledger_.charge(waits_[window_head_ & window_mask_].cause, time);
+  } else if (sleeping_) {
+    ledger_.charge(awaiting_.empty() ? Cause::kIdle : Cause::kPersist, time);
   } else if (front_key_ == kNever && !finished_) {
     ledger_.charge(stands_because(), time);
   }

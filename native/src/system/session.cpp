@@ -240,8 +240,7 @@ Picoseconds Session::next() const noexcept {
 
 machine::Counters Session::counters(Picoseconds time) {
   ensure(time >= acted_, "counters of the past");
-  lane_->settle(time);
-  return before_crash_.plus(lane_->counters().plus(hierarchy_->counters()));
+  return before_crash_.plus(lane_->counters_at(time).plus(hierarchy_->counters()));
 }
 
 std::int64_t Session::micro_ops() const noexcept { return micro_ops_before_crash_ + feed_->micro_ops(); }

@@ -65,6 +65,14 @@ class Lane {
     for (VirtualThread& thread : threads_)
       thread.settle_time(time);
   }
+  /// Settles, and returns the counters without the waits that threads have begun and that end later.
+  [[nodiscard]] Counters counters_at(Picoseconds time) {
+    settle(time);
+    Counters counters = *counters_;
+    for (const VirtualThread& thread : threads_)
+      thread.ledger().take_back(time, counters);
+    return counters;
+  }
 
   [[nodiscard]] bool finished() const noexcept;
   [[nodiscard]] Picoseconds now() const noexcept { return now_; }

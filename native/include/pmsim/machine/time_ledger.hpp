@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -37,10 +38,25 @@ class TimeLedger {
   void charge(Cause cause, Picoseconds until) noexcept {
     if (until > charged_) {
       counters_->*kCounters[static_cast<std::size_t>(cause)] += until - charged_;
+      if (latest().cause != cause)
+        recent_[++charges_ % recent_.size()] = {charged_, cause};
       charged_ = until;
     }
   }
   [[nodiscard]] Picoseconds charged() const noexcept { return charged_; }
+
+  /// Takes out of `counters` what has been charged beyond `time`: who waits is charged when it is known how
+  /// long. Of more than a dozen waits in a row beyond it, the first are taken for one.
+  void take_back(Picoseconds time, Counters& counters) const noexcept {
+    Picoseconds end = charged_;
+    for (std::size_t age = 0; end > time; ++age) {
+      const Charge& charge = recent_[(charges_ - age) % recent_.size()];
+      const bool oldest = age + 1 == recent_.size();
+      const Picoseconds begin = oldest ? time : std::max(charge.from, time);
+      counters.*kCounters[static_cast<std::size_t>(charge.cause)] -= end - begin;
+      end = begin;
+    }
+  }
 
   /// What has been charged to all causes together.
   [[nodiscard]] static Picoseconds total(const Counters& counters) noexcept {
@@ -51,6 +67,13 @@ class TimeLedger {
   }
 
  private:
+  /// Of neighbours with one cause there is one.
+  struct Charge {
+    Picoseconds from = 0;
+    Cause cause = Cause::kCore;
+  };
+  [[nodiscard]] const Charge& latest() const noexcept { return recent_[charges_ % recent_.size()]; }
+
   static constexpr std::array<std::int64_t Counters::*, 13> kCounters{
       &Counters::time_core_ps,    &Counters::time_branch_ps,   &Counters::time_l2_ps,
       &Counters::time_llc_ps,     &Counters::time_transfer_ps, &Counters::time_dram_ps,
@@ -60,6 +83,8 @@ class TimeLedger {
 
   Counters* counters_;
   Picoseconds charged_ = 0;
+  std::array<Charge, 16> recent_{};
+  std::size_t charges_ = 0;
 };
 
 }  // namespace pmsim::machine

@@ -95,6 +95,7 @@ class VirtualThread {
   /// Makes the books of its time complete: of a front end that stands or sleeps up to `time`, else as far as it
   /// has come.
   void settle_time(Picoseconds time) noexcept;
+  [[nodiscard]] const TimeLedger& ledger() const noexcept { return ledger_; }
 
   [[nodiscard]] std::int64_t operations() const noexcept { return operations_; }
   [[nodiscard]] std::int64_t user_bytes() const noexcept { return user_bytes_; }
@@ -208,6 +209,7 @@ class VirtualThread {
     stand(until, rest);
   }
   void charge_slots(std::uint64_t first, std::uint64_t last, Picoseconds until) noexcept;
+  void charge_slot(std::uint64_t index) noexcept;
   /// Why a front end stands that nobody has told when it may go on.
   [[nodiscard]] Cause stands_because() noexcept;
   /// What a load has waited for that took so long from when it could ask for its line.
@@ -390,9 +392,8 @@ class VirtualThread {
   std::uint64_t window_tail_ = 0;
   std::uint64_t room_until_ = kNoSlot;  ///< the window of its oldest slot ends there; no slot: nowhere
   Marks marks_;
-  std::vector<AwaitingEnd> awaiting_;  ///< in order
-  std::vector<Picoseconds>
-      fence_times_;  ///< ring, by number: when those of the operations in the window completed
+  std::vector<AwaitingEnd> awaiting_;     ///< in order
+  std::vector<Picoseconds> fence_times_;  ///< ring, by number: when those of the window's operations completed
   Picoseconds retired_ = 0;
   Picoseconds begin_ = Mark::kNoOperation;  ///< of the operation that the front end is in, or what a Mark says
   Picoseconds begun_ = 0;                   ///< when the last kOperationBegins has retired
