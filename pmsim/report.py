@@ -80,6 +80,15 @@ def unsteady(result: "Result") -> str:
     )
 
 
+def log_not_full(result: "Result") -> str:
+    """Say in how many points no page has had to be written back for room in the log."""
+    return (
+        f"in {len(result.log_not_full)} of {result.provenance['points']} points `log_reused` is 0: the log has "
+        "never been full, so no page has been written back for its reuse, as in a longer run some would be; "
+        f"raise warmup and operations, or make log_size smaller, to see it; the first is {result.log_not_full[0]}"
+    )
+
+
 def overloaded(result: "Result") -> str:
     """Say in how many points requests came faster than they were served."""
     return (
@@ -107,6 +116,8 @@ def _warnings(result: "Result") -> str:
         )
     if result.unsteady:
         lines.append(f"Still changing: {unsteady(result)}.")
+    if result.log_not_full:
+        lines.append(f"Log not full: {log_not_full(result)}.")
     if result.overloaded:
         lines.append(f"Overload: {overloaded(result)}.")
     if result.not_durable:

@@ -4,7 +4,7 @@ import copy
 import html
 import json
 import platform as host
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
@@ -81,8 +81,9 @@ class Result:
         Points that could not be simulated.
     not_held : tuple of Failure
         Points whose data the engine cannot hold: in the frame, with `fits` 0; here with the reason.
-    unsteady : tuple of Failure
-        Points that were still changing: in the frame, with `steady` 0; here with how long they ran.
+    unsteady, log_not_full : tuple of Failure
+        Points that were still changing, and those whose log has never been full: in the frame, with `steady`
+        or `log_reused` 0; here with how long they ran.
     overloaded : tuple of Failure
         Points whose requests came faster than they were served: in the frame, with `keeps_up` 0; here with
         their rate.
@@ -108,16 +109,18 @@ class Result:
             if isinstance(found, DoesNotFit)
         )
         kind = find_kind(scenario.kind)
-        self.unsteady = tuple(
-            Failure(index, point.describe(), kind.ran_for(found))
-            for index, (point, found) in enumerate(zip(points, metrics, strict=True))
-            if found is not None and found.get("steady") == 0
-        )
-        self.overloaded = tuple(
-            Failure(index, point.describe(), f"{found['offered_per_s']:,.0f} requests per second")
-            for index, (point, found) in enumerate(zip(points, metrics, strict=True))
-            if found is not None and found.get("keeps_up") == 0
-        )
+
+        def where_not(column: str, tell: Callable[[Metrics], str]) -> tuple[Failure, ...]:
+            return tuple(
+                Failure(index, point.describe(), tell(found))
+                for index, (point, found) in enumerate(zip(points, metrics, strict=True))
+                if found is not None and found.get(column) == 0
+            )
+
+        self.unsteady = where_not("steady", kind.ran_for)
+        self.log_not_full = where_not("log_reused", kind.ran_for)
+        rate = "{offered_per_s:,.0f} requests per second"
+        self.overloaded = where_not("keeps_up", lambda found: rate.format(**found))
         self.not_durable = tuple(
             Failure(index, point.describe(), lost)
             for index, (point, found) in enumerate(zip(points, metrics, strict=True))

@@ -21,6 +21,7 @@ PLAN_FIELDS = (
     "untimed_operations",
     "measured_operations",
     "pmem_footprint",
+    "shares_lines",
     "group_of_thread",
 )
 
@@ -51,8 +52,8 @@ class TraceInfo:
         Of each medium, what a platform must hold to replay it [B].
     plan : mapping
         `PLAN_FIELDS`: seed, operations of the workload before the measurement, how many of these run through
-        the caches alone, operations in the measurement, bytes of PMem that the workload's regions occupy, and
-        the group of each thread.
+        the caches alone, operations in the measurement, bytes of PMem that the workload's regions occupy,
+        whether threads share cache lines, and the group of each thread.
     file_bytes : int
         Size of the file [B].
     provenance : mapping

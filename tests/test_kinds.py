@@ -156,7 +156,14 @@ DOCUMENTED: dict[str, tuple[set[str], set[str]]] = {
         | {"pages_time_share", "log_time_share", "locks_time_share", "pmem_writes_per_day"}
         | {"core_transfers_per_tx", "latch_waits_per_tx", "latch_restarts_per_tx", "latch_wait_share"}
         | {"commits_per_group"}
-        | {"table_rows", "lines_per_cold_read", "rolled_back_ratio", "warmup_transactions", "steady"}
+        | {
+            "table_rows",
+            "lines_per_cold_read",
+            "rolled_back_ratio",
+            "warmup_transactions",
+            "steady",
+            "log_reused",
+        }
         | {f"{name}_per_tx" for name in PER_TX}
         | {f"wear_{name}" for name in WEAR}
         | LATENCIES,

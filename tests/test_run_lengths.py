@@ -65,3 +65,48 @@ def test_longer_runs_give_the_same(kind: str, metric: str, given: dict[str, Any]
         pmsim.simulate_point(kind, PLATFORM, given | {"length": length})[metric] for length in (1, 4)
     )
     assert usual == pytest.approx(longer, rel=0.03)
+
+
+PERSISTENT_CACHES = {"base": PLATFORM, "controller": {"eadr": True}}
+PERSISTS: list[tuple[str, dict[str, Any]]] = [
+    ("bandwidth", {"operation": "store+clwb", "pattern": "sequential"}),
+    ("bandwidth", {"operation": "load+store+clwb", "access_size": 64}),
+    ("persist", {"operation": "store+clwb", "access_size": 1024}),
+    ("operations", {"operations": "rp_256,wp_256_cache"}),
+    ("log", {"entry_size": 512}),
+    ("in-place", {"algorithm": "fam", "pattern": "random"}),
+    ("page-flush", {"write": "store+clwb"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "given"), PERSISTS, ids=[kind for kind, _ in PERSISTS])
+def test_what_persistent_caches_keep_reaches_the_medium_when_they_are_full(
+    kind: str, given: dict[str, Any]
+) -> None:
+    """Flushes do nothing there, so lines leave as those of plain stores do: for each that comes one goes."""
+    counted = pmsim.simulate_point(kind, PERSISTENT_CACHES, given | {"threads": 4})
+    stored = counted["counter.stores"] + counted["counter.stream_stores"]
+    assert counted["counter.pmem_write_lines"] > 0.1 * stored
+
+
+@pytest.mark.parametrize("operation", ["load", "store", "load+store"])
+def test_what_fits_into_the_caches_is_there_when_a_run_measures(operation: str) -> None:
+    given = {"operation": operation, "access_size": 64, "region_size": "8 MiB", "threads": 2}
+    counted = pmsim.simulate_point("bandwidth", PLATFORM, given)
+    assert counted["read_amplification"] < 0.02
+    assert counted["write_amplification"] < 0.02
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [("bandwidth", {"access_size": 64}), ("operations", {"operations": "rp_64,rp_64"})],
+)
+def test_threads_that_share_a_small_region_share_a_cache(kind: str, given: dict[str, Any]) -> None:
+    """What one core has brought, others find in the last-level cache, and nobody reads it from memory again."""
+    several = pmsim.simulate_point(kind, PLATFORM, given | {"region_size": "4 MiB", "threads": 4})
+    assert several["counter.pmem_read_lines"] < 0.02 * several["counter.loads"]
+
+
+def test_a_long_persist_comes_to_its_end() -> None:
+    counted = pmsim.simulate_point("persist", PLATFORM, {"access_size": "16 MiB", "region_size": "1 GiB"})
+    assert counted["bandwidth_gb_s"] == pytest.approx(7.7, rel=0.2)  # what one thread streams

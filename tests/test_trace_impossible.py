@@ -23,7 +23,7 @@ LOAD = operation("load", DRAM, 8)
 
 
 def written(path: Path, *threads: list[bytes], warmup: int = 0, untimed: int = 0, measured: int = 4) -> Path:
-    writer = _native.TraceWriter(path, len(threads), "{}", 1, warmup, untimed, measured, 0, [])
+    writer = _native.TraceWriter(path, len(threads), "{}", 1, warmup, untimed, measured, 0, False, [])
     for number, operations in enumerate(threads):
         writer.append(number, b"".join(operations), [len(operations)])
     writer.finish()

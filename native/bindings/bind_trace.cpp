@@ -46,6 +46,7 @@ py::dict info_row(const trace::TraceInfo& info) {
   row["untimed_operations"] = info.plan.untimed_operations;
   row["measured_operations"] = info.plan.measured_operations;
   row["pmem_footprint"] = info.plan.pmem_footprint;
+  row["shares_lines"] = info.plan.shares_lines ? 1 : 0;
   row["group_of_thread"] = info.plan.group_of_thread;
   row["provenance"] = info.provenance;
   return row;
@@ -92,6 +93,7 @@ std::vector<py::dict> trace_record(const std::filesystem::path& path, const std:
          .untimed_operations = static_cast<std::uint64_t>(options.length.untimed_operations),
          .measured_operations = static_cast<std::uint64_t>(options.length.measured_operations),
          .pmem_footprint = options.pmem_footprint,
+         .shares_lines = workload->shares_lines(),
          .group_of_thread = options.group_of_thread});
     trace::RecordingSource source(*workload, writer);
     results = machine::simulate(source, workload->threads(), platforms, options);

@@ -108,18 +108,19 @@ void bind_trace_file(py::module_& module) {
                          "Writes a trace; the file appears under its name in finish(). Raises ConfigError.")
       .def(py::init([](const std::filesystem::path& path, std::uint32_t threads, const std::string& provenance,
                        std::uint64_t seed, std::uint64_t warmup, std::uint64_t untimed, std::uint64_t measured,
-                       std::uint64_t footprint, std::vector<std::uint32_t> groups) {
+                       std::uint64_t footprint, bool shares_lines, std::vector<std::uint32_t> groups) {
              return FileWriter(path, threads, provenance,
                                {.seed = seed,
                                 .warmup_operations = warmup,
                                 .untimed_operations = untimed,
                                 .measured_operations = measured,
                                 .pmem_footprint = footprint,
+                                .shares_lines = shares_lines,
                                 .group_of_thread = std::move(groups)});
            }),
            py::arg("path"), py::arg("threads"), py::arg("provenance"), py::arg("seed"),
            py::arg("warmup_operations"), py::arg("untimed_operations"), py::arg("measured_operations"),
-           py::arg("pmem_footprint"), py::arg("group_of_thread"))
+           py::arg("pmem_footprint"), py::arg("shares_lines"), py::arg("group_of_thread"))
       .def("append", &FileWriter::append, py::arg("thread"), py::arg("operations"), py::arg("batches"),
            "Batches of a thread, in its program order: micro-operations of 16 bytes, and how many each has.")
       .def("finish", &FileWriter::finish, "Writes what is left and gives the file its name.")

@@ -10,7 +10,7 @@ from rich.console import Console
 from pmsim.effects import AFTER, BEFORE, EFFECT, HIGH, LOW
 from pmsim.kinds import find_kind
 from pmsim.kinds.metric import INTERVAL_ENDS
-from pmsim.report import not_durable, overloaded, unsteady
+from pmsim.report import log_not_full, not_durable, overloaded, unsteady
 from pmsim.results import Result
 from pmsim.terminal import Column, complaints, output, print_table
 from pmsim.time_stack import CAUSES, STACK_TITLES
@@ -47,6 +47,8 @@ def print_result(result: Result, folder: Path) -> None:
         )
     if result.unsteady:
         errors.print(f"pmsim: {unsteady(result)}")
+    if result.log_not_full:
+        errors.print(f"pmsim: {log_not_full(result)}")
     if result.overloaded:
         errors.print(f"pmsim: {overloaded(result)}")
     if result.not_durable:

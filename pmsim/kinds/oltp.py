@@ -136,6 +136,12 @@ class Oltp(Kind[OltpParameters]):
             "1: the warm-up ended because transfers between tiers had become steady, and the second half of "
             "what was measured was as fast as the first, within 5 % or what chance does to it",
         ),
+        Metric(
+            "log_reused",
+            "",
+            "1: the log has been full before the end, and pages written back for that; 0: it never has been; "
+            "empty where nothing is logged to one",
+        ),
         *COUNTED_METRICS,
     )
     unsteady = (
@@ -308,6 +314,7 @@ def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters)
         "rolled_back_ratio": facts["rolled_back"] / transactions,
         "warmup_transactions": facts["warmup_transactions"],
         "steady": 0 if run.steady == 0 else facts["steady"],
+        "log_reused": facts.get("log_reused", math.nan) if facts.get("engine.log_bytes") else math.nan,
     }
     metrics |= _breakdown(count) if parameters.breakdown else dict.fromkeys(_SHARES, math.nan)
     metrics |= run.latencies()

@@ -180,6 +180,7 @@ def _plan(
         # One more than there are: it ends with the threads, not where the last operation is dispatched.
         "measured_operations": operations or ended - warmup + 1,
         "pmem_footprint": 0,
+        "shares_lines": int(threads > 1),  # as far as anybody knows
         "group_of_thread": [],
     }
 

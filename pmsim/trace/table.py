@@ -212,8 +212,9 @@ class Table(Source):
         if _PLAN not in metadata:
             return {}
         try:
-            # Exports of traces of version 1 were timed from their first operation on.
-            kept = {"untimed_operations": 0, **json.loads(metadata[_PLAN])}
+            # Exports of traces of version 1 were timed from their first operation on; versions 1 and 2 did not
+            # say whether threads share lines.
+            kept = {"untimed_operations": 0, "shares_lines": 1, **json.loads(metadata[_PLAN])}
             provenance, groups = kept["provenance"], kept["group_of_thread"]
             numbers = [
                 kept["ended"],

@@ -95,6 +95,7 @@ void TraceReader::read_header() {
   info_.plan.untimed_operations = reader.fixed<std::uint64_t>();
   info_.plan.measured_operations = reader.fixed<std::uint64_t>();
   info_.plan.pmem_footprint = reader.fixed<std::uint64_t>();
+  info_.plan.shares_lines = reader.fixed<std::uint32_t>() != 0;
   if (std::max(info_.plan.warmup_operations, info_.plan.measured_operations) > kMostPlanned)
     throw Malformed{"the number of operations to run is impossible"};
   if (info_.plan.untimed_operations > info_.plan.warmup_operations)

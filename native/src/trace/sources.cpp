@@ -34,14 +34,6 @@ void ReplaySource::refill(std::uint32_t thread, memory::Stream& stream) {
   }
 }
 
-bool ReplaySource::shares_lines() const noexcept {
-  using memory::OpKind;
-  const auto occurs = [this](OpKind kind) {
-    return info().operations_by_kind[static_cast<std::size_t>(kind)] != 0;
-  };
-  return occurs(OpKind::kAtomic) || occurs(OpKind::kAcquire) || occurs(OpKind::kRelease);
-}
-
 double ReplaySource::share_served() const noexcept {
   std::uint64_t served = 0;
   for (const Thread& thread : threads_)

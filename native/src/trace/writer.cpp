@@ -44,6 +44,7 @@ TraceWriter::TraceWriter(std::filesystem::path path, std::uint32_t threads, cons
   header.fixed(info_.plan.untimed_operations);
   header.fixed(info_.plan.measured_operations);
   header.fixed(info_.plan.pmem_footprint);
+  header.fixed(std::uint32_t{info_.plan.shares_lines});
   for (const std::uint32_t group : info_.plan.group_of_thread)
     header.fixed(group);
   header.bytes(std::as_bytes(std::span(provenance)));

@@ -81,6 +81,7 @@ class Bandwidth final : public Workload {
                                            ? "too small: each thread needs room for one access of its own"
                                            : "is smaller than access_size (or stride)");
     }
+    shares_lines_ = !partitioned && meet_in_caches(platform, threads, region_bytes);
     const memory::Medium on = medium == "dram" ? memory::Medium::kDram : memory::Medium::kPmem;
     const memory::Address base = memory_.allocate(
         on, region_bytes, {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
@@ -100,9 +101,12 @@ class Bandwidth final : public Workload {
     }
     const auto lines_in_piece = static_cast<std::int64_t>(std::min(kLinesPerPiece, chunk_bytes_ / kLineBytes));
     const auto lines_in_chunk = static_cast<std::int64_t>(chunk_bytes_ / kLineBytes);
-    const bool cached_writes = access_ == Access::kStore || access_ == Access::kUpdate;
-    // Plain stores reach memory only when the caches are full of dirty lines; everything else is steady soon.
-    std::int64_t warmup_lines = cached_writes ? cached_lines(platform, threads) * 3 / 2 : kSettling;
+    const bool flushed = access_ != Access::kStore && access_ != Access::kUpdate;
+    // Stores reach memory only when the caches are full of dirty lines; everything else is steady soon.
+    const std::int64_t stores = access_ == Access::kLoad || access_ == Access::kStream
+                                    ? 0
+                                    : stores_to_fill_caches(platform, threads, flushed);
+    std::int64_t warmup_lines = std::max(kSettling, stores);
     if (pattern_ == Pattern::kRandom && chunk_bytes_ < kTranslatedOften) {
       // Once, not three times as everywhere else, beside the loads that fill TLBs: runs eight times as long
       // give the same within 1 % (8 and 24 threads, 64 and 256 B of 16 GiB of DRAM on the three calibrated
@@ -114,7 +118,7 @@ class Bandwidth final : public Workload {
                    lines_in_chunk * accesses_to_warm_page_tables(platform, on, region_bytes,
                                                                  kLongestWarmupLines, kMeetingsOfChunks)));
     }
-    if (access_ == Access::kLoad) {
+    if (access_ == Access::kLoad || stores > 0) {
       const auto region_lines = static_cast<std::int64_t>(region_bytes / kLineBytes);
       const bool random = pattern_ == Pattern::kRandom;
       warmup_lines = std::max(warmup_lines, loads_to_fill_caches(platform, threads, region_lines, random));
@@ -156,6 +160,7 @@ class Bandwidth final : public Workload {
     return static_cast<std::uint32_t>(std::min(usual, rounds_ * times));
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
+  [[nodiscard]] bool shares_lines() const noexcept override { return shares_lines_; }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     if (tlb_warmup_.refill(memory_, thread, stream))
@@ -257,6 +262,7 @@ class Bandwidth final : public Workload {
   std::uint32_t instructions_ = 0;  ///< between a chunk and the next, with those that find where it begins
   std::uint64_t slots_ = 0;         ///< places for a chunk in a thread's part of the region
   std::uint64_t footprint_ = 0;
+  bool shares_lines_ = false;
   TlbWarmup tlb_warmup_;
   machine::RunLength length_;
   std::int64_t rounds_ = 0;  ///< windows of each thread that are measured; 0: there are none

@@ -34,7 +34,8 @@ InPlaceOptions options_of(Parameters& parameters, std::uint64_t seed) {
 ///
 /// Page tables and caches are warmed before by loads of random records. Updates that flush their lines would
 /// leave the caches to page tables in the end, but chains of a read and a persist take as long on a real
-/// machine as they do beside caches full of reads (docs/calibration.md, "What was tried for page tables").
+/// machine as they do beside caches full of reads (docs/calibration.md, "What was tried for page tables"). Where
+/// caches are persistent, they are full of records that have been stored to.
 class InPlace final : public Workload {
  public:
   InPlace(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -43,11 +44,14 @@ class InPlace final : public Workload {
         driver_(memory_, options_),
         warmup_(seed) {
     timed_ = parameters.number("timed", 0, 1) != 0;
+    const std::int64_t stores = stores_to_fill_caches(platform, options_.threads, true);
+    dirties_ = stores > 0;
+    warmup_.add(options_.random ? 0 : stores);
     if (options_.random) {
       const auto lines = static_cast<std::int64_t>(options_.array_bytes / memory::kLineBytes);
       const std::uint64_t part = options_.array_bytes / options_.threads;
       warmup_.add(std::max(
-          {accesses_to_warm_page_tables(platform, options_.medium, options_.array_bytes, kLongestWarmup),
+          {stores, accesses_to_warm_page_tables(platform, options_.medium, options_.array_bytes, kLongestWarmup),
            accesses_to_warm_tlbs(platform, options_.medium, part) * options_.threads,
            std::min(loads_to_fill_caches(platform, options_.threads, lines, true), kLongestWarmup)}));
     }
@@ -64,8 +68,10 @@ class InPlace final : public Workload {
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     if (warmup_.refill(memory_, thread, stream, [&](Random& random) {
-          static_cast<void>(
-              memory_.load<std::uint64_t>(driver_.record(thread, random.below(driver_.records()))));
+          const memory::Address record = driver_.record(thread, random.below(driver_.records()));
+          const auto word = memory_.load<std::uint64_t>(record);
+          if (dirties_)
+            memory_.store<std::uint64_t>(record, word);
         }))
       return;
     memory_.detach();
@@ -82,6 +88,7 @@ class InPlace final : public Workload {
   InPlaceOptions options_;
   InPlaceDriver<memory::SimMemory> driver_;
   bool timed_ = false;
+  bool dirties_ = false;  ///< the warm-up stores what it loads
   LoadWarmup warmup_;
 };
 

@@ -23,14 +23,17 @@ class LogAppends final : public Workload {
       : memory_(capacities_of(platform)),
         options_(read(parameters, seed)),
         flags_(parameters.number("timed", 0, 1) != 0 ? std::uint8_t{memory::kSerialising} : std::uint8_t{0}),
-        driver_(memory_, options_) {}
+        driver_(memory_, options_),
+        fill_(stores_to_fill_caches(platform, options_.threads, true) *
+              static_cast<std::int64_t>(memory::kLineBytes) /
+              static_cast<std::int64_t>(driver_.log(0).footprint(options_.entry_size))) {}
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
   [[nodiscard]] machine::RunLength usual_length() const override {
     // The modules' buffers are full after some hundred lines; group commits have to be seen many times.
     const std::int64_t entries = std::max({std::int64_t{10'000}, kEntriesPerThread * options_.threads,
                                            std::int64_t{100} * options_.group_commit});
-    return {entries / 5, entries};
+    return machine::RunLength::in_order(fill_, entries / 5, entries);
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
     return options_.medium == memory::Medium::kPmem ? driver_.persistent_bytes() : 0;
@@ -58,6 +61,7 @@ class LogAppends final : public Workload {
   DriverOptions options_;
   std::uint8_t flags_;  ///< of kOperationBegin
   blocks::log::LogDriver<memory::SimMemory> driver_;
+  std::int64_t fill_;  ///< entries until persistent caches are full of them
 };
 
 }  // namespace

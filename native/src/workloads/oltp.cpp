@@ -92,6 +92,8 @@ class Oltp final : public Workload {
     for (const auto& [name, value] : session_.engine().counters()) {
       const auto before = before_.find(name);
       facts_["engine." + name] = value - (before == before_.end() ? 0 : before->second);
+      if (name == "log_truncations")
+        facts_["log_reused"] = value > 0 ? 1 : 0;
     }
     facts_["rows"] = static_cast<double>(session_.rows());
     facts_["rolled_back"] = static_cast<double>(rolled_back_);

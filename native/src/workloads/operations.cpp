@@ -45,6 +45,11 @@ struct Step {
   std::optional<memory::FlushKind> flush;  ///< of all lines, when all have been stored
   bool persist = false;                    ///< ends with an sfence
   std::int64_t offset = 0;                 ///< writes: from the last address
+
+  /// What a write has stored stays in the caches until it is evicted: it is not flushed, or that does nothing.
+  [[nodiscard]] bool leaves_lines(bool caches_persist) const noexcept {
+    return !persist || (caches_persist && access != Access::kStream);
+  }
 };
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -125,7 +130,7 @@ Step parse_step(std::string_view text, const Parameters& parameters) {
 
 /// Lines that one turn of a chain leaves in the caches: what it reads, less what it flushes, and what it writes
 /// beside that. A read goes to a new place; writes stay near the last address.
-std::int64_t lines_left_in_caches(const std::vector<Step>& steps) {
+std::int64_t lines_left_in_caches(const std::vector<Step>& steps, bool caches_persist) {
   std::size_t left = 0;
   std::set<std::int64_t> near;
   std::int64_t at = 0;
@@ -137,7 +142,7 @@ std::int64_t lines_left_in_caches(const std::vector<Step>& steps) {
     at = step.read ? 0 : at + step.offset;
     for (std::int64_t line = at; line < at + static_cast<std::int64_t>(step.bytes);
          line += static_cast<std::int64_t>(kLineBytes)) {
-      if (step.persist) {
+      if (!step.leaves_lines(caches_persist)) {
         near.erase(line);
       } else {
         near.insert(line);
@@ -154,7 +159,7 @@ std::int64_t lines_left_in_caches(const std::vector<Step>& steps) {
 class Operations final : public Workload {
  public:
   Operations(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
-      : memory_(capacities_of(platform)), tlb_warmup_(seed) {
+      : memory_(capacities_of(platform)), caches_persist_(platform.controller.eadr != 0), tlb_warmup_(seed) {
     const std::string text = parameters.text("operations");
     const auto threads = static_cast<std::uint32_t>(parameters.number("threads", 1, 1024));
     const auto region_bytes = static_cast<std::uint64_t>(parameters.number("region_size", 4096, kMaxBytes));
@@ -162,13 +167,13 @@ class Operations final : public Workload {
     bool uses_dram = false;
     bool uses_pmem = false;
     std::int64_t lines = 0;
-    bool plain_stores = false;
+    bool stores = false;
     for (const std::string_view part : split(text, ',')) {
       steps_.push_back(parse_step(part, parameters));
       if (!steps_.front().read)
         parameters.refuse("operations", "a chain begins with a read; there is no last address before it");
       (steps_.back().medium == memory::Medium::kDram ? uses_dram : uses_pmem) = true;
-      plain_stores = plain_stores || (!steps_.back().read && !steps_.back().persist);
+      stores = stores || (!steps_.back().read && steps_.back().leaves_lines(caches_persist_));
       lines += static_cast<std::int64_t>(steps_.back().bytes / kLineBytes);
       if (steps_.back().bytes > region_bytes) {
         parameters.refuse("region_size", "is smaller than the largest access of the chain");
@@ -183,6 +188,7 @@ class Operations final : public Workload {
       pmem_ = memory_.allocate(memory::Medium::kPmem, region_bytes, options);
     }
     region_bytes_ = region_bytes;
+    shares_lines_ = meet_in_caches(platform, threads, region_bytes);
     chains_.resize(threads);
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       randoms_.emplace_back(mix64(seed) + thread);
@@ -193,7 +199,7 @@ class Operations final : public Workload {
       if (uses_pmem)
         tlb_warmup_.add(platform, thread, pmem_, region_bytes);
     }
-    const std::int64_t warm = tlb_warmup_.operations() + warmup(platform, lines, plain_stores) + 1;
+    const std::int64_t warm = tlb_warmup_.operations() + warmup(platform, lines, stores) + 1;
     const std::int64_t settling = std::min(warm, kSettling / lines);
     length_ =
         machine::RunLength::in_order(warm - settling, settling, std::max<std::int64_t>(60'000 / lines, 2'000));
@@ -202,6 +208,7 @@ class Operations final : public Workload {
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(randoms_.size()); }
   [[nodiscard]] machine::RunLength usual_length() const override { return length_; }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return memory_.regions().pmem_footprint(); }
+  [[nodiscard]] bool shares_lines() const noexcept override { return shares_lines_; }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     if (tlb_warmup_.refill(memory_, thread, stream))
@@ -243,14 +250,14 @@ class Operations final : public Workload {
   }
 
  private:
-  /// Chains before the caches are as a long run has them. Plain stores reach memory only when these are full of
+  /// Chains before the caches are as a long run has them. Stores that nothing flushes reach memory only when these are full of
   /// them; random reads find their page-table entries there as far as these fit, which does not change any more
   /// once each entry's line has been met or the caches have been filled.
   [[nodiscard]] std::int64_t warmup(const machine::PlatformParams& platform, std::int64_t lines,
-                                    bool plain_stores) const {
+                                    bool stores) const {
     const std::int64_t cached = cached_lines(platform, threads());
-    if (plain_stores) {
-      return cached * 3 / 2 / std::max<std::int64_t>(1, lines_left_in_caches(steps_));
+    if (stores) {
+      return cached * 3 / 2 / std::max<std::int64_t>(1, lines_left_in_caches(steps_, caches_persist_));
     }
     std::int64_t chains = kSettling / lines;
     for (const Step& step : steps_) {
@@ -297,6 +304,7 @@ class Operations final : public Workload {
   }
 
   memory::SimMemory memory_;
+  bool caches_persist_;
   std::vector<Step> steps_;
   std::vector<Random> randoms_;
   std::vector<std::uint64_t> chains_;  ///< begun, by thread
@@ -304,6 +312,7 @@ class Operations final : public Workload {
   memory::Address pmem_ = 0;
   std::uint64_t region_bytes_ = 0;
   bool timed_ = false;
+  bool shares_lines_ = false;
   TlbWarmup tlb_warmup_;
   machine::RunLength length_;
 };

@@ -47,8 +47,10 @@ class PageFlush final : public Workload {
     const auto pages = static_cast<std::int64_t>(options_.store.pages);
     const auto lines = pages * static_cast<std::int64_t>(options_.store.page_bytes / memory::kLineBytes);
     constexpr std::int64_t kOverCaches = 4;
-    if (lines > kOverCaches * cached_lines(platform, options_.store.writers))
-      return 0;
+    if (lines > kOverCaches * cached_lines(platform, options_.store.writers)) {
+      const bool stored = options_.store.write == blocks::page::Write::kStoreFlush;
+      return stored ? stores_to_fill_caches(platform, options_.store.writers, true) / options_.store.lines() : 0;
+    }
     return options_.random_order ? kMeetings * pages : pages;
   }
 

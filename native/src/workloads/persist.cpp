@@ -48,10 +48,11 @@ class Persist final : public Workload {
       threads_.push_back(Thread{base + thread * slots_ * bytes_, random.below(slots_)});
     }
     const auto lines = static_cast<std::int64_t>(bytes_ / kLineBytes);
-    const std::int64_t settling = std::max<std::int64_t>(12'000 / lines, 200);
-    // Plain stores reach memory only when the caches are full of them.
-    const std::int64_t fill = access_ == Access::kStore ? cached_lines(platform, threads) * 3 / 2 / lines : 0;
-    length_ = machine::RunLength::in_order(fill, settling, std::max<std::int64_t>(60'000 / lines, 400));
+    // Stores reach memory only when the caches are full of them.
+    const std::int64_t stores =
+        access_ == Access::kStream ? 0 : stores_to_fill_caches(platform, threads, access_ != Access::kStore);
+    length_ = machine::RunLength::in_order(stores / lines, persists(12'000, 200, lines),
+                                           persists(60'000, 400, lines));
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }
@@ -85,6 +86,14 @@ class Persist final : public Workload {
   }
 
  private:
+  /// Of so many lines together, but at least `fewest`, as far as that takes no more than a second or two, and one
+  /// of each thread.
+  [[nodiscard]] std::int64_t persists(std::int64_t together, std::int64_t fewest, std::int64_t lines) const {
+    constexpr std::int64_t kMostLines = 8'000'000;
+    return std::max({together / lines, std::min(fewest, kMostLines / lines),
+                     static_cast<std::int64_t>(threads_.size())});
+  }
+
   struct Thread {
     memory::Address base;
     std::uint64_t slot;

@@ -50,13 +50,14 @@ class Restart final : public Workload {
     if (executed_ > operations_)
       return;
     session_.memory().attach(stream, thread);
-    stream.push(memory::OpKind::kOperationBegin, 0, 0);
     std::uint32_t user_bytes = 0;
     if (executed_ == 0) {
+      // Nothing says that an operation begins: its time is not the latency of one.
       session_.restart();
       // Whoever opens the database waits for its recovery.
       session_.memory().mfence();
     } else {
+      stream.push(memory::OpKind::kOperationBegin, 0, 0);
       user_bytes = session_.transaction(thread).user_bytes;
     }
     stream.push(memory::OpKind::kOperationEnd, 0, user_bytes);

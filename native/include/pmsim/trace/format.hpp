@@ -14,13 +14,13 @@ namespace pmsim::trace {
 
 /// The layout of a trace file, version 2; docs/trace-format.md says it in words.
 inline constexpr std::array<std::uint8_t, 8> kMagic{'P', 'M', 'S', 'I', 'M', 'T', 'R', 0x1a};
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::uint32_t kByteOrder = 0x0a0b0c0d;
 inline constexpr std::uint32_t kChunkMark = 0x4b4e4843;    // "CHNK"
 inline constexpr std::uint32_t kFooterMark = 0x544f4f46;   // "FOOT"
 inline constexpr std::uint32_t kTrailerMark = 0x21444e45;  // "END!"
 
-inline constexpr std::uint64_t kHeaderBytes = 8 + 4 * 4 + 5 * 8;  ///< before groups, provenance and checksum
+inline constexpr std::uint64_t kHeaderBytes = 8 + 4 * 4 + 5 * 8 + 4;  ///< before groups, provenance and checksum
 inline constexpr std::uint64_t kChunkHeaderBytes = 7 * 4;
 inline constexpr std::uint64_t kTrailerBytes = 8 + 8 + 4 + 4;
 
@@ -45,6 +45,7 @@ struct RunPlan {
   std::uint64_t untimed_operations = 0;  ///< of these
   std::uint64_t measured_operations = 0;
   std::uint64_t pmem_footprint = 0;
+  bool shares_lines = false;                   ///< threads do (memory::Source)
   std::vector<std::uint32_t> group_of_thread;  ///< empty: all threads are one group
 };
 

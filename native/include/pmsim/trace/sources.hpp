@@ -35,7 +35,7 @@ class ReplaySource final : public memory::Source {
 
   void refill(std::uint32_t thread, memory::Stream& stream) override;
   /// Threads that share lines tell each other by locked accesses.
-  [[nodiscard]] bool shares_lines() const noexcept override;
+  [[nodiscard]] bool shares_lines() const noexcept override { return info().plan.shares_lines; }
   [[nodiscard]] const TraceInfo& info() const noexcept { return reader_.info(); }
   /// The share of the trace that has been served.
   [[nodiscard]] double share_served() const noexcept;

@@ -44,7 +44,7 @@ class LogCursor {
   template <Memory M>
   void fetch(M& memory) {
     at_ = behind_;
-    const std::optional<Lsn> behind = log_->read(memory, at_, bytes_);
+    const std::optional<Lsn> behind = log_->read_ahead(memory, at_, bytes_, ahead_);
     if (!behind) {
       turn_ = kEnd;
       return;
@@ -69,6 +69,7 @@ class LogCursor {
   Stamps stamps_;
   Lsn at_ = 0;
   Lsn behind_;
+  SectorLog::Window ahead_;
   std::vector<std::byte> bytes_;
   BatchHead head_;
   RecordReader reader_;

@@ -173,19 +173,20 @@ class LogFile {
   /// The batch at `at`, and the position behind it; nothing at the tail. From an SSD by way of `staging`, of
   /// which nothing stays.
   template <Memory M>
-  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& batch,
-                                        Address staging) const {
+  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& batch, Address staging,
+                                        SectorLog::Window* ahead = nullptr) const {
     return ask([&](const auto& log) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(log)>, SectorLog>)
-        return log.read(memory, at, batch, staging);
+        return log.read(memory, at, batch, staging, ahead);
       else
         return log.read(memory, at, batch);
     });
   }
-  /// The same by way of the log's own buffer, while no transaction is under way.
+  /// The same, one batch after the other, by way of the log's own buffer, while no transaction is under way.
   template <Memory M>
-  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& batch) const {
-    return read(memory, at, batch, place_.staging);
+  [[nodiscard]] std::optional<Lsn> read_ahead(M& memory, Lsn at, std::vector<std::byte>& batch,
+                                              SectorLog::Window& ahead) const {
+    return read(memory, at, batch, place_.staging, &ahead);
   }
 
  private:

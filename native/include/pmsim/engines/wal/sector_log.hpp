@@ -59,6 +59,13 @@ class SectorLog {
   /// more.
   static constexpr std::uint32_t kInstructionsPerWord = 3;
 
+  /// What a staging buffer holds of the log, from its begin on. Whoever reads entry by entry keeps it from one to
+  /// the next, and has the device read as much as the buffer takes; without one, an entry is read alone.
+  struct Window {
+    Lsn from = 0;
+    Lsn end = 0;
+  };
+
   /// `staging` has room for the largest entry and one sector more.
   template <Memory M>
   [[nodiscard]] static SectorLog create(M& memory, Address device, std::uint64_t bytes, Address staging,
@@ -86,8 +93,9 @@ class SectorLog {
     log.least_ = memory.template load<std::uint64_t>(log.head_sector() + 32);
     log.tail_ = log.head_;
     std::uint64_t least = log.least_;
-    while (const std::optional<std::uint64_t> length = log.fetch(memory, log.tail_, least, staging)) {
-      least = memory.template load<std::uint64_t>(staging + 24);
+    Window window;
+    while (const std::optional<std::uint64_t> length = log.fetch(memory, log.tail_, least, staging, &window)) {
+      least = memory.template load<std::uint64_t>(staging + (log.tail_ - window.from) + 24);
       log.tail_ += log.footprint(*length);
     }
     ++log.incarnation_;
@@ -140,14 +148,14 @@ class SectorLog {
   /// The payload of the entry at `at`, and the LSN behind it; nothing at the tail. Overwrites a staging buffer,
   /// which must not be one that waits for commit().
   template <Memory M>
-  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& payload,
-                                        Address staging) const {
+  [[nodiscard]] std::optional<Lsn> read(M& memory, Lsn at, std::vector<std::byte>& payload, Address staging,
+                                        Window* ahead = nullptr) const {
     if (at >= tail_)
       return std::nullopt;
-    const std::optional<std::uint64_t> length = fetch(memory, at, least_, staging);
+    const std::optional<std::uint64_t> length = fetch(memory, at, least_, staging, ahead);
     ensure(length.has_value(), "an entry of the log on SSD is damaged");
     payload.resize(*length);
-    memory.read(staging + kHeadBytes, payload);
+    memory.read(staging + (ahead != nullptr ? at - ahead->from : 0) + kHeadBytes, payload);
     return at + footprint(*length);
   }
 
@@ -202,45 +210,57 @@ class SectorLog {
     tail_ = lsn + bytes;
   }
 
-  /// Of what a staging buffer holds.
+  /// Of the entry at `entry` in a staging buffer.
   template <Memory M>
   [[nodiscard]] static std::uint32_t checksum(M& memory, Lsn lsn, std::uint64_t payload,
-                                              std::uint64_t incarnation, Address staging) {
+                                              std::uint64_t incarnation, Address entry) {
     const std::array<std::uint64_t, 3> first{lsn, payload, incarnation};
     std::uint32_t crc = crc32c_fast(std::as_bytes(std::span(first)));
     std::array<std::byte, 4096> piece;
     for (std::uint64_t done = 0; done < payload; done += piece.size()) {
       const auto part = std::span(piece).first(std::min<std::uint64_t>(piece.size(), payload - done));
-      memory.read(staging + kHeadBytes + done, part);
+      memory.read(entry + kHeadBytes + done, part);
       crc = crc32c_fast(part, crc);
     }
     return crc;
   }
 
-  /// Reads the entry at `lsn` into a staging buffer; its length, where it is whole, and of an incarnation
-  /// from `least` on.
+  /// Reads `bytes` of the log from `lsn` on.
   template <Memory M>
-  [[nodiscard]] std::optional<std::uint64_t> fetch(M& memory, Lsn lsn, std::uint64_t least,
-                                                   Address staging) const {
+  [[nodiscard]] Window load(M& memory, Lsn lsn, std::uint64_t bytes, Address staging) const {
+    const std::uint64_t first = std::min(bytes, capacity_ - lsn % capacity_);
+    memory.block_read(sector(lsn), staging, first);
+    if (first < bytes)
+      memory.block_read(sector(lsn + first), staging + first, bytes - first);
+    return {lsn, lsn + bytes};
+  }
+
+  /// Has the entry at `lsn` in a staging buffer; its length, where it is whole, and of an incarnation from
+  /// `least` on.
+  template <Memory M>
+  [[nodiscard]] std::optional<std::uint64_t> fetch(M& memory, Lsn lsn, std::uint64_t least, Address staging,
+                                                   Window* ahead) const {
     const std::uint64_t free = capacity_ - (lsn - head_);
     if (free < kSectorBytes)
       return std::nullopt;
-    memory.block_read(sector(lsn), staging, kSectorBytes);
-    const auto length = memory.template load<std::uint64_t>(staging + 8);
-    if (memory.template load<std::uint64_t>(staging) != lsn || length > staging_bytes_ - kHeadBytes ||
+    Window alone;
+    Window& window = ahead != nullptr ? *ahead : alone;
+    const auto have = [&](std::uint64_t bytes) {
+      if (lsn < window.from || lsn + bytes > window.end)
+        window = load(memory, lsn, ahead != nullptr ? std::min(staging_bytes_, free) : bytes, staging);
+      return staging + (lsn - window.from);
+    };
+    Address entry = have(kSectorBytes);
+    const auto length = memory.template load<std::uint64_t>(entry + 8);
+    if (memory.template load<std::uint64_t>(entry) != lsn || length > staging_bytes_ - kHeadBytes ||
         footprint(length) > free)
       return std::nullopt;
-    const auto check = memory.template load<std::uint64_t>(staging + 16);
-    const auto incarnation = memory.template load<std::uint64_t>(staging + 24);
+    const auto check = memory.template load<std::uint64_t>(entry + 16);
+    const auto incarnation = memory.template load<std::uint64_t>(entry + 24);
     if (incarnation < least)
       return std::nullopt;
-    const std::uint64_t bytes = footprint(length);
-    const std::uint64_t first = std::min(bytes, capacity_ - lsn % capacity_);
-    if (first > kSectorBytes)
-      memory.block_read(sector(lsn) + kSectorBytes, staging + kSectorBytes, first - kSectorBytes);
-    if (first < bytes)
-      memory.block_read(sector(lsn + first), staging + first, bytes - first);
-    return check == checksum(memory, lsn, length, incarnation, staging) ? std::optional(length) : std::nullopt;
+    entry = have(footprint(length));
+    return check == checksum(memory, lsn, length, incarnation, entry) ? std::optional(length) : std::nullopt;
   }
 
   Address device_;
