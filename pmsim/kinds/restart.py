@@ -28,6 +28,9 @@ from pmsim.platforms import Platform
 
 #: The curve is drawn from the ends of so many batches of equally many transactions.
 _BATCHES = 2_000
+#: The peak is the highest throughput of so many windows, into which all that follows the recovery is divided:
+#: what it is does not depend on the windows of the picture, which begin at the restart.
+_PEAK_WINDOWS = 100
 #: Throughput counts as the peak from this part of it on.
 _NEAR_PEAK = 0.9
 _WINDOW = f"{COUNTER_PREFIX}window."
@@ -56,8 +59,10 @@ class Restart(Kind[RestartParameters]):
         Metric("transactions_per_s", "1/s", "transactions per second in the window"),
         Metric("window_latency_p99_ns", "ns", "99th percentile of their latency; nan where there are none"),
         Metric("recovery_ms", "ms", "time until the first transaction begins"),
-        Metric("time_to_peak_ms", "ms", "time until a window reaches 90 % of the peak throughput"),
-        Metric("peak_transactions_per_s", "1/s", "highest throughput of a window"),
+        Metric("time_to_peak_ms", "ms", "time since the restart until throughput reaches 90 % of the peak"),
+        Metric(
+            "peak_transactions_per_s", "1/s", "highest throughput of a hundredth of the time after the recovery"
+        ),
         Metric("fits", "", "1: the engine holds the data; 0: it does not, and nothing was simulated"),
         Metric("warmup_transactions", "", "transactions of the warm-up, before the engine ended"),
         Metric("steady", "", "1: the warm-up ended because transfers between tiers had become steady"),
@@ -112,11 +117,11 @@ class Restart(Kind[RestartParameters]):
         except ConfigError as error:
             raise in_parameters(error, parameters) from None
         ends = [run.started_ps + end for end in run.batch_ends_ps]
-        curve = windows_of(run.started_ps, ends, operations, parameters.windows)
-        peak = max(throughput for _, throughput in curve)
+        curve = windows_of(0, run.started_ps, ends, operations, parameters.windows)
+        time_to_peak, peak = peak_of(run.started_ps, ends, operations)
         metrics: dict[str, int | float] = {
             "recovery_ms": run.started_ps / _PS_PER_MS,
-            "time_to_peak_ms": next(time for time, value in curve if value >= _NEAR_PEAK * peak),
+            "time_to_peak_ms": time_to_peak,
             "peak_transactions_per_s": peak,
             "fits": 1,
             "warmup_transactions": run.facts["warmup_transactions"],
@@ -159,13 +164,25 @@ def _native(parameters: RestartParameters) -> dict[str, int | str]:
     }
 
 
+def peak_of(started_ps: int, ends_ps: Sequence[int], operations: int) -> tuple[float, float]:
+    """Return when [ms] throughput has reached 90 % of its peak, and the peak [1/s].
+
+    Parameters are those of `windows_of`.
+    """
+    curve = windows_of(started_ps, started_ps, ends_ps, operations, _PEAK_WINDOWS)
+    peak = max(throughput for _, throughput in curve)
+    return next(time for time, throughput in curve if throughput >= _NEAR_PEAK * peak), peak
+
+
 def windows_of(
-    started_ps: int, ends_ps: Sequence[int], operations: int, windows: int
+    began_ps: int, started_ps: int, ends_ps: Sequence[int], operations: int, windows: int
 ) -> list[tuple[float, float]]:
     """Return the end [ms] and the throughput [1/s] of windows of equal time.
 
     Parameters
     ----------
+    began_ps : int
+        Where the first window begins.
     started_ps : int
         When the first transaction began; before, there were none.
     ends_ps : sequence of int
@@ -173,7 +190,7 @@ def windows_of(
     operations : int
         Over all batches.
     windows : int
-        How many, from time zero to the last end.
+        How many, up to the last end.
     """
     times = [started_ps, *ends_ps]
     done = [operations * batch / len(ends_ps) for batch in range(len(times))]
@@ -186,8 +203,8 @@ def windows_of(
         part = (time - times[index - 1]) / width if width else 1.0
         return done[index - 1] + part * (done[index] - done[index - 1])
 
-    length = ends_ps[-1] / windows
-    edges = [length * number for number in range(windows + 1)]
+    length = (ends_ps[-1] - began_ps) / windows
+    edges = [began_ps + length * number for number in range(windows + 1)]
     return [
         (after / _PS_PER_MS, (done_at(after) - done_at(before)) / length * 1e12)
         for before, after in itertools.pairwise(edges)
