@@ -31,6 +31,22 @@ def test_a_benchmark_is_served_at_the_rate_at_which_it_comes() -> None:
     assert math.isnan(idle["saturation_per_s"])
 
 
+@pytest.mark.parametrize("workload", ["ycsb-a", "ycsb-d"])
+def test_ycsb_is_as_skewed_as_in_kind_oltp_unless_told_otherwise(workload: str) -> None:
+    given = {"workload": workload, "rows": 20_000, "rate": 50_000, "requests": 500}
+    by_itself, skewed, uniform = (point(**given, **zipf) for zipf in ({}, {"zipf": 1}, {"zipf": 0}))
+    assert by_itself["latency_ns"] == skewed["latency_ns"]
+    assert by_itself["latency_ns"] < 0.9 * uniform["latency_ns"]  # its popular rows are in DRAM
+
+
+@pytest.mark.parametrize("given", [{"service": "table"}, {"service": "engine", "engine": "main-memory"}])
+def test_single_rows_are_asked_for_uniformly_unless_told_otherwise(given: dict[str, Any]) -> None:
+    kind = pmsim.kinds.find_kind("system")
+    for asked, settled in (({}, 0.0), ({"zipf": "auto"}, 0.0), ({"zipf": 0.5}, 0.5)):
+        prepared = kind.prepared(pmsim.load_platform(PLATFORM), given | asked)
+        assert prepared.parameters.zipf == settled
+
+
 def test_simpy_and_the_core_serve_a_benchmark_identically() -> None:
     def load(kind: type) -> Any:
         server = des.Server(des.Environment(), [("transactions", SMALL)], platform=PLATFORM, workers=3)

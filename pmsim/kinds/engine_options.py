@@ -145,6 +145,7 @@ def _length(value: object) -> int:
 
 #: Of Zipf's law.
 Exponent = Annotated[float, BeforeValidator(_number(0, 100))]
+ExponentOrAuto = Annotated[float | Literal["auto"], PlainValidator(or_word("auto", _number(0, 100)))]
 Probability = Annotated[float, BeforeValidator(_number(0, 1))]
 CountOrAuto = Annotated[int | Literal["auto"], PlainValidator(_count_or_auto(1)), Measures(Quantity.COUNT)]
 CountZeroOrAuto = Annotated[int | Literal["auto"], PlainValidator(_count_or_auto(0)), Measures(Quantity.COUNT)]

@@ -19,7 +19,7 @@ from pmsim.kinds.log_place import AUTO
 from pmsim.kinds.measurement import COUNTED_METRICS, LATENCY_METRICS
 from pmsim.kinds.system_checks import check_system
 from pmsim.kinds.system_parameters import SystemParameters, recording_of
-from pmsim.kinds.system_parts import log_of, pages_of, parts_of, transaction_log, workers_of
+from pmsim.kinds.system_parts import exponent_of, log_of, pages_of, parts_of, transaction_log, workers_of
 from pmsim.kinds.types import LINE_BYTES
 from pmsim.platforms import Platform
 from pmsim.standing import stretch
@@ -66,11 +66,14 @@ class System(Kind[SystemParameters]):
         return machine_counters()
 
     def settled(self, machine: Platform, parameters: SystemParameters) -> SystemParameters:
-        """Decide where the log of an engine is, how workers commit to it, and how long to warm up."""
+        """Decide the skew, where the log of an engine is, how workers commit to it, and how long to warm up."""
         settled = log_place.settled(machine, parameters, threads=parameters.workers, logs=LOGS)
-        if settled.warmup != AUTO:
-            return settled
-        return settled.model_copy(update={"warmup": _warmup(machine, parameters)})
+        decided: dict[str, float] = {}
+        if settled.zipf == AUTO:
+            decided["zipf"] = _zipf(parameters)
+        if settled.warmup == AUTO:
+            decided["warmup"] = _warmup(machine, parameters)
+        return settled.model_copy(update=decided)
 
     def check(self, machine: Platform, parameters: SystemParameters) -> None:
         """Refuse what the machine lacks and what makes no study."""
@@ -171,6 +174,11 @@ _OVER_TIME = ("restart", "long-run")
 _LOOKUPS_PER_ROW = 4
 
 
+def _zipf(parameters: SystemParameters) -> float:
+    """Return the exponent of "auto": YCSB is skewed, and of a uniform ycsb-d no latest row is popular."""
+    return 1.0 if parameters.service == "engine" and parameters.workload.startswith("ycsb") else 0.0
+
+
 def _warmup(machine: Platform, parameters: SystemParameters) -> int:
     """Return the requests of "auto": of a table, whose state is in the caches alone, what fills these.
 
@@ -201,9 +209,10 @@ def _setting(machine: Platform, parameters: SystemParameters, seed: int) -> stud
 
 
 def _asked(kind: str, weight: int, parameters: SystemParameters) -> Ask:
-    if parameters.zipf == 0:
+    zipf = exponent_of(parameters)
+    if zipf == 0:
         return Ask(kind, weight, first="uniform", below=parameters.rows)
-    return Ask(kind, weight, first="zipf", below=parameters.rows, zipf=parameters.zipf)
+    return Ask(kind, weight, first="zipf", below=parameters.rows, zipf=zipf)
 
 
 def _simulate(

@@ -17,7 +17,7 @@ from pmsim.kinds.cpu_costs import (
     OperationCycles,
     TransactionCycles,
 )
-from pmsim.kinds.engine_options import CountZeroOrAuto, EngineName, Exponent
+from pmsim.kinds.engine_options import CountZeroOrAuto, EngineName, ExponentOrAuto
 from pmsim.kinds.latches import CommitsOrAuto
 from pmsim.kinds.log_place import AUTO
 from pmsim.kinds.logs import EngineLogName
@@ -91,8 +91,10 @@ class SystemParameters(KindParameters):
     )
 
     rows: Count = Field(2**20, description="rows of the table or engine")
-    zipf: Exponent = Field(
-        0.0, description="skew of the rows that are asked for (exponent of Zipf's law); 0: uniform"
+    zipf: ExponentOrAuto = Field(
+        AUTO,
+        description="skew of the rows that are asked for (exponent of Zipf's law); 0: uniform; auto: 1 of "
+        "ycsb, as in kind oltp, else 0",
     )
     row_size: WordSize = Field(256, description="bytes of a row; of a table whole lines, of fptree 8 [B]")
     scanners: CountOrZero = Field(1, le=65536, description="tenants: clients that scan without a pause")

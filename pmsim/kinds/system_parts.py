@@ -62,9 +62,15 @@ def transactions_of(parameters: SystemParameters) -> TransactionsPart:
     return TransactionsPart(
         **_engine(parameters),
         workload=cast(Benchmark, parameters.workload),
-        zipf=parameters.zipf,
+        zipf=exponent_of(parameters),
         warehouses=parameters.warehouses,
     )
+
+
+def exponent_of(parameters: SystemParameters) -> float:
+    """Return the exponent of Zipf's law by which rows are asked for."""
+    assert isinstance(parameters.zipf, float), "settled"
+    return parameters.zipf
 
 
 def _engine(parameters: SystemParameters) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
@@ -13,6 +13,7 @@ from pmsim.units import Quantity, format_value, parse
 LINE_BYTES = 64
 
 Memory = Literal["dram", "pmem"]
+N = TypeVar("N", int, float)
 
 
 class KindParameters(BaseModel):
@@ -67,10 +68,10 @@ def _count_or_zero(value: object) -> int:
     return count
 
 
-def or_word(word: str, validate: Callable[[object], int]) -> Callable[[object], int | str]:
+def or_word(word: str, validate: Callable[[object], N]) -> Callable[[object], N | str]:
     """Return a validator that takes a word, too, and says so of whatever is neither."""
 
-    def either(value: object) -> int | str:
+    def either(value: object) -> N | str:
         if isinstance(value, str) and value == word:
             return word
         try:
