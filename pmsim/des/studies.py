@@ -118,9 +118,9 @@ def _keeps_up(setting: Setting, rate: float) -> bool:
     return keeps_up(found, setting.workers)
 
 
-def keeps_up(found: Summary, workers: int) -> bool:
+def keeps_up(found: Summary, served: float) -> bool:
     """Tell whether a queue has not grown: but for those that are served, 1 % are in the system at the end."""
-    return bool(found["in_system"] <= _BACKLOG * found["submitted"] + workers)
+    return bool(found["in_system"] <= _BACKLOG * found["submitted"] + served)
 
 
 def _run_requests(load: NativeLoad, requests: int) -> None:
@@ -299,9 +299,13 @@ def group_commit(
     gathered, counted = (commit.groups, commit.entries), server.counters()
     env.run(env.now + _length(requests, rate))
     groups, entries = commit.groups - gathered[0], commit.entries - gathered[1]
+    found = recorder.summary(env.now)
+    # One group is appended while the next one gathers: no queue, however large they are.
+    largest = min(size, 1 + rate * timeout / S)
     return (
-        recorder.summary(env.now)
+        found
         | {"offered": rate, "entries_per_group": entries / groups if groups else 0.0}
+        | {"keeps_up": keeps_up(found, 2 * largest)}
         | _of_batches(recorder, env.now, batches)
         | _last_of(server, env.now, counted)
     )

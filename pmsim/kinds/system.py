@@ -45,7 +45,9 @@ class System(Kind[SystemParameters]):
         Metric("mean_in_system", "", "time average of the requests in the system"),
         Metric("in_system_at_end", "", "requests in the system at the end"),
         Metric(
-            "keeps_up", "", "1: at most 1 % of the requests, beside those served, were there when the last came"
+            "keeps_up",
+            "",
+            "1: at most 1 % of the requests, beside those served or gathered, were there when the last came",
         ),
         *COUNTED_METRICS,
     )
