@@ -90,6 +90,29 @@ def test_what_comes_faster_waits_longer_and_everything_is_answered(recording: Pa
     assert [found["keeps_up"] for found in (slow, as_recorded, fast)] == [1, 0, 0]
 
 
+def test_what_counts_are_the_requests_of_the_second_half_whatever_the_first_has_left(recording: Path) -> None:
+    times = load_requests(recording).times
+    assert times is not None
+    part = ("recorded", {"engine": "three-tier", "requests": str(recording)} | capacities("three-tier"))
+    server = des.Server(des.Environment(), [part], platform=MACHINE, workers=2, seed=0)
+    tenant = des.Tenant("all", des.TraceDriven(times.tolist()), [des.Ask("recorded.request")], "1 s")
+    load = des.NativeLoad(server, [tenant], keep_log=True)
+    load.finish()
+    half = len(times) // 2
+    begin, last = int(times[half]), int(times[-1])
+    assert sum(served.submitted < begin < served.end for served in load.log) > 50  # a backlog, answered later
+    counted = [served for served in load.log if served.request >= half]
+    found = pmsim.simulate_point("system", MACHINE, study(recording), seed=0)
+    assert found["simulated_ops"] == len(counted) == 750
+    latencies_s = sum(served.end - served.submitted for served in counted) / 1e12
+    elapsed_s = (load.now - begin) / 1e12
+    assert found["latency_ns"] == pytest.approx(latencies_s / 750 * 1e9)
+    assert found["throughput_per_s"] == pytest.approx(750 / elapsed_s)
+    assert found["mean_in_system"] == pytest.approx(latencies_s / elapsed_s)  # Little's law
+    assert found["offered_per_s"] == pytest.approx(750 / (last - begin) * 1e12)
+    assert found["throughput_per_s"] < found["offered_per_s"]
+
+
 def test_more_workers_shorten_the_queue(recording: Path) -> None:
     one, four = (point(recording, speed_percent=200, workers=workers) for workers in (1, 4))
     assert four["waited_ns"] < one["waited_ns"]

@@ -8,7 +8,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -154,20 +154,27 @@ def open_load(setting: Setting, rate: float, requests: int, batches: int = 1) ->
 
 
 def recorded_load(setting: Setting, arrivals: npt.NDArray[np.int64]) -> Summary:
-    """Serve requests that come at these times [ps] until all are answered; the second half counts."""
-    tenant = Tenant("all", TraceDriven(arrivals.tolist()), setting.mix, "1 s")
-    load = NativeLoad(setting.server(), [tenant], seed=setting.seed)
-    begin, end = int(arrivals[len(arrivals) // 2]), int(arrivals[-1])
+    """Serve requests that come at these times [ps] until all are answered; the second half of them counts."""
+    half = len(arrivals) // 2
+    # Tenants of their own: what the first half has left waiting is answered later, and is none of the second.
+    halves = [
+        Tenant(name, TraceDriven(times.tolist()), [replace(ask, below=first) for ask in setting.mix], "1 s")
+        for name, times, first in (("first", arrivals[:half], 0), ("second", arrivals[half:], half))
+    ]
+    load = NativeLoad(setting.server(), halves, seed=setting.seed)
+    begin, end = int(arrivals[half]), int(arrivals[-1])
     with stretch(0, 0.5):
         load.run(begin)
     load.restart_statistics()
     before = load.server.counters_at(load.now)
     with stretch(0.5, 0.9):
         load.run(end)
-    kept_up = keeps_up(load.summary(), setting.workers)
+    found = load.summary("second")
+    waiting = found["in_system"] + load.summary("first")["in_system"]
+    kept_up = keeps_up(found | {"in_system": waiting}, setting.workers)
     with stretch(0.9, 1):  # where it keeps up, they are few
         load.finish()
-    found = load.summary()
+    found = load.summary("second")
     offered = found["submitted"] * S / (end - begin)
     return found | {"offered": offered, "keeps_up": kept_up} | _last_of(load.server, load.now, before)
 
