@@ -174,6 +174,7 @@ def _point(
     platform = _platform(scenario.platform, platform_of, change)
     try:
         machine, parameters, asked = kind.prepared(platform, given)
+        own = kind.columns(machine, parameters)
     except ConfigError as error:
         raise ConfigError(_located(str(error), setting, change, kind.parameter_model)) from None
     for metric in scenario.metrics:
@@ -194,7 +195,7 @@ def _point(
         platform=machine,
         parameters=parameters,
         asked=asked,
-        columns=columns | kind.columns(machine, parameters),
+        columns=columns | own,
         axes=said,
         base_seed=scenario.seed,
     )

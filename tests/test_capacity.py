@@ -129,5 +129,5 @@ def test_prices_of_ones_own_change_the_cost_and_nothing_else(tmp_path: Path) -> 
     assert list(result.front()["prices"]) == ["pmsim"]
     alone = small.model_copy(update={"sweep": {}, "parameters": {**small.parameters, "prices": str(file)}})
     assert resolved_scenario(alone, points_of(alone)).parameters["prices"] == str(file)
-    with pytest.raises(ConfigError, match=r"prices: .*nowhere\.toml: no such file"):
+    with pytest.raises(ConfigError, match=r"^sweep\.prices: .*nowhere\.toml: no such file"):
         points_of(small.model_copy(update={"sweep": {"prices": ["nowhere.toml"]}}))

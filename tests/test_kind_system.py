@@ -430,10 +430,9 @@ def test_a_study_gives_its_machines_back_at_once(given, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "key"),
     [
-        ({"requests": 1}, "requests"),
-        ({"requests": 1, "study": "group-commit"}, "requests"),
-        ({"requests": 1, "study": "group-commit", "rate": 10**12}, "requests"),
-        ({"requests": 1, "study": "propagation", "rate": 10**12, "pages": 300}, "requests"),
+        ({"requests": 20, "rate": 10**12}, "requests"),
+        ({"requests": 20, "study": "group-commit", "rate": 10**12}, "requests"),
+        ({"requests": 20, "study": "propagation", "rate": 10**12, "pages": 300}, "requests"),
         ({"study": "restart", "duration": "2 us", "crash_at": "1 us"}, "duration"),
         ({"study": "long-run", "duration": "20 ns", "segment": "20 ns"}, "duration"),
     ],

@@ -17,6 +17,7 @@ _LARGEST_ROW = 65536
 _MOST_SEGMENTS = 10_000
 _LARGEST_ENGINE_ROW = 4096
 _FPTREE_ROW = 8
+_WORD_BYTES = 8
 _YCSB_ROW = 1000
 #: Bytes of a key: a row of an engine needs at least so many more than its payload.
 _KEY_BYTES = 8
@@ -72,10 +73,10 @@ def check_study(machine: Platform, parameters: SystemParameters) -> None:
         raise ConfigError(
             f"workload: '{parameters.workload}' keeps no ledger of what a power failure must leave; choose rows"
         )
-    if service == "table" and parameters.row_size % LINE_BYTES:
-        raise ConfigError(f"row_size: {parameters.row_size} B are not whole lines; choose a multiple of 64 B")
-    if service == "table" and not LINE_BYTES <= parameters.row_size <= _LARGEST_ROW:
-        raise ConfigError(f"row_size: {parameters.row_size} B; choose 64 B to 64 KiB for a table")
+    if service == "table" and (parameters.row_size % LINE_BYTES or parameters.row_size > _LARGEST_ROW):
+        raise ConfigError(
+            f"row_size: {parameters.row_size} B; choose a multiple of 64 B up to 64 KiB for a table"
+        )
     if service == "engine":
         _check_rows_of_engine(parameters)
     if parameters.study == "propagation" and parameters.dirty_lines > parameters.page_size // LINE_BYTES:
@@ -140,8 +141,10 @@ def _check_rows_of_engine(parameters: SystemParameters) -> None:
         raise ConfigError(
             f"row_size: {parameters.row_size} B; rows of fptree have 8 B, choose that or another engine"
         )
-    if parameters.row_size > _LARGEST_ENGINE_ROW:
-        raise ConfigError(f"row_size: {parameters.row_size} B; choose 8 B to 4 KiB for an engine")
+    if parameters.row_size % _WORD_BYTES or parameters.row_size > _LARGEST_ENGINE_ROW:
+        raise ConfigError(
+            f"row_size: {parameters.row_size} B; choose a multiple of 8 B up to 4 KiB for an engine"
+        )
 
 
 def check_sizes(machine: Platform, parameters: SystemParameters) -> None:

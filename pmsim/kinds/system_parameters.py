@@ -28,6 +28,7 @@ from pmsim.kinds.types import (
     LineSize,
     LineSizeOrZero,
     Measures,
+    RowSize,
     Threads,
     WordSize,
 )
@@ -75,7 +76,8 @@ class SystemParameters(KindParameters):
     rate: CountOrZero = Field(
         0, le=10**12, description="requests per second instead of load_percent; 0: load_percent"
     )
-    requests: Count = Field(50_000, le=10**9, description="requests that count, about")
+    # Fewer would leave batches empty, and of so few it may be that none comes.
+    requests: Count = Field(50_000, ge=20, le=10**9, description="requests that count, about")
 
     recording: str = Field(
         "", description="recorded: a CSV or Parquet file, one row per request and its time (docs/requests.md)"
@@ -96,7 +98,10 @@ class SystemParameters(KindParameters):
         description="skew of the rows that are asked for (exponent of Zipf's law); 0: uniform; auto: 1 of "
         "ycsb, as in kind oltp, else 0",
     )
-    row_size: WordSize = Field(256, description="bytes of a row; of a table whole lines, of fptree 8 [B]")
+    row_size: RowSize = Field(
+        256,
+        description="bytes of a row; of a table whole lines, of an engine a multiple of 8, of fptree 8 [B]",
+    )
     scanners: CountOrZero = Field(1, le=65536, description="tenants: clients that scan without a pause")
     scan_rows: Count = Field(1_000, description="tenants: rows of a scan")
 

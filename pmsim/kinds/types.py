@@ -100,6 +100,8 @@ Count = Threads
 CountOrZero = Annotated[int, BeforeValidator(_count_or_zero), Measures(Quantity.COUNT)]
 #: A whole number of 8-byte words, at least one, at most 1 MiB.
 WordSize = Annotated[int, BeforeValidator(_size(8, 8, 2**20)), Measures(Quantity.SIZE)]
+#: Bytes of a row, of which its store says how many it takes.
+RowSize = Annotated[int, BeforeValidator(_size(8, 1, 2**20)), Measures(Quantity.SIZE)]
 #: A whole number of 64-byte lines, at least one.
 LineSize = Annotated[int, BeforeValidator(_size(LINE_BYTES, LINE_BYTES)), Measures(Quantity.SIZE)]
 #: A whole number of lines, or 0 for "not at all".
