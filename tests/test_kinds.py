@@ -406,3 +406,16 @@ def test_flushes_that_empty_no_cache_make_no_writes_faster() -> None:
         for operation in ("write", "write+flush")
     )
     assert flushed <= 1.02 * written  # a long run of either
+
+
+def test_the_latency_of_a_chain_lacks_the_wait_of_its_last_fence_and_says_so() -> None:
+    (meaning,) = [metric.meaning for metric in find_kind("operations").metrics if metric.name == "latency_ns"]
+    assert "without the wait of its last fence" in meaning
+    read, persisted = (
+        pmsim.simulate_point("operations", "tum-6212u", {"operations": chain})["latency_ns"]
+        for chain in ("rp_64", "rp_64,wp_64_cache")
+    )
+    wait = pmsim.simulate_point("persist", "tum-6212u", {"operation": "store+clwb", "access_size": 64})[
+        "latency_ns"
+    ]
+    assert read < persisted < read + 0.75 * wait
