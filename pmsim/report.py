@@ -84,8 +84,8 @@ def log_not_full(result: "Result") -> str:
     """Say in how many points no page has had to be written back for room in the log."""
     return (
         f"in {len(result.log_not_full)} of {result.provenance['points']} points `log_reused` is 0: the log has "
-        "never been full, so no page has been written back for its reuse, as in a longer run some would be; "
-        f"raise warmup and operations, or make log_size smaller, to see it; the first is {result.log_not_full[0]}"
+        "never been full, so no page has been written back for its reuse, as in a longer run some would be; to "
+        f"see it raise warmup and operations, or lower log_size; the first is {result.log_not_full[0]}"
     )
 
 
@@ -107,6 +107,15 @@ def not_durable(result: "Result") -> str:
     )
 
 
+def cached(result: "Result") -> str:
+    """Say in how many points caches held what memory was to be asked for."""
+    return (
+        f"in {len(result.cached)} of {result.provenance['points']} points long strides leave so few chunks "
+        "that the caches hold them, and the bandwidth is theirs; raise region_size or shorten stride; "
+        f"the first is {result.cached[0]}"
+    )
+
+
 def _warnings(result: "Result") -> str:
     lines = [f"Failed: {failure}" for failure in result.failures]
     outside = int((result.frame["out_of_range_count"] > 0).sum()) if "out_of_range_count" in result.frame else 0
@@ -122,6 +131,8 @@ def _warnings(result: "Result") -> str:
         lines.append(f"Overload: {overloaded(result)}.")
     if result.not_durable:
         lines.append(f"Not durable: {not_durable(result)}.")
+    if result.cached:
+        lines.append(f"Cached: {cached(result)}.")
     return '<p class="warning">' + "<br>".join(_text(line) for line in lines) + "</p>" if lines else ""
 
 

@@ -66,6 +66,17 @@ class RunInfo:
     points_from_cache: int
 
 
+def _told(
+    points: Sequence[Point], metrics: Sequence[Metrics | None], what: Callable[[Point, Metrics], str]
+) -> tuple[Failure, ...]:
+    """Return the finished points of which there is something to tell, with it."""
+    return tuple(
+        Failure(index, point.describe(), said)
+        for index, (point, found) in enumerate(zip(points, metrics, strict=True))
+        if found is not None and (said := what(point, found))
+    )
+
+
 class Result:
     """What a scenario gave.
 
@@ -85,10 +96,11 @@ class Result:
         Points that were still changing, and those whose log has never been full: in the frame, with `steady`
         or `log_reused` 0; here with how long they ran.
     overloaded : tuple of Failure
-        Points whose requests came faster than they were served: in the frame, with `keeps_up` 0; here with
-        their rate.
+        Points whose requests came faster than they were served: `keeps_up` is 0; here with their rate.
     not_durable : tuple of Failure
         Points that keep on memory without power what they take for durable: in the frame; here with what.
+    cached : tuple of Failure
+        Points that are about memory and that caches have served: in the frame; here with what they held.
     provenance : dict
         Versions, hashes, seeds, command and wall time.
     """
@@ -103,29 +115,17 @@ class Result:
     ) -> None:
         self.scenario = copy.deepcopy(scenario)  # whose tables the caller may change
         self.failures = tuple(failures)
-        self.not_held = tuple(
-            Failure(index, point.describe(), found.reason)
-            for index, (point, found) in enumerate(zip(points, metrics, strict=True))
-            if isinstance(found, DoesNotFit)
-        )
-        kind = find_kind(scenario.kind)
-
-        def where_not(column: str, tell: Callable[[Metrics], str]) -> tuple[Failure, ...]:
-            return tuple(
-                Failure(index, point.describe(), tell(found))
-                for index, (point, found) in enumerate(zip(points, metrics, strict=True))
-                if found is not None and found.get(column) == 0
+        told, kind = partial(_told, points, metrics), find_kind(scenario.kind)
+        self.not_held = told(lambda _, found: found.reason if isinstance(found, DoesNotFit) else "")
+        self.unsteady = told(lambda _, found: kind.ran_for(found) if found.get("steady") == 0 else "")
+        self.log_not_full = told(lambda _, found: kind.ran_for(found) if found.get("log_reused") == 0 else "")
+        self.overloaded = told(
+            lambda _, found: (
+                f"{found['offered_per_s']:,.0f} requests per second" if found.get("keeps_up") == 0 else ""
             )
-
-        self.unsteady = where_not("steady", kind.ran_for)
-        self.log_not_full = where_not("log_reused", kind.ran_for)
-        rate = "{offered_per_s:,.0f} requests per second"
-        self.overloaded = where_not("keeps_up", lambda found: rate.format(**found))
-        self.not_durable = tuple(
-            Failure(index, point.describe(), lost)
-            for index, (point, found) in enumerate(zip(points, metrics, strict=True))
-            if found is not None and (lost := kind.lost_without_power(point.platform, point.parameters))
         )
+        self.not_durable = told(lambda point, _: kind.lost_without_power(point.platform, point.parameters))
+        self.cached = told(lambda point, found: kind.kept_in_caches(point.platform, point.parameters, found))
         self._lasting = [
             found is not None and kind.lasting(found, point.parameters)
             for point, found in zip(points, metrics, strict=True)

@@ -10,7 +10,7 @@ from rich.console import Console
 from pmsim.effects import AFTER, BEFORE, EFFECT, HIGH, LOW
 from pmsim.kinds import find_kind
 from pmsim.kinds.metric import INTERVAL_ENDS
-from pmsim.report import log_not_full, not_durable, overloaded, unsteady
+from pmsim.report import cached, log_not_full, not_durable, overloaded, unsteady
 from pmsim.results import Result
 from pmsim.terminal import Column, complaints, output, print_table
 from pmsim.time_stack import CAUSES, STACK_TITLES
@@ -53,6 +53,8 @@ def print_result(result: Result, folder: Path) -> None:
         errors.print(f"pmsim: {overloaded(result)}")
     if result.not_durable:
         errors.print(f"pmsim: {not_durable(result)}")
+    if result.cached:
+        errors.print(f"pmsim: {cached(result)}")
     done = told["points"] - len(result.failures)
     kept = f"{told['points_from_cache']} kept from before"
     if told["seeds"] > 1:

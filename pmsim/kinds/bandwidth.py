@@ -1,16 +1,18 @@
 """Kind "bandwidth": threads that read or write chunks of a region as fast as they can."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from pmsim.errors import ConfigError
-from pmsim.kinds.base import Kind, Scalar
+from pmsim.kinds.base import COUNTER_PREFIX, Kind, Scalar
 from pmsim.kinds.checks import check_access, check_modules, check_region, check_threads, medium
 from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import AMPLIFICATION_METRICS, BANDWIDTH_METRICS, COMMON_METRICS, measure
 from pmsim.kinds.types import (
+    LINE_BYTES,
     CountOrZero,
     Dimms,
     FlagOrPlatform,
@@ -22,9 +24,12 @@ from pmsim.kinds.types import (
     Threads,
 )
 from pmsim.platforms import Platform
+from pmsim.units import Quantity, format_value
 
 #: Bytes of a thread's list of addresses: no run comes to the end of it, and no cache holds it.
 LIST_SIZE = 2**26
+#: Where memory moves less than this part of the bytes that are accessed, caches have them.
+_FROM_MEMORY = 0.5
 
 
 class BandwidthParameters(KindParameters):
@@ -141,6 +146,21 @@ class Bandwidth(Kind[BandwidthParameters]):
         check_access(parameters.access_size, share)
         check_access(parameters.stride, share, "stride")
         check_access(parameters.alignment, share, "alignment")
+
+    def kept_in_caches(
+        self, machine: Platform, parameters: BandwidthParameters, metrics: Mapping[str, int | float]
+    ) -> str:
+        """Name the few chunks that strides leave; with other patterns a small region means the caches."""
+        if parameters.pattern != "strided":
+            return ""
+        block_bytes = machine.value("pmem", "block_size")
+        unit_bytes = {"dram_read_lines": LINE_BYTES, "dram_write_lines": LINE_BYTES}
+        unit_bytes |= {"pmem_media_read_blocks": block_bytes, "pmem_media_write_blocks": block_bytes}
+        moved = sum(metrics[COUNTER_PREFIX + name] * size for name, size in unit_bytes.items())
+        if moved >= _FROM_MEMORY * metrics[f"{COUNTER_PREFIX}user_bytes"]:
+            return ""
+        chunks = parameters.region_size // parameters.stride // parameters.threads
+        return f"{chunks} chunks of {format_value(parameters.access_size, Quantity.SIZE)} for each thread"
 
     def columns(self, machine: Platform, parameters: BandwidthParameters) -> dict[str, Scalar]:
         """Resolve "all" and "platform"."""

@@ -190,6 +190,11 @@ class Kind(ABC, Generic[P]):
         del machine, parameters
         return ""
 
+    def kept_in_caches(self, machine: Platform, parameters: P, metrics: Mapping[str, int | float]) -> str:
+        """Say what the caches held of a point that is about memory; empty where it has measured memory."""
+        del machine, parameters, metrics
+        return ""
+
     def ran_for(self, metrics: Mapping[str, int | float]) -> str:
         """Say how long a point has run that was not long enough to become steady."""
         return f"of {metrics['simulated_ops']:,.0f} operations"
