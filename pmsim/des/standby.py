@@ -52,14 +52,23 @@ class HotStandby:
         self._append = append
 
     def append(self, first: int, count: int = 1) -> Process:
-        """Append entries; the event is their acknowledgement, and fails with `PowerFailureError`."""
+        """Append entries; the event is their acknowledgement, and fails with `PowerFailureError`.
+
+        A power failure of an append that nobody waits for does not end the run.
+        """
         return self.env.process(self._both(first, count))
 
     def _both(self, first: int, count: int) -> Generator[Event, Any, None]:
+        appending = self.env.active_process
+        assert appending is not None
         followed = self.env.process(self._follow(first, count))
-        yield self._primary.execute(self._append, first, count)
-        if self._synchronous and not (yield followed):
-            raise PowerFailureError("the standby has lost its power before the entry was acknowledged")
+        try:
+            yield self._primary.execute(self._append, first, count)
+            if self._synchronous and not (yield followed):
+                raise PowerFailureError("the standby has lost its power before the entry was acknowledged")
+        except PowerFailureError:
+            appending.defused = True  # as `tell_cut_off`: SimPy would end the run where nobody waits any more
+            raise
 
     def _follow(self, first: int, count: int) -> Generator[Event, Any, bool]:
         self.behind += count
