@@ -68,8 +68,8 @@ class Server:
     crash : bool
         Whether the power may fail; costs time and a second copy of the memory.
     pool : simpy.Resource, optional
-        Who gets a worker of the first group: its capacity must be their number. By default first come, first
-        served. A `simpy.PriorityResource` makes ``priority`` of `execute` count.
+        Who gets a worker of the first group: its capacity must be their number, and no other server's. By
+        default first come, first served. A `simpy.PriorityResource` makes ``priority`` of `execute` count.
 
     Attributes
     ----------
@@ -143,6 +143,8 @@ class Server:
     ) -> None:
         if not isinstance(env, Environment):
             raise ConfigError("env: a native server needs a pmsim.des.Environment")
+        if pool is not None and any(isinstance(other, Server) and other.pool is pool for other in env._cores):
+            raise ConfigError("pool: another server has it; give each its own")
         self.env = env
         self.session = session
         self.kinds: tuple[str, ...] = tuple(session.kinds)

@@ -44,7 +44,8 @@ class WorkerGroup:
     ----------
     pool : simpy.Resource or None
         Who gets a worker next; its capacity is the number of workers. None: first come, first served, without
-        the events of a resource: a request that finds a worker free begins in the same event.
+        the events of a resource: a request that finds a worker free begins in the same event. Other processes
+        may ask it for a worker, too; what they have or wait for is theirs, whatever becomes of the power.
     numbers : tuple of int
         The workers.
     """
@@ -78,7 +79,11 @@ class WorkerGroup:
     @property
     def waiting(self) -> int:
         """Requests that wait for a worker."""
-        return len(self._queue if self.pool is None else self.pool.put_queue)
+        in_pool = 0 if self.pool is None else sum(map(self._asked_for, self.pool.put_queue))
+        return len(self._queue) + in_pool
+
+    def _asked_for(self, grant: Any) -> bool:
+        return getattr(grant, "group", None) is self
 
     def execute(
         self, kind: str | int | Request, first: int = 0, count: int = 1, *, priority: int = 0
@@ -142,11 +147,16 @@ class WorkerGroup:
         grant: Any = pool.request(priority=priority) if self._prioritised else pool.request()  # type: ignore[call-arg]
         execution.grant = grant
         grant.execution = execution
+        grant.group = self
         grant.callbacks.append(self._granted)
 
     def _granted(self, grant: Any) -> None:
         execution: Execution = grant.execution
-        if execution._value is PENDING:  # otherwise the power has failed meanwhile
+        if execution._value is not PENDING:
+            return  # the power has failed meanwhile
+        if self._down:  # somebody else has given a worker back, of which there is none now
+            self._queue.append(execution)
+        else:
             self._give(execution)
 
     def _give(self, execution: Execution) -> None:
@@ -181,11 +191,14 @@ class WorkerGroup:
         self._queue.clear()
         self._free = []
         if self.pool is not None:
-            for grant in list(self.pool.put_queue):
+            for grant in filter(self._asked_for, list(self.pool.put_queue)):
                 grant.cancel()
-            for user in list(self.pool.users):
-                self.pool.release(user)
-            self._blockers = [self.pool.request() for _ in self.numbers]
+            # Nobody gets a worker because the power fails: the places of those that are cut off stay taken.
+            self._blockers = [grant for grant in self.pool.users if self._asked_for(grant)]
+            for _ in range(len(self.numbers) - self.pool.count):
+                blocker: Any = self.pool.request()
+                blocker.group = self
+                self._blockers.append(blocker)
 
     def _regain_power(self) -> None:
         self._down = False
