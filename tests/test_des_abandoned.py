@@ -1,6 +1,7 @@
 """Requests that nobody waits for any more: open loops, time-outs, and what is withdrawn."""
 
 import pytest
+import simpy
 
 from pmsim import des
 from pmsim.errors import ConfigError
@@ -71,3 +72,105 @@ def test_a_bad_append_ends_the_run_even_where_nobody_waits():
     standby.append(-1)
     with pytest.raises(ConfigError, match="first"):
         env.run()
+
+
+def served(env, pooled, workers=1):
+    pool = simpy.PriorityResource(env, capacity=workers) if pooled else None
+    return des.Server(env, [des.LogPart()], platform=PLATFORM, workers=workers, crash=True, pool=pool)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_request_that_no_worker_has_begun_can_be_withdrawn(pooled):
+    env = des.Environment()
+    server = served(env, pooled)
+    begun, abandoned, last = (server.execute("log.append", number) for number in range(3))
+    env.run("1 ns")
+    assert server.waiting == 2
+    assert abandoned.cancel()
+    assert server.waiting == 1
+    assert not abandoned.cancel()
+    done = env.run(last)
+    assert done.granted == begun.value.end
+    env.run("1 ms")
+    assert not abandoned.triggered
+    assert server.present() == [0, 2]
+    assert (server.busy, server.waiting) == (0, 0)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_request_that_a_worker_has_begun_is_not_withdrawn(pooled):
+    env = des.Environment()
+    server = served(env, pooled)
+    begun = server.execute("log.append", 0)
+    env.run("1 ns")
+    assert not begun.cancel()
+    env.run(begun)
+    assert not begun.cancel()
+    assert (server.busy, server.present()) == (0, [0])
+
+
+def test_a_request_that_gets_its_worker_at_this_very_instant_can_be_withdrawn_from_the_pool():
+    env = des.Environment()
+    server = served(env, True)
+    granted, last = server.execute("log.append", 0), server.execute("log.append", 1)
+    assert granted.cancel()  # the pool has granted it, and nobody has been told
+    done = env.run(last)
+    assert done.granted == 0
+    assert not granted.triggered
+    assert (server.busy, server.pool.count) == (0, 0)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_what_is_withdrawn_is_not_cut_off_by_a_power_failure(pooled):
+    env = des.Environment()
+    server = served(env, pooled)
+    first, second = (server.execute("log.append", number) for number in range(2))
+    env.run("1 ns")
+    second.cancel()
+    failure = server.power_failure(restart_after="1 us")
+    early = server.execute("log.append", 2)
+    late = server.execute("log.append", 3)
+    env.run("2 ns")
+    assert early.cancel()
+    assert not first.cancel()  # it has been cut off
+    recovery = env.run(failure)
+    assert recovery.lost == 1
+    assert env.run(late).granted == recovery.ready
+    assert not second.triggered
+    assert not early.triggered
+
+
+def test_a_request_with_a_place_in_the_pool_of_a_server_without_power_can_be_withdrawn():
+    env = des.Environment()
+    server = served(env, True)
+    place = server.pool.request()
+    recovery = server.power_failure(restart_after="1 us")
+    early, late = server.execute("log.append", 0), server.execute("log.append", 1)
+    server.pool.release(place)
+    env.run("1 ns")
+    assert early.cancel()
+    ready = env.run(recovery).ready
+    assert env.run(late).granted == ready
+    assert not early.triggered
+
+
+def test_retries_after_time_outs_take_workers_unless_they_are_withdrawn():
+    answered = {}
+    for withdrawn in (False, True):
+        env = des.Environment()
+        server = served(env, False)
+        answered[withdrawn] = 0
+
+        def client(server=server, env=env, withdrawn=withdrawn):
+            while True:
+                request = server.execute("log.append", 0)
+                yield request | env.timeout("900 ns")
+                if request.triggered:
+                    answered[withdrawn] += 1
+                elif withdrawn:
+                    request.cancel()
+
+        for _ in range(5):
+            env.process(client())
+        env.run("200 us")
+    assert answered[False] < answered[True] / 2

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import simpy
-from simpy.events import PENDING, Event
+from simpy.events import Event
 
 from pmsim import arguments
 from pmsim.des.parts import LARGEST
@@ -35,6 +35,16 @@ class Execution(Event):
         self.worker = -1
         self.grant: Any = None
         self.callbacks: list[Callable[[Any], None]] = [group._done]
+
+    def cancel(self) -> bool:
+        """Withdraw the request if no worker has begun it; its event then never fires.
+
+        Returns
+        -------
+        bool : whether it was withdrawn. A worker ends what it has begun, and who waits for that is told; what
+            has been acknowledged, cut off or withdrawn before is as it was.
+        """
+        return self.group._withdraw(self)
 
 
 class WorkerGroup:
@@ -152,8 +162,8 @@ class WorkerGroup:
 
     def _granted(self, grant: Any) -> None:
         execution: Execution = grant.execution
-        if execution._value is not PENDING:
-            return  # the power has failed meanwhile
+        if execution.number not in self.server._outstanding:
+            return  # the power has failed meanwhile, or it has been withdrawn
         if self._down:  # somebody else has given a worker back, of which there is none now
             self._queue.append(execution)
         else:
@@ -181,6 +191,18 @@ class WorkerGroup:
             self.pool.release(execution.grant)
         elif self._queue:
             self._give(self._queue.popleft())
+
+    def _withdraw(self, execution: Execution) -> bool:
+        if execution.worker >= 0 or self.server._outstanding.pop(execution.number, None) is None:
+            return False
+        if execution in self._queue:
+            self._queue.remove(execution)
+        if self.pool is not None:
+            if execution.grant.triggered:
+                self.pool.release(execution.grant)
+            else:
+                execution.grant.cancel()
+        return True
 
     def refuse(self) -> None:
         """Take no requests any more: a `NativeLoad` drives the server."""
