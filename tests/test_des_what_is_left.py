@@ -1,13 +1,19 @@
 """What a server may be asked to recover from, and where its log is when it does not say."""
 
+import re
+from pathlib import Path
+
 import pytest
+from typer.testing import CliRunner
 
 import pmsim
 from pmsim import des
+from pmsim.cli import app
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
 from pmsim.profiles import load_platform
 
+ROOT = Path(__file__).parents[1]
 OVER_SSD = {"base": "tum-6212u", "block_device": "optane-p4800x"}
 SIZES = {
     "rows": 1_000,
@@ -177,3 +183,13 @@ def test_a_server_of_study_restart_may_have_run_for_long():
     cold, warm = (pmsim.simulate_point("system", OVER_SSD, given | {"warmup": n}) for n in (0, 20_000))
     # Before the failure one finds most rows in DRAM, and the other's DRAM fills.
     assert warm["latency_ns"] < 0.8 * cold["latency_ns"]
+
+
+def test_the_documentation_says_which_counters_a_server_does_not_have():
+    server = server_of(des.TablePart(rows=1_000), crash=False)
+    of_results = {name.removeprefix("counter.") for name in find_kind("bandwidth").counters()}
+    missing = of_results - set(server.counters())
+    said = (ROOT / "docs" / "des.md").read_text().split("`server.counters()`")[1].split("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", said)) == missing
+    listed = CliRunner().invoke(app, ["list", "counters"]).output
+    assert f"not of a pmsim.des.Server: {', '.join(f'counter.{name}' for name in sorted(missing))}" in listed

@@ -94,6 +94,7 @@ def list_command(
             [(counter.name, counter.unit, counter.meaning) for counter in counters],
         )
         console.print('in a scenario: metrics = ["counter.NAME"]; counter.engine.*: kind oltp', style="dim")
+        console.print(f"of results, not of a pmsim.des.Server: {', '.join(RUN_COUNTERS)}", style="dim")
     elif what is What.PARTS and name is None:
         parts = [(part, _first_line(model)) for part, model in PARTS.items()]
         print_table(console, ["part", _TITLE], parts)
