@@ -241,7 +241,10 @@ def test_the_commands_record_describe_and_replay(tmp_path: Path) -> None:
     runner = CliRunner()
     result = runner.invoke(trace_app, ["record", str(scenario), "--point", "2", "--out", str(path)])
     assert result.exit_code == 0, result.output
+    plain = runner.invoke(trace_app, ["info", str(path)])
     result = runner.invoke(trace_app, ["info", str(path), "--verify"])
+    (verified,) = set(result.output.splitlines()) ^ set(plain.output.splitlines())
+    assert re.match(f"verified .*every checksum.* {trace.info(path).operations:,} micro-operations", verified)
     assert "stream_store" in result.output
     # Those of `replay` are operations of the workload: a number that has another meaning has another name.
     assert f"micro-operations  {trace.info(path).operations:,}" in result.output

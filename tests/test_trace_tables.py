@@ -11,6 +11,9 @@ import pytest
 from pmsim import Scenario, trace
 from pmsim.errors import ConfigError
 from pmsim.trace import table
+from pmsim.trace.micro_ops import FLAGS
+
+ROOT = Path(__file__).parents[1]
 
 HEAD = "kind,address,bytes\n"
 GOOD = "load,64,8\n"
@@ -152,3 +155,10 @@ def test_a_plan_with_more_untimed_operations_than_its_warm_up_is_damaged(tmp_pat
     )
     pq.write_table(rows, tmp_path / "a.parquet")
     assert refused(tmp_path / "a.parquet") == "metadata pmsim.plan is damaged; export the trace again"
+
+
+def test_the_documentation_names_every_flag_of_a_table():
+    row = next(
+        line for line in (ROOT / "docs" / "traces.md").read_text().splitlines() if line[:9] == "| `flags`"
+    )
+    assert [flag for flag in FLAGS[1:] if f"`{flag}`" not in row] == []

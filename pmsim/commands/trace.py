@@ -196,11 +196,14 @@ def _info_command(
     verify: Annotated[bool, typer.Option("--verify", help="Read all of it and compare its checksums.")] = False,
 ) -> None:
     """Say what a trace holds and where it comes from."""
-    _print_info(info(file, verify=verify))
+    _print_info(info(file, verify=verify), verified=verify)
 
 
-def _print_info(trace: TraceInfo) -> None:
+def _print_info(trace: TraceInfo, *, verified: bool = False) -> None:
     rows = _info_rows(trace)
+    if verified:
+        counted = f"{trace.operations:,} micro-operations on {trace.threads:,} threads"
+        rows.append(("verified", f"all of it was read: every checksum, and the counts of {counted}"))
     width = max(len(key) for key, _ in rows)
     for key, value in rows:
         output().print(f"{key:{width}}  {value}", soft_wrap=True)
