@@ -136,11 +136,14 @@ class Bandwidth(Kind[BandwidthParameters]):
         check_modules(machine, parameters.memory, parameters.dimms)
         check_region(machine, parameters.memory, parameters.region_size)
         if parameters.address_list:
-            others = parameters.region_size if parameters.memory == "dram" else 0
+            beside = medium(machine, parameters.memory) == medium(machine, "dram")
+            others = parameters.region_size if beside else 0
             try:
                 check_region(machine, "dram", others + parameters.threads * LIST_SIZE, "address_list")
             except ConfigError as error:
-                raise ConfigError(f"{error} (64 MiB for each thread, beside a region on dram)") from None
+                raise ConfigError(
+                    f"{error} (64 MiB for each thread, beside a region in the same memory)"
+                ) from None
         one_for_all = parameters.shared_region and parameters.pattern == "random"
         share = parameters.region_size // (1 if one_for_all else parameters.threads)
         check_access(parameters.access_size, share)
@@ -164,19 +167,21 @@ class Bandwidth(Kind[BandwidthParameters]):
 
     def columns(self, machine: Platform, parameters: BandwidthParameters) -> dict[str, Scalar]:
         """Resolve "all" and "platform"."""
+        on_dram = medium(machine, parameters.memory) == "dram"
         return super().columns(machine, parameters) | {
             "dimms": machine.value("pmem", "dimms"),
             "prefetcher": bool(machine.value("prefetcher", "enabled")),
-            "page_size": machine.value("tlb", "dram_page_size" if parameters.memory == "dram" else "page_size"),
+            "page_size": machine.value("tlb", "dram_page_size" if on_dram else "page_size"),
         }
 
     def run(self, machine: Platform, parameters: BandwidthParameters, seed: int) -> dict[str, int | float]:
         """Simulate one point."""
+        where = medium(machine, parameters.memory)
         measured = measure(
             "bandwidth",
             machine,
             {
-                "memory": medium(machine, parameters.memory),
+                "memory": where,
                 "operation": parameters.operation,
                 "pattern": parameters.pattern,
                 "access_size": parameters.access_size,
@@ -193,4 +198,4 @@ class Bandwidth(Kind[BandwidthParameters]):
             },
             seed,
         )
-        return measured.bandwidth() | measured.amplification(parameters.memory) | measured.common()
+        return measured.bandwidth() | measured.amplification(where) | measured.common()

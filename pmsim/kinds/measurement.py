@@ -185,10 +185,10 @@ class Measurement:
         """Return `BATCHED_LATENCY_METRICS`."""
         return self.total.latency.metrics() | self.batch_latencies.metrics()
 
-    def amplification(self, memory: str) -> dict[str, float]:
+    def amplification(self, medium: str) -> dict[str, float]:
         """Return bytes moved at the medium of "dram" or "pmem" per byte of user data."""
         count, user_bytes = self.counters, self.total.user_bytes
-        if memory == "pmem":
+        if medium == "pmem":
             read = count["pmem_media_read_blocks"] * self.pmem_block_bytes
             written = count["pmem_media_write_blocks"] * self.pmem_block_bytes
         else:

@@ -64,8 +64,9 @@ class Persist(Kind[PersistParameters]):
 
     def run(self, machine: Platform, parameters: PersistParameters, seed: int) -> dict[str, int | float]:
         """Simulate the persist twice: back to back for the bandwidth, and one at a time for the latency."""
+        where = medium(machine, parameters.memory)
         given: dict[str, int | str] = {
-            "memory": medium(machine, parameters.memory),
+            "memory": where,
             "operation": parameters.operation,
             "access_size": parameters.access_size,
             "fence_every": parameters.fence_every,
@@ -77,6 +78,6 @@ class Persist(Kind[PersistParameters]):
         return (
             timed.latencies()
             | back_to_back.bandwidth()
-            | back_to_back.amplification(parameters.memory)
+            | back_to_back.amplification(where)
             | back_to_back.common(timed)
         )
