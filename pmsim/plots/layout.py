@@ -11,6 +11,8 @@ from pmsim.errors import ConfigError
 from pmsim.hints import nearest
 from pmsim.kinds.metric import INTERVAL_ENDS
 from pmsim.plot_spec import Mark, Overlay, Plot
+from pmsim.plots.scales import spans_decades
+from pmsim.plots.style import tick_is_size
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,15 @@ def plot_layout(
         allowed = rows if on_front is None else rows[pd.Series(on_front, frame.index)[rows.index]]
         front = _front(allowed, columns, plot.front, low_y) if plot.front else ()
         panels.append(Panel(facet, tuple(curves), tuple(overlays), tuple(marks), front))
-    return PlotLayout(columns, plot.log_x, plot.log_y, plot.share_y, bars, colors, lines, tuple(panels))
+    log_x = plot.log_x or (not bars and "log_x" not in plot.model_fields_set and _wide(frame, columns.x, plot))
+    return PlotLayout(columns, log_x, plot.log_y, plot.share_y, bars, colors, lines, tuple(panels))
+
+
+def _wide(frame: pd.DataFrame, x: str, plot: Plot) -> bool:
+    """Whether sizes on the horizontal axis lie so far apart that a linear one shows only the largest."""
+    published = [point[0] for overlay in plot.overlay for point in overlay.points]
+    values = [*frame[x].dropna(), *published, *(mark.x for mark in plot.mark)]
+    return tick_is_size(x) and not any(isinstance(value, str) for value in values) and spans_decades(values)
 
 
 def _columns(frame: pd.DataFrame, plot: Plot, axes: Sequence[str], y: str, metrics: Sequence[str]) -> Columns:

@@ -1,9 +1,13 @@
-"""Whether a curve can be seen on a linear axis."""
+"""Whether a curve, or the points of one, can be told apart on a linear axis."""
+
+from collections.abc import Sequence
 
 import pandas as pd
 
 #: Of the largest value: what lies below is a line along the axis.
 _HIDDEN = 0.1
+#: Of the least value: beside the largest, several that are smaller stand on one place of a linear axis.
+_WIDE = 1000
 
 
 def needs_logarithms(values: pd.Series, curves: pd.Series) -> bool:
@@ -20,3 +24,8 @@ def needs_logarithms(values: pd.Series, curves: pd.Series) -> bool:
     positive = values[values > 0]
     middles = positive.groupby(curves[positive.index]).median()
     return bool((middles < _HIDDEN * positive.max()).any())
+
+
+def spans_decades(values: Sequence[float]) -> bool:
+    """Tell whether values, of which a logarithmic axis has a place for each, span more than three decades."""
+    return len(values) > 0 and min(values) > 0 and max(values) > _WIDE * min(values)
