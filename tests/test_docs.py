@@ -146,3 +146,11 @@ def test_the_claims_of_ones_own_that_the_page_shows_are_judged(tmp_path, capsys)
     suite.write_text(example)
     assert main(["validate", "--suite", str(suite)]) in (0, 1)
     assert re.search(r"2 claims: .*; 2 runs\.", capsys.readouterr().out)
+
+
+def test_the_examples_of_memory_from_python_run():
+    examples = (ROOT / "docs" / "memory.md").read_text(encoding="utf-8").split("## From Python")[1]
+    names: dict[str, object] = {}
+    for source in re.findall(r"```python\n(.*?)```", examples, re.DOTALL):
+        exec(compile(source, "memory.md", "exec"), names)
+    assert "promise_holds" in names
