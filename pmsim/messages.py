@@ -1,13 +1,15 @@
 """From pydantic's error lists to one line that names the key, the problem and the remedy."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.units import Measures, format_value
 
 _TYPES = {
     "int_type": ("an integer", "write a whole number without quotes"),
@@ -113,12 +115,13 @@ def _describe(problem: Mapping[str, Any], model: type[BaseModel] | None) -> str:
         return str(context["error"])
     if kind == "literal_error":
         expected = [part.strip("'") for part in str(context["expected"]).replace(" or ", ", ").split(", ")]
-        if isinstance(given, str):
-            return f"'{given}' is not one of {', '.join(expected)}; {nearest(given, expected)}"
-        return f"{shown(given)} is not one of {', '.join(expected)}; choose one of them"
+        hint = nearest(given, expected) if isinstance(given, str) else ""
+        remedy = hint if hint.endswith("?") else "choose one of them"  # without a near one it lists all again
+        return f"{shown(given)} is not one of {', '.join(expected)}; {remedy}"
     if kind in _BOUNDS:
         verdict, choose, bound = _BOUNDS[kind]
-        return f"{shown(given)} is {verdict}; choose {choose} {context[bound]}"
+        written = _writer(model, problem["loc"][-1:])
+        return f"{written(given)} is {verdict}; choose {choose} {written(context[bound])}"
     if kind in _TYPES:
         noun, remedy = _TYPES[kind]
         return f"{shown(given)} is not {noun}; {remedy}"
@@ -126,6 +129,13 @@ def _describe(problem: Mapping[str, Any], model: type[BaseModel] | None) -> str:
         verdict, remedy = (text.format(**context) for text in _OTHERS[kind])
         return f"{shown(given)} {verdict}; {remedy}"
     return f"{shown(given)} is nothing that can stand here; correct it"
+
+
+def _writer(model: type[BaseModel] | None, place: Sequence[int | str]) -> Callable[[Any], str]:
+    """Return how a number of a parameter is written: as many base units hardly anybody would write it."""
+    info = model.model_fields.get(str(*place)) if model is not None else None
+    measured = [item.quantity for item in (info.metadata if info else []) if isinstance(item, Measures)]
+    return partial(format_value, quantity=measured[0]) if measured else shown
 
 
 def shown(value: object) -> str:

@@ -124,23 +124,26 @@ def points_of(scenario: Scenario, written: Scenario | None = None) -> list[Point
     ------
     ConfigError : a point that cannot be run, before any is run.
     """
-    points = _all_points(scenario)
+    points = _all_points(scenario, written)
     if points:
         _check_plot(scenario, points, written)
     return points
 
 
-def _all_points(scenario: Scenario) -> list[Point]:
+def _all_points(scenario: Scenario, written: Scenario | None = None) -> list[Point]:
     changes = scenario.changes()
     varied = dict.fromkeys(axis for change in changes for axis in change.settings)
     axes, mode = scenario.axes()
     _check_names(axes.get("platform", []))
+    # A change of one member, such as groups.2.threads, is an axis that nobody has written (`overrides`).
+    own = axes if written is None else written.axes()[0]
+    swept = [axis for axis in axes if axis in own or len(axes[axis]) > 1 or "." not in axis]
     points = []
     for setting in combinations(axes, mode):
-        as_it_is = _point(scenario, setting, varied)
+        as_it_is = _point(scenario, setting, varied, swept)
         points.append(as_it_is)
         for change in changes:
-            point = _point(scenario, setting, varied, change)
+            point = _point(scenario, setting, varied, swept, change)
             if point.content == as_it_is.content:
                 raise ConfigError(
                     f"{change.key}: with '{change.label}' the same is simulated as without; remove it"
@@ -162,7 +165,11 @@ def _check_names(platforms: Sequence[Any]) -> None:
 
 
 def _point(
-    scenario: Scenario, setting: Mapping[str, Any], varied: Iterable[str], change: Change | None = None
+    scenario: Scenario,
+    setting: Mapping[str, Any],
+    varied: Iterable[str],
+    swept: Sequence[str],
+    change: Change | None = None,
 ) -> Point:
     kind = find_kind(scenario.kind)
     wanted = {**setting, **(change.settings if change else {})}
@@ -176,7 +183,7 @@ def _point(
         machine, parameters, asked = kind.prepared(platform, given)
         own = kind.columns(machine, parameters)
     except ConfigError as error:
-        raise ConfigError(_located(str(error), setting, change, kind.parameter_model)) from None
+        raise ConfigError(_located(str(error), swept, change, kind.parameter_model)) from None
     for metric in scenario.metrics:
         try:
             kind.check_metric(metric, parameters)
@@ -304,13 +311,11 @@ def _set(given: dict[str, Any], axis: str, value: Any, model: type[KindParameter
         member[key] = value
 
 
-def _located(
-    message: str, setting: Mapping[str, Any], change: Change | None, model: type[KindParameters]
-) -> str:
+def _located(message: str, swept: Sequence[str], change: Change | None, model: type[KindParameters]) -> str:
     if change:  # without it the point can be run
         return f"{change.key}: {message}"
     key = message.partition(":")[0]
-    if key in setting:
+    if key in swept:
         return f"sweep.{message}"
     if key.split(".")[0] in model.model_fields:
         return f"parameters.{message}"

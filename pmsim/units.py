@@ -5,6 +5,7 @@ not a whole number of base units is an error.
 """
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
@@ -21,6 +22,13 @@ class Quantity(StrEnum):
     BANDWIDTH = "bandwidth"
     COUNT = "count"
     FLAG = "flag"
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What a parameter of a model measures; stands beside its type."""
+
+    quantity: Quantity
 
 
 _TIME = {

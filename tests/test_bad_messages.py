@@ -132,3 +132,20 @@ def test_a_damaged_trace_is_named_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         trace.export(file, tmp_path / "a.csv")
     assert str(refused.value).count(str(file)) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ("groups.1.task=bogus", "parameters.groups.1.task"),  # as an only value of any other parameter
+        ('groups.1.task=["scan", "bogus"]', "sweep.groups.1.task"),
+        ('sweep.groups.2.task=["bogus", "scan"]', "sweep.groups.2.task"),
+    ],
+)
+def test_a_wrong_choice_for_a_member_names_its_key_and_lists_the_choices_once(said: str, key: str) -> None:
+    written = load_scenario("device/interference")
+    with pytest.raises(ConfigError) as error:
+        points_of(with_overrides(written, [said]), written)
+    assert str(error.value).startswith(f"{key}: 'bogus' is not one of scan, ")
+    assert str(error.value).endswith("; choose one of them")
+    assert str(error.value).count("scan") == 1

@@ -17,13 +17,13 @@ BEYOND = {
     "log": {
         "group_commit = 1048577": "group_commit: 1048577 is too large; choose at most 1048576",
         "dancing_fields = 4097": "dancing_fields: 4097 is too large; choose at most 4096",
-        "log_size = 128": "log_size: 128 is too small; choose at least 256",
+        "log_size = 128": "log_size: 128 B is too small; choose at least 256 B",
         "cpu_cycles = 1000001": "cpu_cycles: 1000001 is too large; choose at most 1000000",
     },
-    "persist": {'access_size = "4 GiB"': "access_size: 4294967296 is too large; choose at most 1073741824"},
+    "persist": {'access_size = "4 GiB"': "access_size: 4 GiB is too large; choose at most 1 GiB"},
     "node": {"node_size = 64": "node_size: such a node has no room for two pairs"},
-    "operations": {"region_size = 64": "region_size: 64 is too small; choose at least 4096"},
-    "mixed": {"region_size = 65536": "region_size: 65536 is too small; choose at least 1048576"},
+    "operations": {"region_size = 64": "region_size: 64 B is too small; choose at least 4 KiB"},
+    "mixed": {"region_size = 65536": "region_size: 64 KiB is too small; choose at least 1 MiB"},
     "page-flush": {
         "spare_slots = 1048577": "spare_slots: 1048577 is too large; choose at most 1048576",
         "pages = 16777217": "pages: 16777217 is too large; choose at most 16777216",
@@ -48,8 +48,8 @@ BEYOND = {
     "restart": {"windows = 65537": "windows: 65537 is too large; choose at most 65536"},
     "system": {
         "rate = 1000000000001": "rate: 1000000000001 is too large; choose at most",
-        "log_size = 512": "log_size: 512 is too small; choose at least 4096",
-        'service = "block-log"\nlog_size = 128': "log_size: 128 is too small; choose at least 4096",
+        "log_size = 512": "log_size: 512 B is too small; choose at least 4 KiB",
+        'service = "block-log"\nlog_size = 128': "log_size: 128 B is too small; choose at least 4 KiB",
         "group_size = 65537": "group_size: 65537 is too large; choose at most 65536",
         "scanners = 1000000000": "scanners: 1000000000 is too large; choose at most",
         'engine = "fptre"': "engine: 'fptre' is not one of",

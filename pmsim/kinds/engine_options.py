@@ -47,14 +47,13 @@ from pmsim.kinds.types import (
     KindParameters,
     LineSize,
     LineSizeOrZero,
-    Measures,
     Threads,
     or_word,
 )
 from pmsim.messages import shown
 from pmsim.platforms import Platform
 from pmsim.requests import Requests, requests_of
-from pmsim.units import Quantity, parse
+from pmsim.units import Measures, Quantity, parse
 
 #: Data above this lie in a temporary file where they are on the SSD, instead of in memory [B].
 _FILE_FROM = 2 * GIB

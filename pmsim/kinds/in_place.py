@@ -11,9 +11,9 @@ from pmsim.kinds.checks import check_memory, check_region, check_threads
 from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure_both
-from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
+from pmsim.kinds.types import KindParameters, LineSize, Memory, Threads
 from pmsim.platforms import Platform
-from pmsim.units import Quantity, parse
+from pmsim.units import Measures, Quantity, parse
 
 _WORD_BYTES = 8
 _MOST_BYTES = 1024

@@ -11,10 +11,10 @@ from pmsim.kinds.checks import check_region, check_threads
 from pmsim.kinds.intervals import with_ends
 from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, Measurement, measure
-from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory, Threads
+from pmsim.kinds.types import KindParameters, LineSize, Memory, Threads
 from pmsim.platforms import Platform
 from pmsim.standing import stretch
-from pmsim.units import Quantity, parse
+from pmsim.units import Measures, Quantity, parse
 
 #: Bytes of a leaf with 32 slots.
 LEAF_BYTES = 576

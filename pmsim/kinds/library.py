@@ -5,8 +5,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from pmsim.errors import ConfigError
-from pmsim.kinds.types import Measures
-from pmsim.units import Quantity, parse
+from pmsim.units import Measures, Quantity, parse
 
 #: CPU cycles of begin, add-range, allocate, free and commit beside what they move, flush and check. Set on
 #: the one time that the paper states of its library: a deallocation, in a transaction of its own, takes about

@@ -11,9 +11,9 @@ from pmsim.kinds.checks import check_region
 from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure
-from pmsim.kinds.types import KindParameters, LineSize, Measures, Memory
+from pmsim.kinds.types import KindParameters, LineSize, Memory
 from pmsim.platforms import Platform
-from pmsim.units import Quantity, parse
+from pmsim.units import Measures, Quantity, parse
 
 _MOST_NODE_BYTES = 8192
 _MOST_ENTRIES = 341

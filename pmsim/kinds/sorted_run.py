@@ -11,10 +11,10 @@ from pmsim.kinds.checks import check_memory
 from pmsim.kinds.length import LENGTH, Length
 from pmsim.kinds.library import LIBRARY_CYCLES, LibraryCycles
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COMMON_METRICS, measure
-from pmsim.kinds.types import KindParameters, Measures, Memory
+from pmsim.kinds.types import KindParameters, Memory
 from pmsim.messages import shown
 from pmsim.platforms import Platform
-from pmsim.units import Quantity, parse
+from pmsim.units import Measures, Quantity, parse
 
 #: A key of 8 bytes and a value of 16.
 PAIR_BYTES = 24

@@ -27,13 +27,12 @@ from pmsim.kinds.types import (
     KindParameters,
     LineSize,
     LineSizeOrZero,
-    Measures,
     RowSize,
     Threads,
     WordSize,
 )
 from pmsim.requests import Requests, requests_of
-from pmsim.units import Quantity, parse
+from pmsim.units import Measures, Quantity, parse
 
 
 def _duration(value: object) -> int:

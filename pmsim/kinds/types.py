@@ -1,14 +1,13 @@
 """Types of the parameters of kinds: each knows what it measures, so that ranges and units work on all."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
-from pmsim.units import Quantity, format_value, parse
+from pmsim.units import Measures, Quantity, format_value, parse
 
 LINE_BYTES = 64
 
@@ -27,13 +26,6 @@ class KindParameters(BaseModel):
     def file_contents(self) -> dict[str, str]:
         """Return a digest of each file that is simulated, by parameter: a file may change and keep its name."""
         return {}
-
-
-@dataclass(frozen=True)
-class Measures:
-    """What a parameter measures; stands beside its type."""
-
-    quantity: Quantity
 
 
 def _size(minimum: int, multiple: int, maximum: int = 2**43) -> Callable[[object], int]:
