@@ -6,6 +6,7 @@ import pytest
 from pmsim.plot_spec import Mark, Overlay, Plot
 from pmsim.plots.figure import figure_of
 from pmsim.plots.layout import plot_layout
+from pmsim.plots.style import value_label
 
 PAGES = [2**12, 2**21, 2**30]
 
@@ -41,3 +42,24 @@ def test_sizes_have_a_logarithmic_axis_where_they_span_more_than_three_decades(s
 
 def test_other_numbers_keep_their_linear_axis():
     assert not layout_of([1, 5_000], column="threads").log_x
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "title", "drawn"),
+    [
+        ("platform.core.frequency_hz", [800_000_000, 2_000_000_000], "core frequency [GHz]", [0.8, 2]),
+        ("platform.core.frequency_hz", [100_000_000, 900_000_000], "core frequency [MHz]", [100, 900]),
+        ("platform.block.read_bandwidth_bytes_per_s", [2 * 10**9, 10**10], "read bandwidth [GB/s]", [2, 10]),
+    ],
+)
+def test_frequencies_and_bandwidths_are_in_a_unit_of_their_size(column, values, title, drawn):
+    """Plotly had written 2B for 2 GHz."""
+    figure = figure_of(layout_of(values, column), title="t", y_title="y")
+    (curve,) = figure.data
+    assert figure.layout.xaxis.title.text.endswith(title)
+    assert list(curve.x) == drawn
+
+
+def test_a_legend_writes_frequencies_and_bandwidths_with_a_unit_of_their_size():
+    assert value_label("platform.core.frequency_hz", 2_000_000_000) == "core frequency 2 GHz"
+    assert value_label("platform.block.read_bandwidth_bytes_per_s", 2_500_000_000.0).endswith(" 2.5 GB/s")

@@ -77,6 +77,10 @@ _UNITS = {
 }
 
 
+#: What a legend writes with a unit of its size.
+_WRITTEN = {"ps": Quantity.TIME, "Hz": Quantity.FREQUENCY, "B/s": Quantity.BANDWIDTH}
+
+
 def color(index: int) -> str:
     """Return the colour of the n-th curve."""
     return COLORS[index % len(COLORS)]
@@ -160,8 +164,8 @@ def value_label(column: str, value: object) -> str:
     separator = ": " if column.startswith("groups.") else " "
     if isinstance(value, int | float):
         size = _is_size(column) or column in ("fence_every", "flush_every", "stride", "alignment")
-        if unit == "ps":
-            return f"{name}{separator}{format_value(int(value), Quantity.TIME)}"
+        if unit in _WRITTEN:
+            return f"{name}{separator}{format_value(int(value), _WRITTEN[unit])}"
         if unit == "GiB" and 0 < value < 1:
             unit, value = "B", value * 2**30
         shown = _bytes(int(value)) if size or unit == "B" else f"{value:g} {unit}".rstrip()

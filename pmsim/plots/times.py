@@ -1,4 +1,4 @@
-"""Times on axes, in a unit of their size: a tail of 90 ms is not 90,000,000 ns."""
+"""Times, frequencies and bandwidths on axes, in a unit of their size: a tail of 90 ms is not 90,000,000 ns."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -7,16 +7,17 @@ from typing import Any
 
 from pmsim.plots.layout import PlotLayout
 
-#: Picoseconds of each, ascending.
-_UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
-#: From here on the next unit is easier to read.
-_MANY = 10_000
+#: How many of the least each unit is, ascending, and from how many of one on the next is easier to read.
+_TIMES = ({"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}, 10_000)
+_FREQUENCIES = ({"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}, 1_000)
+_BANDWIDTHS = ({"B/s": 1, "kB/s": 10**3, "MB/s": 10**6, "GB/s": 10**9}, 1_000)
+_SCALES = {unit: family for family in (_TIMES, _FREQUENCIES, _BANDWIDTHS) for unit in family[0]}
 
 Scale = Callable[[Any], Any]
 
 
 def in_readable_units(layout: PlotLayout, x_title: str, y_title: str) -> tuple[PlotLayout, str, str]:
-    """Return a layout and the titles of its axes with times in a unit of their size; all else as it was."""
+    """Return a layout and the titles of its axes in a unit of their size; what has another one is as it was."""
     panels = layout.panels
     drawn = [point for panel in panels for overlay in panel.overlays for point in overlay.points]
     if not layout.bars:
@@ -31,18 +32,19 @@ def in_readable_units(layout: PlotLayout, x_title: str, y_title: str) -> tuple[P
 
 def _readable(title: str, values: Iterable[float], log: bool) -> tuple[str, Scale]:
     name, _, unit = title.rstrip("]").rpartition(" [")
-    given = _UNITS.get(unit)
-    if given is None:
+    if unit not in _SCALES:
         return title, lambda value: value
+    units, many = _SCALES[unit]
+    given = units[unit]
     positive = [value for value in values if value > 0]
     most = max(positive, default=0)
-    if most < _MANY:
+    if most < many:
         return title, lambda value: value
     # A logarithmic axis has its small values, too: what lies in its middle has one to three digits.
     typical = 10 * math.sqrt(min(positive)) * math.sqrt(most) if log else most
-    fitting = (unit for unit, size in _UNITS.items() if size >= given and typical * given < _MANY * size)
-    unit = next(fitting, "s")
-    return f"{name} [{unit}]", lambda value: value * given / _UNITS[unit]
+    fitting = (unit for unit, size in units.items() if size >= given and typical * given < many * size)
+    unit = next(fitting, [*units][-1])
+    return f"{name} [{unit}]", lambda value: value * given / units[unit]
 
 
 def _scaled(layout: PlotLayout, along: Scale, up: Scale) -> PlotLayout:
