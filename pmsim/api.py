@@ -78,8 +78,7 @@ def run(
     written = load_scenario(scenario)
     resolved = with_overrides(written, {} if set is None else set, seed=seed, seeds=seeds)
     usable_jobs(jobs)
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise ConfigError(f"executor: {shown(executor)} runs nothing; give a concurrent.futures.Executor")
+    _check_executor(executor)
     folder = None if out is None else arguments.path("out", out)
     if progress is not None:
         arguments.flag("progress", progress)
@@ -126,6 +125,14 @@ def origin_of(scenario: str | Path | Scenario) -> str:
     if isinstance(scenario, Scenario):
         return scenario.name or scenario.kind
     return str(find_scenario(str(scenario)))
+
+
+def _check_executor(executor: object) -> None:
+    if isinstance(executor, type):
+        name = executor.__name__
+        raise ConfigError(f"executor: {name} is a class and runs nothing; give an object, such as {name}()")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise ConfigError(f"executor: {shown(executor)} runs nothing; give a concurrent.futures.Executor")
 
 
 def simulate_point(

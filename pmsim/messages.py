@@ -90,11 +90,17 @@ _ALTERNATIVES = re.compile(r"(bool|int|float|str)|\w+\[.*\]", re.ASCII)
 
 def key_of(problem: Mapping[str, Any], depth: int = 0) -> str:
     """Return the dotted key of one of pydantic's problems, from a depth on; members of a list count from 1."""
-    parts = [str(part + 1) if isinstance(part, int) else part for part in problem["loc"][depth:]]
+    place = problem["loc"][depth:-2] if _of_key(problem) else problem["loc"][depth:]
+    parts = [str(part + 1) if isinstance(part, int) else part for part in place]
     own = len(parts) if problem["type"] == "extra_forbidden" else 0  # the last is a word of the user's
     return ".".join(
         part for number, part in enumerate(parts, start=1) if number == own or not _ALTERNATIVES.fullmatch(part)
     )
+
+
+def _of_key(problem: Mapping[str, Any]) -> bool:
+    """Tell a problem with a key of a table, which pydantic places there, from one with its value."""
+    return bool(problem["type"] != "extra_forbidden" and problem["loc"][-1:] == ("[key]",))
 
 
 def described(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
@@ -124,7 +130,8 @@ def _describe(problem: Mapping[str, Any], model: type[BaseModel] | None) -> str:
         return f"{written(given)} is {verdict}; choose {choose} {written(context[bound])}"
     if kind in _TYPES:
         noun, remedy = _TYPES[kind]
-        return f"{shown(given)} is not {noun}; {remedy}"
+        what = "the key " if _of_key(problem) else ""
+        return f"{what}{shown(given)} is not {noun}; {remedy}"
     if kind in _OTHERS:
         verdict, remedy = (text.format(**context) for text in _OTHERS[kind])
         return f"{shown(given)} {verdict}; {remedy}"

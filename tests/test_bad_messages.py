@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,17 @@ def test_a_wrong_choice_for_a_member_names_its_key_and_lists_the_choices_once(sa
     assert str(error.value).startswith(f"{key}: 'bogus' is not one of scan, ")
     assert str(error.value).endswith("; choose one of them")
     assert str(error.value).count("scan") == 1
+
+
+def test_an_executor_that_is_a_class() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^executor: ThreadPoolExecutor is a class .* ThreadPoolExecutor\(\)$"
+    ):
+        pmsim.run(SMALL, executor=ThreadPoolExecutor)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("key", "shown"), [(1, "1"), (None, "None"), (2.5, "2.5")])
+def test_a_key_that_is_no_text_is_named_as_it_is(key: Any, shown: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        pmsim.Scenario(kind="latency", platform="tum-6212u", parameters={key: 7})
+    assert str(error.value) == f"parameters: the key {shown} is not text; write it in quotes"
