@@ -104,7 +104,7 @@ class TraceWriter:
     """
     Writes a trace; the file appears under its name in finish(). Raises ConfigError.
     """
-    def __init__(self, path: os.PathLike[str] | str | bytes, threads: int, provenance: str, seed: int, warmup_operations: int, untimed_operations: int, measured_operations: int, pmem_footprint: int, group_of_thread: collections.abc.Sequence[int]) -> None:
+    def __init__(self, path: os.PathLike[str] | str | bytes, threads: int, provenance: str, seed: int, warmup_operations: int, untimed_operations: int, measured_operations: int, pmem_footprint: int, shares_lines: bool, group_of_thread: collections.abc.Sequence[int]) -> None:
         ...
     def append(self, thread: int, operations: bytes, batches: collections.abc.Sequence[int]) -> None:
         """

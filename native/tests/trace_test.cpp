@@ -336,9 +336,9 @@ TEST_F(Trace, WhatIsNotATraceIsSaidSo) {
   EXPECT_NE(verify_error().find("not a pmsim trace"), std::string::npos);
   record({transactions(1, 1)});
   std::string newer = content();
-  newer[8] = 3;
+  newer[8] = 4;
   replace(newer);
-  EXPECT_NE(verify_error().find("format version 3, this pmsim reads version 2"), std::string::npos);
+  EXPECT_NE(verify_error().find("format version 4, this pmsim reads version 3"), std::string::npos);
   EXPECT_THROW(TraceReader(std::filesystem::temp_directory_path()), ConfigError);
   EXPECT_THROW(TraceWriter("/nonexistent/trace", 1, "{}"), ConfigError);
   EXPECT_THROW(TraceWriter(std::filesystem::temp_directory_path(), 1, "{}"), ConfigError);
@@ -354,15 +354,14 @@ TEST_F(Trace, AnUnfinishedTraceLeavesNoFile) {
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
 
-/// A log that threads share in groups is no reason to keep caches coherent: the recorded run has not.
-TEST_F(Trace, AReplaySharesLinesWhereThereAreLockedAccesses) {
-  const std::uint64_t block = memory::medium_base(Medium::kBlock);
-  const std::uint64_t dram = memory::medium_base(Medium::kDram);
-  record({{{block, 512, OpKind::kBlockGather, 0, 0}, {block, 0, OpKind::kBlockCommit, 0, 0}}});
-  EXPECT_FALSE(ReplaySource(path).shares_lines());
-  for (const OpKind kind : {OpKind::kAtomic, OpKind::kAcquire, OpKind::kRelease}) {
-    record({{{dram, 8, kind, 0, 0}}});
-    EXPECT_TRUE(ReplaySource(path).shares_lines());
+TEST_F(Trace, AReplaySharesLinesWhereTheRecordedRunHas) {
+  for (const bool shares : {false, true}) {
+    RunPlan plan;
+    plan.shares_lines = shares;
+    TraceWriter writer(path, 1, "{}", plan);
+    writer.append(0, transactions(1, 1));
+    writer.finish();
+    EXPECT_EQ(ReplaySource(path).shares_lines(), shares);
   }
 }
 
