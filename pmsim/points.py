@@ -6,20 +6,22 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pmsim.columns import SUFFIX, column_of_axis
 from pmsim.errors import ConfigError
 from pmsim.fields import fields
+from pmsim.file_names import BLOCK_DEVICE
 from pmsim.hints import nearest
 from pmsim.kinds import find_kind
 from pmsim.kinds.base import Scalar
-from pmsim.kinds.types import KindParameters
+from pmsim.kinds.types import KindParameters, files_of
 from pmsim.platforms import Platform, find_field
 from pmsim.plot_spec import Plot
 from pmsim.profiles import load_platform
 from pmsim.published import published
-from pmsim.scenario import BLOCK_DEVICE, Scenario
+from pmsim.scenario import Scenario
 from pmsim.sweep import combinations
 from pmsim.units import Quantity
 from pmsim.variations import CHANGED, Change
@@ -83,7 +85,9 @@ class Point:
         Points that differ only in what the kind calls `unseeded` have one seed.
         """
         unseeded = find_kind(self.kind).unseeded
-        changed = self.asked.model_dump(mode="json", exclude_defaults=True, exclude=set(unseeded))
+        changed = _regardless_of_folders(
+            self.asked, self.asked.model_dump(mode="json", exclude_defaults=True, exclude=set(unseeded))
+        )
         text = _canonical({"kind": self.kind, "parameters": changed})
         digest = hashlib.sha256(f"{self.base_seed}:{text}".encode()).digest()
         return int.from_bytes(digest[:8], "big") >> 1
@@ -94,7 +98,7 @@ class Point:
         return hashlib.sha256(f"{self.content}:{self.seed}".encode()).hexdigest()
 
     def _hash(self, machine: Mapping[str, Mapping[str, int]]) -> str:
-        parameters = self.parameters.model_dump(mode="json")
+        parameters = _regardless_of_folders(self.parameters, self.parameters.model_dump(mode="json"))
         content = {"kind": self.kind, "platform": machine, "parameters": parameters}
         if files := self.parameters.file_contents():
             content["files"] = files
@@ -103,6 +107,12 @@ class Point:
     def describe(self) -> str:
         """Return what the sweep set, for messages."""
         return ", ".join(f"{name} = {value}" for name, value in self.axes.items()) or "the only point"
+
+
+def _regardless_of_folders(parameters: KindParameters, dumped: Mapping[str, Any]) -> dict[str, Any]:
+    # From another working directory the same file has another path. What it holds is part of the content.
+    files = files_of(type(parameters))
+    return {name: Path(value).name if name in files else value for name, value in dumped.items()}
 
 
 def _canonical(content: Mapping[str, Any]) -> str:
@@ -156,7 +166,7 @@ def _check_names(platforms: Sequence[Any]) -> None:
     # Rows and curves know a machine by its name. A zipped axis may repeat a value.
     named: dict[str, Any] = {}
     for platform in platforms:
-        name = _swept("sweep.platform", platform).name
+        name = _machine("sweep.platform", platform).name
         if named.setdefault(name, platform) != platform:
             raise ConfigError(
                 f"sweep.platform: two machines are named '{name}'; give each a name: {{base = ..., "
@@ -274,11 +284,12 @@ def _check_published(scenario: Scenario, points: Sequence[Point], written: Scena
 
 
 def _platform(base: Any, setting: Mapping[str, Any], change: Change | None) -> Platform:
-    if not setting:
-        return load_platform(base)
     name = setting.get("platform", base)
-    if len(setting) == 1 and "platform" in setting:
-        return _swept(change.key if change else "sweep.platform", name)
+    namer = "platform"
+    if "platform" in setting:
+        namer = change.key if change and "platform" in change.settings else "sweep.platform"
+    if not setting.keys() - {"platform"}:
+        return _machine(namer, name)
     table: dict[str, Any] = copy.deepcopy(dict(name)) if isinstance(name, Mapping) else {"base": name}
     for axis, value in setting.items():
         if axis == BLOCK_DEVICE:
@@ -286,14 +297,39 @@ def _platform(base: Any, setting: Mapping[str, Any], change: Change | None) -> P
         elif axis != "platform":
             section, parameter = axis.split(".", 1)[1].split(".", 1)
             table.setdefault(section, {})[parameter] = value
-    return _swept(change.key if change else f"sweep.{', '.join(setting)}", table)
+    try:
+        return load_platform(table)
+    except ConfigError as error:
+        message = str(error)
+    try:
+        load_platform(name)
+    except ConfigError as error:
+        if str(error) == message:  # no axis has changed that
+            raise ConfigError(_placed(namer, message)) from None
+    raise ConfigError(_placed(change.key if change else f"sweep.{', '.join(setting)}", message, setting))
 
 
-def _swept(where: str, platform: Any) -> Platform:
+def _machine(where: str, platform: Any) -> Platform:
     try:
         return load_platform(platform)
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError(_placed(where, str(error))) from None
+
+
+def _placed(where: str, message: str, setting: Iterable[str] = ()) -> str:
+    """Say in which place of the scenario a machine is wrong; the message may name one of its own."""
+    key, _, rest = message.partition(": ")
+    if key.split(".")[0] != "platform":
+        return f"{where}: {message}"
+    if where == "platform":
+        return message
+    if key in setting and where.startswith("sweep."):
+        return f"sweep.{message}"
+    if where == f"vary.{key}":
+        return f"{where}: {rest}"
+    if where.startswith(("sweep.", "vary.")):
+        return f"{where}: {message[len('platform') :].lstrip('.: ')}"
+    return f"{where}: {message}"
 
 
 def _set(given: dict[str, Any], axis: str, value: Any, model: type[KindParameters]) -> None:

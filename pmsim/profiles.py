@@ -1,5 +1,6 @@
 """Platform profiles: TOML files, inheritance, block devices, and platforms derived in a scenario."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,6 +14,7 @@ from pmsim.hints import nearest
 from pmsim.messages import shown
 from pmsim.plain import plain
 from pmsim.platforms import ORIGINS, PERSISTENCE, BlockDevice, Parameter, Platform, find_field, parse_field
+from pmsim.relative import from_here
 from pmsim.toml_file import read_toml
 
 _FOLDER = Path(__file__).parent / "data" / "platforms"
@@ -80,7 +82,12 @@ def load_block_device(name: str) -> BlockDevice:
     ConfigError : unknown name, not a block device, or one whose profile is not complete.
     """
     # A file of the user's own may change between two calls.
-    return _block_device(name, Path(name)) if name.endswith(".toml") else _shipped_block_device(name)
+    return _block_device(name, Path(name)) if is_profile_file(name) else _shipped_block_device(name)
+
+
+def is_profile_file(name: str) -> bool:
+    """Whether this is the path of a profile of one's own, not the name of one that comes with pmsim."""
+    return name.endswith(".toml")
 
 
 @cache
@@ -105,9 +112,9 @@ def load_profile(name: str) -> Platform | BlockDevice:
     """Return a machine or a block device, whichever has this name or is in this TOML file."""
     if name in platform_names(_BLOCK_DEVICE):
         return load_block_device(name)
-    if name.endswith(".toml") and _resolve(Path(name), ()).texts["kind"] == _BLOCK_DEVICE:
+    if is_profile_file(name) and _resolve(Path(name), ()).texts["kind"] == _BLOCK_DEVICE:
         return load_block_device(name)
-    if not name.endswith(".toml"):
+    if not is_profile_file(name):
         _shipped_path(name, list(_kinds_in(_FOLDER)))
     return load_platform(name)
 
@@ -143,7 +150,7 @@ def _kind_of(name: str, tables: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _named(name: str) -> Platform:
-    if name.endswith(".toml"):
+    if is_profile_file(name):
         # A file of the user's own may change between two calls.
         return _build(Path(name))
     return _shipped(name)
@@ -219,8 +226,31 @@ def _refuse_scalar(section: str) -> None:
 def _shipped_path(name: str, known: Sequence[str]) -> Path:
     # Only what may stand here is offered: a drive as a platform would be refused next.
     if name not in _kinds_in(_FOLDER):
-        raise ConfigError(f"platform: unknown platform '{name}'; {nearest(name, known)}")
+        raise ConfigError(f"platform: {_unknown('platform', name, known)}")
     return _FOLDER / f"{name}.toml"
+
+
+def _unknown(what: str, name: str, known: Sequence[str], folder: Path = Path()) -> str:
+    own = f"{name}.toml"
+    if os.path.isfile(folder / own):
+        return f"unknown {what} '{name}'; {nearest(name, [own])}"
+    return f"unknown {what} '{name}'; {nearest(name, known)}; or give the path of a TOML file"
+
+
+def _inherited(table: Mapping[str, Any], path: Path, children: tuple[Path, ...]) -> _Profile:
+    base = _text(table["base"], f"{path}: base")
+    if is_profile_file(base):
+        try:
+            return _resolve(Path(from_here(path.parent, base)), (*children, path))
+        except ConfigError as error:
+            raise error.prefixed(f"{path}: base") from None
+    if base not in _kinds_in(_FOLDER):
+        # Where the file does not say what it is, its sections do: a drive has one.
+        sections = fields().keys() & table.keys()
+        kind = table.get("kind", _BLOCK_DEVICE if sections == {"block"} else _MACHINE)
+        known = platform_names(_BLOCK_DEVICE if kind == _BLOCK_DEVICE else _MACHINE)
+        raise ConfigError(f"{path}: base: {_unknown('platform', base, known, path.parent)}")
+    return _resolve(_FOLDER / f"{base}.toml", (*children, path))
 
 
 def _resolve(path: Path, children: tuple[Path, ...]) -> _Profile:
@@ -233,10 +263,7 @@ def _resolve(path: Path, children: tuple[Path, ...]) -> _Profile:
             raise ConfigError(f"{path}: {key}: unknown key; {nearest(key, known)}")
     inherited = _Profile(texts={"notes": ""})
     if "base" in table:
-        base = _text(table["base"], f"{path}: base")
-        if base not in (known := list(_kinds_in(_FOLDER))):
-            raise ConfigError(f"{path}: base: unknown platform '{base}'; {nearest(base, known)}")
-        inherited = _resolve(_FOLDER / f"{base}.toml", (*children, path))
+        inherited = _inherited(table, path, children)
     texts = dict(inherited.texts)
     if "base" in table:
         # With its base's name the two could not stand in one sweep, nor be told apart in any other table.
@@ -269,9 +296,11 @@ def _resolve(path: Path, children: tuple[Path, ...]) -> _Profile:
             )
         for name, entry in names.items():
             parameters.setdefault(section, {})[name] = _entry(path, section, name, entry)
-    block_device = table.get("block_device", inherited.block_device)
-    if block_device is not None:
-        block_device = _text(block_device, f"{path}: block_device")
+    block_device = inherited.block_device
+    if "block_device" in table:
+        block_device = _text(table["block_device"], f"{path}: block_device")
+        if is_profile_file(block_device):
+            block_device = from_here(path.parent, block_device)
     return _Profile(texts, block_device, parameters)
 
 
@@ -329,8 +358,8 @@ def _block_section(name: object, key: str) -> dict[str, Parameter]:
             for name, field in fields()["block"].items()
         }
     names = [NO_BLOCK_DEVICE, *platform_names(_BLOCK_DEVICE)]
-    if not device.endswith(".toml") and device not in names:
-        raise ConfigError(f"{key}: unknown block device '{device}'; {nearest(device, names)}")
+    if not is_profile_file(device) and device not in names:
+        raise ConfigError(f"{key}: {_unknown('block device', device, names)}")
     try:
         return dict(load_block_device(device).parameters)
     except ConfigError as error:

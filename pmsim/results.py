@@ -337,7 +337,8 @@ class Result:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             replace_file(folder / "results.parquet", one_type_each(self._rows).to_parquet(None, index=False))
-            replace_file(folder / "scenario.resolved.toml", self.resolved().to_toml().encode())
+            resolved = self.resolved().written_to(folder)
+            replace_file(folder / "scenario.resolved.toml", resolved.to_toml().encode())
             replace_file(folder / "provenance.json", (json.dumps(self.provenance, indent=2) + "\n").encode())
             replace_file(folder / "report.html", self.html().encode())
         except OSError as error:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from pmsim import arguments
 from pmsim.errors import ConfigError
+from pmsim.file_names import BLOCK_DEVICE, Move, with_files
 from pmsim.hints import nearest
 from pmsim.kinds import find_kind
 from pmsim.kinds.types import quantity_of
@@ -17,13 +18,12 @@ from pmsim.messages import config_error, shown, unicode_error
 from pmsim.plain import plain
 from pmsim.platforms import Platform, find_field
 from pmsim.plot_spec import Plot
+from pmsim.relative import from_folder, from_here
 from pmsim.sweep import axes_of, flatten
 from pmsim.toml_file import parse_toml, read_text
 from pmsim.units import Quantity
 from pmsim.variations import AS_IT_IS, Change, Variant, changes_of
 
-#: The axis over the SSDs of a machine: names of profiles, like those of the axis ``platform``.
-BLOCK_DEVICE = "platform.block_device"
 _NAME_CHARACTERS = r"[A-Za-z0-9][A-Za-z0-9._ -]*"
 #: File systems have folders of 255 letters, some of fewer.
 _LONGEST_NAME = 120
@@ -198,8 +198,22 @@ class Scenario(BaseModel):
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Scenario":
-        """Return the scenario of a file."""
-        return cls.from_toml(read_text(arguments.path("path", path)), str(path))
+        """Return the scenario of a file. Relative paths in it are meant from its folder."""
+        file = arguments.path("path", path)
+        scenario = cls.from_toml(read_text(file), str(path))
+        try:
+            return scenario._with_files(lambda named: from_here(file.parent, named))
+        except ConfigError as error:
+            raise error.prefixed(str(path)) from None
+
+    def written_to(self, folder: Path) -> Self:
+        """Return this scenario as a file of that folder says it: with relative paths from there."""
+        return self._with_files(lambda named: from_folder(folder, named))
+
+    def _with_files(self, move: Move) -> Self:
+        table = self.model_dump(exclude_defaults=True)
+        moved = with_files(table, find_kind(self.kind).parameter_model, move)
+        return self if moved == table else type(self)(**moved)
 
     def to_toml(self) -> str:
         """Return the TOML text of this scenario; what has its default is left out."""

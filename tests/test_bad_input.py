@@ -363,7 +363,7 @@ SCENARIOS = {
         sweep('"platform.pmem.media_read_latency" = [300]'), "media_read_latency: 300 lacks a unit", '"300 ns"'
     ),
     "swept platform that is unknown": Case(
-        sweep('platform = ["tum"]'), "sweep.platform: platform: unknown platform 'tum'", "'tum-6212u'"
+        sweep('platform = ["tum"]'), "sweep.platform: unknown platform 'tum'", "'tum-6212u'"
     ),
     "group that does not exist in a sweep": Case(
         'kind = "mixed"\nplatform = "tum-6212u"\n[sweep]\n"groups.3.threads" = [1]\n',

@@ -101,7 +101,7 @@ def test_set_makes_a_change() -> None:
         ({"vary": {"platform": {}}}, "vary.platform: is empty", "remove it"),
         (
             {"vary": {LATENCY: ["1 s"]}},
-            "vary.platform.pmem.media_read_latency: platform.pmem.media_read_latency: 1 s",
+            "vary.platform.pmem.media_read_latency: 1 s",
             "choose",
         ),
         (

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pmsim.capacity import SHIPPED_PRICES, TIERS, cost_usd, prices_of
+from pmsim.kinds.types import NamesFile
 from pmsim.platforms import Platform
 
 GIB = 1 << 30
@@ -14,6 +15,7 @@ GIB = 1 << 30
 #: seeds nor results.
 Prices = Annotated[
     str,
+    NamesFile((SHIPPED_PRICES,)),
     Field(exclude=True, description=f"for cost_usd: a TOML file; {SHIPPED_PRICES}: those that it comes with"),
 ]
 

@@ -44,6 +44,7 @@ from pmsim.kinds.types import (
     LINE_BYTES,
     Count,
     CountOrZero,
+    FileName,
     KindParameters,
     LineSize,
     LineSizeOrZero,
@@ -213,7 +214,7 @@ class EngineParameters(KindParameters):
         description="rows are loaded in the order of their keys, or inserted in random order; not of tpcc",
     )
 
-    requests: str = Field(
+    requests: FileName = Field(
         "", description="of workload requests: a CSV or Parquet file, one row per request (docs/requests.md)"
     )
     row_size: Count = Field(

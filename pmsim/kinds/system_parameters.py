@@ -24,6 +24,7 @@ from pmsim.kinds.logs import EngineLogName
 from pmsim.kinds.types import (
     Count,
     CountOrZero,
+    FileName,
     KindParameters,
     LineSize,
     LineSizeOrZero,
@@ -78,7 +79,7 @@ class SystemParameters(KindParameters):
     # Fewer would leave batches empty, and of so few it may be that none comes.
     requests: Count = Field(50_000, ge=20, le=10**9, description="requests that count, about")
 
-    recording: str = Field(
+    recording: FileName = Field(
         "", description="recorded: a CSV or Parquet file, one row per request and its time (docs/requests.md)"
     )
     speed_percent: Count = Field(

@@ -17,7 +17,7 @@ from pmsim.kinds.measurement import (
     Measurement,
     replayed,
 )
-from pmsim.kinds.types import LINE_BYTES, KindParameters
+from pmsim.kinds.types import LINE_BYTES, FileName, KindParameters
 from pmsim.platforms import Platform
 from pmsim.trace_file import digest, info, verified
 
@@ -29,7 +29,7 @@ _TIERS = {"dram": "dram", "pmem": "pmem", "ssd": "block"}
 class TraceParameters(KindParameters):
     """Parameters of kind "trace"."""
 
-    file: str = Field("", description="the trace, of pmsim trace record or import (docs/traces.md)")
+    file: FileName = Field("", description="the trace, of pmsim trace record or import (docs/traces.md)")
 
     def file_contents(self) -> dict[str, str]:
         """Name what the trace holds."""

@@ -1,6 +1,7 @@
 """Types of the parameters of kinds: each knows what it measures, so that ranges and units work on all."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
@@ -26,6 +27,16 @@ class KindParameters(BaseModel):
     def file_contents(self) -> dict[str, str]:
         """Return a digest of each file that is simulated, by parameter: a file may change and keep its name."""
         return {}
+
+
+@dataclass(frozen=True)
+class NamesFile:
+    """Stands beside the type of a parameter that names a file: a path, or one of some words."""
+
+    words: tuple[str, ...] = ()
+
+
+FileName = Annotated[str, NamesFile()]
 
 
 def _size(minimum: int, multiple: int, maximum: int = 2**43) -> Callable[[object], int]:
@@ -112,6 +123,16 @@ TaskSize = Annotated[
     PlainValidator(or_word("task", _size(LINE_BYTES, LINE_BYTES, 2**24))),
     Measures(Quantity.SIZE),
 ]
+
+
+def files_of(model: type[BaseModel]) -> dict[str, tuple[str, ...]]:
+    """Return the parameters that name a file, each with the words that stand for none."""
+    return {
+        name: item.words
+        for name, field in model.model_fields.items()
+        for item in field.metadata
+        if isinstance(item, NamesFile)
+    }
 
 
 def quantity_of(model: type[BaseModel], name: str) -> Quantity | None:

@@ -7,7 +7,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from pmsim.errors import ConfigError
+from pmsim.file_names import with_files
+from pmsim.kinds import KINDS
 from pmsim.messages import described, key_of
+from pmsim.relative import from_here
 from pmsim.resources import validation_dir
 from pmsim.toml_file import read_toml
 from pmsim.validation.claims import Claim, Measure, Series, Source, Suite
@@ -53,8 +56,19 @@ def _load_file(path: Path) -> Suite:
         suite = Suite.model_validate({"name": path.stem, **content})
     except ValidationError as error:
         raise ConfigError(f"{path}: {_first_problem(error, content)}") from error
+    for name, series in suite.series.items():
+        suite.series[name] = _with_files(series, path.parent)
     suite._files.update(dict.fromkeys([*suite.series, *(claim.id for claim in suite.claim)], path))
     return suite
+
+
+def _with_files(series: Series, folder: Path) -> Series:
+    """Return a series whose relative paths, which are meant from this folder, are those from here."""
+    if series.kind not in KINDS:  # told when it is used
+        return series
+    given = {"platform": series.platform, "parameters": series.parameters, "sweep": series.sweep}
+    model = KINDS[series.kind].parameter_model
+    return series.model_copy(update=with_files(given, model, lambda file: from_here(folder, file)))
 
 
 def _merged(folder: Path, parts: list[tuple[Path, Suite]]) -> Suite:
