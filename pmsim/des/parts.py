@@ -28,6 +28,7 @@ from pmsim.kinds.latches import (
 )
 from pmsim.kinds.library import LIBRARY_CYCLES, EngineLibraryCycles
 from pmsim.kinds.logs import LogName
+from pmsim.kinds.page_flush import PageTechnique
 from pmsim.kinds.system_call import (
     SYSTEM_CALL_COPIES,
     SYSTEM_CALL_CYCLES,
@@ -50,8 +51,6 @@ from pmsim.requests import PACKED, requests_of
 
 #: What the core takes as `first` and `count` of a request.
 LARGEST = 2**64 - 1
-#: How a page becomes durable as a whole: the techniques of kind page-flush that write pages.
-PageTechnique = Literal["cow", "cow-load", "cow-invalidate", "microlog", "hybrid", "checksum"]
 
 #: What transactions may do (kind oltp has more).
 Benchmark = Literal["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f", "tpcc"]

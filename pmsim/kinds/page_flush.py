@@ -23,6 +23,9 @@ from pmsim.kinds.types import (
 )
 from pmsim.platforms import Platform
 
+#: How a page becomes durable as a whole; servers have these, too.
+PageTechnique = Literal["cow", "cow-load", "cow-invalidate", "microlog", "hybrid", "checksum"]
+
 _LARGEST_PAGE = 65536
 _SLOT_HEADER = 256  # one PMem block, so that payloads begin at a block
 _WITHOUT_PMEM = "crc32c"
@@ -32,7 +35,7 @@ _HOST_PAGE = 4096  # what one written byte takes of this host
 class PageFlushParameters(KindParameters):
     """Parameters of kind "page-flush"."""
 
-    technique: Literal["cow", "cow-load", "cow-invalidate", "microlog", "hybrid", "checksum", "crc32c"] = Field(
+    technique: Literal[PageTechnique, "crc32c"] = Field(
         "cow",
         description="cow: copy on write with page version numbers; cow-load: with only the dirty lines in "
         "DRAM; cow-invalidate: without version numbers; microlog: dirty lines through a log, in place; "

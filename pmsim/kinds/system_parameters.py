@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from pmsim.capacity import SHIPPED_PRICES
-from pmsim.des.parts import PageTechnique
 from pmsim.des.times import MS, US, S
 from pmsim.errors import ConfigError
 from pmsim.kinds.capacities import Prices
@@ -21,6 +20,7 @@ from pmsim.kinds.engine_options import CountZeroOrAuto, EngineName, ExponentOrAu
 from pmsim.kinds.latches import CommitsOrAuto
 from pmsim.kinds.log_place import AUTO
 from pmsim.kinds.logs import EngineLogName
+from pmsim.kinds.page_flush import PageTechnique
 from pmsim.kinds.types import (
     Count,
     CountOrZero,
