@@ -38,7 +38,8 @@ namespace pmsim::blocks::log {
 /// `Algorithm` supplies: kNames, kFormat, kTracksReach, kSites and of these kCachedSites (flushes that are not
 /// executed where the tail is streamed), footprint(payload bytes), write_entry(), persist(),
 /// read_entry() (the end of a valid entry, or nothing), clear_free_space() and reuse(); where it has several
-/// names, options_of(name, options). Its place in the list is all.hpp.
+/// names, options_of(name, options). Where free space has a rule, also fresh(word, position), whether a word of
+/// it keeps that: the crash subject asks it of every word (AnyLog::fresh). Its place in the list is all.hpp.
 template <typename Algorithm>
 class LogBase {
  public:
