@@ -25,7 +25,7 @@ from pmsim.crash import (
     check_block,
     find_block,
 )
-from pmsim.errors import ConfigError
+from pmsim.errors import ConfigError, SimulationError
 
 STATES = int(os.environ.get("PMSIM_CRASH_STATES", "100000"))
 NIGHTLY = STATES > 100_000
@@ -206,6 +206,22 @@ def test_crash_exits_with_1_and_shows_the_counterexample(
     toy[0] = check_of(violation="entry 3 is lost")
     assert main(["crash", "--all"]) == 1
     assert "VIOLATION\ntoy: entry 3 is lost" in capsys.readouterr().out
+
+
+def test_a_block_that_fails_while_the_power_is_on_keeps_no_other_from_its_check(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(name: str, **_: object) -> CrashResult:
+        if name == "inplace-word":
+            raise SimulationError("inplace-word, seed 1, large: operation 17 fails while the power is on: full")
+        return CrashResult(find_block(name), False, 1, check_of(), (), ())
+
+    monkeypatch.setattr("pmsim.commands.crash.check_block", check)
+    assert main(["crash", "inplace-word", "inplace-cow", "--no-mutate"]) == 1
+    shown = capsys.readouterr()
+    assert "operation 17 fails while the power is on" in " ".join(shown.err.split())
+    assert "inplace-cow" in shown.out
+    assert "no violation" in shown.out
 
 
 def test_crash_exits_with_1_when_a_point_is_never_executed(

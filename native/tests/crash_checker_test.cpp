@@ -78,7 +78,7 @@ TEST(Checker, AProgramThatCannotRunIsNoViolationAndIsNamed) {
     static_cast<void>(check(Append<Bug::kRunThrows>::kind(), kQuick));
     FAIL();
   } catch (const SimulationError& error) {
-    EXPECT_STREQ(error.what(), "toy, seed 1, large: full");
+    EXPECT_STREQ(error.what(), "toy, seed 1, large: operation 2 fails while the power is on: full");
   }
 }
 

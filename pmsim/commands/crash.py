@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from pmsim.crash import CrashInterrupted, CrashResult, blocks, check_block, find_block
-from pmsim.errors import ConfigError
+from pmsim.errors import ConfigError, SimulationError
 from pmsim.exit_status import FAILED, INTERRUPTED
 from pmsim.progress import progress_bar
 from pmsim.terminal import Column, complaints, output, print_item, print_table
@@ -56,6 +56,10 @@ def crash_command(
             _report(interruption.result, verbose, interrupted=True)
             complaints().print(f"pmsim: interrupted; {name} was not checked to the end")
             raise typer.Exit(INTERRUPTED) from None
+        except SimulationError as error:  # it fails without any power failure; the next block need not
+            complaints().print(f"pmsim: {error}", soft_wrap=True)
+            failed = True
+            continue
         _report(result, verbose)
         failed = failed or not result.ok
     if failed:

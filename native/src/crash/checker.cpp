@@ -101,11 +101,12 @@ class Search {
     leave();
   }
 
-  /// A program that cannot run is nobody's violation.
+  /// A program that fails while the power is on is nobody's violation, and ends the check.
   void run(Program& program, std::uint64_t seed, Scale scale, const Program::Visitor& visitor) const {
     const auto refused = [&](const std::exception& why) {
       return SimulationError(std::string(kind_.name) + ", seed " + std::to_string(seed) +
-                             (scale == Scale::kSmall ? ", small: " : ", large: ") + why.what());
+                             (scale == Scale::kSmall ? ", small: " : ", large: ") + program.doing() +
+                             " fails while the power is on: " + why.what());
     };
     try {
       program.run(visitor);

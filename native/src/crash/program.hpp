@@ -4,6 +4,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "aftermath.hpp"
@@ -35,6 +36,10 @@ class Program {
   void stop_visits() noexcept { visiting_ = false; }
 
   [[nodiscard]] const Subject& subject() const noexcept { return *subject_; }
+  /// What it is at, as a sentence begins.
+  [[nodiscard]] std::string doing() const {
+    return point_.operation == 0 ? "create()" : "operation " + std::to_string(point_.operation);
+  }
   [[nodiscard]] std::uint64_t steps() const noexcept { return point_.step; }
   [[nodiscard]] std::vector<memory::Site> reached();
 

@@ -34,8 +34,8 @@ InPlaceOptions options_of(Parameters& parameters, std::uint64_t seed) {
 ///
 /// Page tables and caches are warmed before by loads of random records. Updates that flush their lines would
 /// leave the caches to page tables in the end, but chains of a read and a persist take as long on a real
-/// machine as they do beside caches full of reads (docs/calibration.md, "What was tried for page tables"). Where
-/// caches are persistent, they are full of records that have been stored to.
+/// machine as they do beside caches full of reads (docs/calibration.md, "What was tried for page tables").
+/// Where caches are persistent, they are full of records that have been stored to.
 class InPlace final : public Workload {
  public:
   InPlace(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -51,7 +51,8 @@ class InPlace final : public Workload {
       const auto lines = static_cast<std::int64_t>(options_.array_bytes / memory::kLineBytes);
       const std::uint64_t part = options_.array_bytes / options_.threads;
       warmup_.add(std::max(
-          {stores, accesses_to_warm_page_tables(platform, options_.medium, options_.array_bytes, kLongestWarmup),
+          {stores,
+           accesses_to_warm_page_tables(platform, options_.medium, options_.array_bytes, kLongestWarmup),
            accesses_to_warm_tlbs(platform, options_.medium, part) * options_.threads,
            std::min(loads_to_fill_caches(platform, options_.threads, lines, true), kLongestWarmup)}));
     }

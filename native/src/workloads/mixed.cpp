@@ -161,16 +161,15 @@ class Mixed final : public Workload {
     return operations;
   }
 
-  /// Operations until the caches hold as much of a region that is read, or logged to, as in a long run. Threads of all groups
-  /// are taken for equally fast.
+  /// Operations until the caches hold as much of a region that is read, or logged to, as in a long run. Threads
+  /// of all groups are taken for equally fast.
   [[nodiscard]] std::int64_t fills(const machine::PlatformParams& platform, std::uint64_t region_bytes) const {
     std::int64_t operations = 0;
     for (const Group& group : groups_) {
       const bool random = group.task == Task::kLookup || group.task == Task::kRead;
       const auto of_group = static_cast<std::int64_t>(region_bytes / group.part_bytes);
       if (group.task == Task::kLog) {
-        const std::int64_t stores =
-            stores_to_fill_caches(platform, static_cast<std::uint32_t>(of_group), true);
+        const std::int64_t stores = stores_to_fill_caches(platform, static_cast<std::uint32_t>(of_group), true);
         const std::int64_t appends = stores / static_cast<std::int64_t>(group.access_bytes / kLineBytes);
         operations = std::max(operations, appends * threads() / of_group);
       }

@@ -250,9 +250,9 @@ class Operations final : public Workload {
   }
 
  private:
-  /// Chains before the caches are as a long run has them. Stores that nothing flushes reach memory only when these are full of
-  /// them; random reads find their page-table entries there as far as these fit, which does not change any more
-  /// once each entry's line has been met or the caches have been filled.
+  /// Chains before the caches are as a long run has them. Stores that nothing flushes reach memory only when
+  /// these are full of them; random reads find their page-table entries there as far as these fit, which does
+  /// not change any more once each entry's line has been met or the caches have been filled.
   [[nodiscard]] std::int64_t warmup(const machine::PlatformParams& platform, std::int64_t lines,
                                     bool stores) const {
     const std::int64_t cached = cached_lines(platform, threads());

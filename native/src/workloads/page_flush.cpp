@@ -49,7 +49,8 @@ class PageFlush final : public Workload {
     constexpr std::int64_t kOverCaches = 4;
     if (lines > kOverCaches * cached_lines(platform, options_.store.writers)) {
       const bool stored = options_.store.write == blocks::page::Write::kStoreFlush;
-      return stored ? stores_to_fill_caches(platform, options_.store.writers, true) / options_.store.lines() : 0;
+      return stored ? stores_to_fill_caches(platform, options_.store.writers, true) / options_.store.lines()
+                    : 0;
     }
     return options_.random_order ? kMeetings * pages : pages;
   }

@@ -86,12 +86,12 @@ class Persist final : public Workload {
   }
 
  private:
-  /// Of so many lines together, but at least `fewest`, as far as that takes no more than a second or two, and one
-  /// of each thread.
+  /// Of so many lines together, but at least `fewest`, as far as that takes no more than a second or two, and
+  /// one of each thread.
   [[nodiscard]] std::int64_t persists(std::int64_t together, std::int64_t fewest, std::int64_t lines) const {
     constexpr std::int64_t kMostLines = 8'000'000;
-    return std::max({together / lines, std::min(fewest, kMostLines / lines),
-                     static_cast<std::int64_t>(threads_.size())});
+    return std::max(
+        {together / lines, std::min(fewest, kMostLines / lines), static_cast<std::int64_t>(threads_.size())});
   }
 
   struct Thread {

@@ -20,7 +20,8 @@ inline constexpr std::uint32_t kChunkMark = 0x4b4e4843;    // "CHNK"
 inline constexpr std::uint32_t kFooterMark = 0x544f4f46;   // "FOOT"
 inline constexpr std::uint32_t kTrailerMark = 0x21444e45;  // "END!"
 
-inline constexpr std::uint64_t kHeaderBytes = 8 + 4 * 4 + 5 * 8 + 4;  ///< before groups, provenance and checksum
+inline constexpr std::uint64_t kHeaderBytes =
+    8 + 4 * 4 + 5 * 8 + 4;  ///< before groups, provenance and checksum
 inline constexpr std::uint64_t kChunkHeaderBytes = 7 * 4;
 inline constexpr std::uint64_t kTrailerBytes = 8 + 8 + 4 + 4;
 

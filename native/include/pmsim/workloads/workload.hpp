@@ -82,8 +82,8 @@ inline constexpr std::int64_t kMeetings = 3;
 /// to write before evictions are steady.
 [[nodiscard]] std::int64_t cached_lines(const machine::PlatformParams& platform, std::uint32_t threads);
 
-/// Lines that a run has to store before evictions are steady. 0: they leave the caches at once, because it flushes
-/// them. Where the caches are persistent (eADR) a flush leaves them there.
+/// Lines that a run has to store before evictions are steady. 0: they leave the caches at once, because it
+/// flushes them. Where the caches are persistent (eADR) a flush leaves them there.
 [[nodiscard]] inline std::int64_t stores_to_fill_caches(const machine::PlatformParams& platform,
                                                         std::uint32_t threads, bool flushed) {
   return flushed && platform.controller.eadr == 0 ? 0 : cached_lines(platform, threads) * 3 / 2;
@@ -92,8 +92,8 @@ inline constexpr std::int64_t kMeetings = 3;
 /// Regions so many times as large as the caches: 3 % of loads at random places hit, which is left to chance.
 inline constexpr std::int64_t kRegionsOverCaches = 32;
 
-/// Whether threads that draw from one region meet in lines that caches still have: where it is hardly larger than
-/// these. Of larger ones that is left to chance, for coherence takes time.
+/// Whether threads that draw from one region meet in lines that caches still have: where it is hardly larger
+/// than these. Of larger ones that is left to chance, for coherence takes time.
 [[nodiscard]] inline bool meet_in_caches(const machine::PlatformParams& platform, std::uint32_t threads,
                                          std::uint64_t region_bytes) {
   const auto lines = static_cast<std::int64_t>(region_bytes / memory::kLineBytes);

@@ -59,8 +59,8 @@ class SectorLog {
   /// more.
   static constexpr std::uint32_t kInstructionsPerWord = 3;
 
-  /// What a staging buffer holds of the log, from its begin on. Whoever reads entry by entry keeps it from one to
-  /// the next, and has the device read as much as the buffer takes; without one, an entry is read alone.
+  /// What a staging buffer holds of the log, from its begin on. Whoever reads entry by entry keeps it from one
+  /// to the next, and has the device read as much as the buffer takes; without one, an entry is read alone.
   struct Window {
     Lsn from = 0;
     Lsn end = 0;
