@@ -59,8 +59,12 @@ class Plot(BaseModel):
     line: str = Field("", description="column that distinguishes curves of one colour, by their dashes")
     facet: str = Field("", description="column that distinguishes the panels")
     along: str = Field("", description="axis of the sweep that each curve runs along, where x is a metric")
-    log_x: bool = Field(False, description="logarithmic horizontal axis")
-    log_y: bool = Field(False, description="logarithmic vertical axis")
+    log_x: bool | None = Field(
+        None, description="logarithmic horizontal axis; by default where sizes are decades apart"
+    )
+    log_y: bool | None = Field(
+        None, description="logarithmic vertical axis; by default of curves that would else lie at its foot"
+    )
     share_y: bool = Field(True, description="panels have one vertical scale; off: each its own")
     stack: Literal["", "share", "time"] = Field(
         "", description="bars of where the time goes: shares of all threads' time, or time per operation"

@@ -88,10 +88,9 @@ class Result:
         One row per finished point: parameter columns, metric columns, ``seed`` (of several the first, and
         ``seeds``, how many), ``configuration``, the hash of all that decides on the row. It is the caller's:
         figures, tables and files do not follow what is done to it.
-    failures : tuple of Failure
-        Points that could not be simulated.
-    not_held : tuple of Failure
-        Points whose data the engine cannot hold: in the frame, with `fits` 0; here with the reason.
+    failures, not_held : tuple of Failure
+        Points that could not be simulated, and those whose data the engine cannot hold, with the reason. The
+        latter are in the frame, with `fits` 0.
     unsteady, log_not_full : tuple of Failure
         Points that were still changing, and those whose log has never been full: in the frame, with `steady`
         or `log_reused` 0; here with how long they ran.
@@ -459,7 +458,7 @@ class Result:
         for number, (key, column) in enumerate((("log_x", x), ("log_y", y))):
             # Bars begin at zero, and so may what was published.
             has_place = plot.style != "bars" and not any(_no_logarithm(pair[number]) for pair in published)
-            if has_place and key not in plot.model_fields_set:
+            if has_place and getattr(plot, key) is None:
                 chosen[key] = needs_logarithms(self._rows[column], self._rows["configuration"])
         return plot.model_copy(update=chosen)
 

@@ -122,7 +122,9 @@ def test_a_second_power_failure_in_an_outage_leaves_the_pool_as_the_first_did():
     assert (server.busy, server.waiting, pool.count) == (0, 0, 0)
 
 
-def test_a_pool_of_two_servers_is_refused():
-    env, pool, _ = pooled(simpy.Resource)
+def test_a_pool_of_two_servers_is_refused_while_both_serve():
+    env, pool, server = pooled(simpy.Resource)
     with pytest.raises(ConfigError, match=r"pool: another server has it; give each its own"):
         des.Server(env, [des.LogPart()], platform=PLATFORM, pool=pool)
+    server.close()
+    assert des.Server(env, [des.LogPart()], platform=PLATFORM, pool=pool).pool is pool

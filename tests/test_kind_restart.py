@@ -39,3 +39,14 @@ def test_windows_begin_at_the_restart_and_hold_every_transaction() -> None:
     curve = windows_of(0, 3 * MS, [4 * MS, 6 * MS], 100, 6)
     assert [time for time, _ in curve] == pytest.approx([1, 2, 3, 4, 5, 6])
     assert [throughput / 1e3 for _, throughput in curve] == pytest.approx([0, 0, 0, 50, 25, 25])
+
+
+def test_a_log_on_the_ssd_is_read_in_large_pieces_and_its_time_is_no_latency() -> None:
+    machine = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+    given = {"engine": "three-tier", "workload": "ycsb-rw", "update_percent": 100, "data_size": "64 MiB"}
+    given |= {"end": "crash", "log_device": "ssd", "warmup": 20_000, "operations": 500}
+    found = pmsim.simulate_point("restart", machine, given)
+    command_ms = pmsim.load_platform(machine).value("block", "read_latency") / MS
+    logged = min(found["warmup_transactions"], 1_250)  # an entry each, of 512 B
+    assert found["recovery_ms"] < logged * command_ms / 5
+    assert found["latency_max_ns"] < found["recovery_ms"] * 1e6 / 10

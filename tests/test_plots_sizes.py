@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+import pmsim
 from pmsim.plot_spec import Mark, Overlay, Plot
 from pmsim.plots.figure import figure_of
 from pmsim.plots.layout import plot_layout
@@ -63,3 +64,14 @@ def test_frequencies_and_bandwidths_are_in_a_unit_of_their_size(column, values, 
 def test_a_legend_writes_frequencies_and_bandwidths_with_a_unit_of_their_size():
     assert value_label("platform.core.frequency_hz", 2_000_000_000) == "core frequency 2 GHz"
     assert value_label("platform.block.read_bandwidth_bytes_per_s", 2_500_000_000.0).endswith(" 2.5 GB/s")
+
+
+def test_a_linear_axis_stays_one_when_a_scenario_is_written_and_read(tmp_path):
+    file = tmp_path / "pages.toml"
+    file.write_text(
+        'kind = "bandwidth"\nplatform = "tum-6212u"\n[parameters]\nlength = 1\n'
+        "[sweep]\nregion_size = [16_384, 67_108_864]\n[plot]\nlog_x = false\n"
+    )
+    result = pmsim.run(file, jobs=1, seed=3, out=tmp_path / "out")
+    again = pmsim.run(tmp_path / "out" / "scenario.resolved.toml", jobs=1)
+    assert [one.figure().layout.xaxis.type for one in (result, again)] == [None, None]

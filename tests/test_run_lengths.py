@@ -76,6 +76,8 @@ PERSISTS: list[tuple[str, dict[str, Any]]] = [
     ("log", {"entry_size": 512}),
     ("in-place", {"algorithm": "fam", "pattern": "random"}),
     ("page-flush", {"write": "store+clwb"}),
+    ("page-flush", {"write": "store+clwb", "technique": "microlog", "dirty_lines": 32}),
+    ("page-flush", {"write": "store+clwb", "technique": "hybrid", "dirty_lines": 32}),
 ]
 
 
@@ -87,6 +89,18 @@ def test_what_persistent_caches_keep_reaches_the_medium_when_they_are_full(
     counted = pmsim.simulate_point(kind, PERSISTENT_CACHES, given | {"threads": 4})
     stored = counted["counter.stores"] + counted["counter.stream_stores"]
     assert counted["counter.pmem_write_lines"] > 0.1 * stored
+
+
+def test_logs_of_several_groups_reach_the_medium_too() -> None:
+    given = {"groups": [{"task": "log", "threads": 4, "memory": "pmem"}]}
+    counted = pmsim.simulate_point("mixed", PERSISTENT_CACHES, given)
+    assert counted["counter.pmem_write_lines"] > 0.1 * counted["counter.stores"]
+
+
+@pytest.mark.parametrize("operation", ["read", "dependent-read"])
+def test_who_reads_meets_no_lines_that_others_have_stored(operation: str) -> None:
+    given = {"operation": operation, "pattern": "random", "region_size": "1 GiB"}
+    assert pmsim.simulate_point("in-place", PERSISTENT_CACHES, given)["counter.pmem_write_lines"] == 0
 
 
 @pytest.mark.parametrize("operation", ["load", "store", "load+store"])

@@ -1,12 +1,14 @@
 """`steady` of kinds that measure one rate or mean, and `length`, which makes their runs longer."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pmsim
+from pmsim.cli import main
 from pmsim.kinds.intervals import is_steady, times_of_batches
 from pmsim.points import points_of
 from pmsim.scenario import Scenario
@@ -98,3 +100,17 @@ def test_batches_hold_whole_windows() -> None:
     several = pmsim.simulate_point("bandwidth", PLATFORM, given | {"length": 4})
     assert several["bandwidth_gb_s_low"] > 0.9 * several["bandwidth_gb_s"]
     assert several["steady"] == 1
+
+
+def test_a_run_says_of_how_many_points_the_log_has_never_been_full(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs.toml").write_text(
+        'kind = "oltp"\nplatform = "tum-6212u"\nmetrics = ["log_reused"]\n[parameters]\n'
+        'engine = "main-memory"\nworkload = "ycsb-a"\ndata_size = "256 MiB"\ndram_capacity = "1 GiB"\n'
+        'ssd_capacity = 0\nwarmup = 0\noperations = 40_000\n[sweep]\nlog_size = ["64 MiB", "1 GiB"]\n'
+    )
+    assert main(["run", str(tmp_path / "logs.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
+    told = "in 1 of 2 points `log_reused` is 0: the log has never been full"
+    assert told in " ".join(capsys.readouterr().err.split())
+    assert told in (tmp_path / "out" / "report.html").read_text()

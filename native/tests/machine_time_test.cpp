@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "machine_turns.hpp"
 #include "pmsim/machine/time_ledger.hpp"
@@ -22,6 +24,25 @@ Counters spent(const PlatformParams& params, Script::Ops ops) {
   const LaneResult result = run(params, ops);
   EXPECT_EQ(TimeLedger::total(result.counters), result.elapsed) << "every picosecond has one cause";
   return result.counters;
+}
+
+TEST(TimeLedger, WhatIsChargedBeyondATimeIsTakenBack) {
+  for (const int charges : {3, 15, 100}) {
+    Counters counters;
+    TimeLedger ledger(counters);
+    ledger.charge(Cause::kCore, 10);
+    for (int number = 1; number <= charges; ++number)
+      ledger.charge(number % 2 == 0 ? Cause::kPmem : Cause::kStore, 10 + 2 * number);
+    for (const Picoseconds time : {10, 11, 10 + charges, 10 + 2 * charges, 1'000}) {
+      Counters then = counters;
+      ledger.take_back(time, then);
+      EXPECT_EQ(TimeLedger::total(then), std::min<Picoseconds>(time, ledger.charged()));
+      if (charges < 16 || time > 10 + charges) {
+        EXPECT_EQ(then.time_core_ps, 10);
+        EXPECT_LE(std::abs(then.time_store_ps - then.time_pmem_ps), 2);
+      }
+    }
+  }
 }
 
 TEST(TimeLedger, InstructionsAreTheCores) {

@@ -340,7 +340,12 @@ TEST(Session, AWarmUpLeavesWarmCachesAndCountsNothing) {
       {"table", {{"rows", std::int64_t{16}}, {"row_size", std::int64_t{64}}, {"memory", "pmem"}}}};
   for (const std::uint64_t requests : {0, 64}) {
     Session session(make_service(table, platform, 1, 5, false), platform, 1, 5);
-    session.warm_up(Mix({{.first = Mix::First::kSequence}}, 3), requests, {});
+    const Mix mix({{.first = Mix::First::kSequence}}, 3);
+    const Watch stop = [](Doing) { throw std::runtime_error("stopped"); };
+    for (int again = 0; again < 2; ++again)
+      session.warm_up(mix, requests, {});
+    if (requests > 0)
+      EXPECT_THROW(session.warm_up(mix, 1'000'000, stop), std::runtime_error);
     session.counters(0).for_each(
         [](std::string_view name, std::int64_t value) { EXPECT_EQ(value, 0) << name; });
     session.submit(0, {.id = 1, .first = 5}, 0);

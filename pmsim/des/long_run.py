@@ -23,7 +23,7 @@ class LongRun:
     """A native load in segments, whose state between two of them is a file.
 
     At the end of each segment the workers finish what they do, and the next segment begins on a fresh server:
-    cold caches, empty logs, an engine as it was loaded. That costs some microseconds of simulated time per
+    as ``make_server`` makes it. That costs some microseconds of simulated time per
     segment, is the same whether or not the run is interrupted, and keeps the state small: queue, timers,
     random numbers, statistics.
 

@@ -49,6 +49,10 @@ def _closed(*request: object) -> None:
     raise ConfigError("server: it is closed and serves nobody any more; make a fresh one")
 
 
+def _serves(other: object, pool: simpy.Resource) -> bool:
+    return isinstance(other, Server) and hasattr(other, "session") and other.pool is pool
+
+
 class Server:
     """A service on a simulated machine of its own, used as ``yield server.execute(...)``.
 
@@ -143,7 +147,7 @@ class Server:
     ) -> None:
         if not isinstance(env, Environment):
             raise ConfigError("env: a native server needs a pmsim.des.Environment")
-        if pool is not None and any(isinstance(other, Server) and other.pool is pool for other in env._cores):
+        if pool is not None and any(_serves(other, pool) for other in env._cores):
             raise ConfigError("pool: another server has it; give each its own")
         self.env = env
         self.session = session

@@ -124,8 +124,8 @@ def plot_layout(
         allowed = rows if on_front is None else rows[pd.Series(on_front, frame.index)[rows.index]]
         front = _front(allowed, columns, plot.front, low_y) if plot.front else ()
         panels.append(Panel(facet, tuple(curves), tuple(overlays), tuple(marks), front))
-    log_x = plot.log_x or (not bars and "log_x" not in plot.model_fields_set and _wide(frame, columns.x, plot))
-    return PlotLayout(columns, log_x, plot.log_y, plot.share_y, bars, colors, lines, tuple(panels))
+    log_x = not bars and _wide(frame, columns.x, plot) if plot.log_x is None else plot.log_x
+    return PlotLayout(columns, log_x, bool(plot.log_y), plot.share_y, bars, colors, lines, tuple(panels))
 
 
 def _wide(frame: pd.DataFrame, x: str, plot: Plot) -> bool:

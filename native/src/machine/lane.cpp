@@ -183,7 +183,16 @@ void Lane::execute_untimed(std::span<const TimedOp> ops) {
       case kWriteback:
         memory_.access_untimed(op.line, true);
         break;
-      default:  // nobody waits in no time: neither for latches nor for devices
+      case code(OpKind::kBlockRead):
+      case code(OpKind::kBlockWrite):
+      case code(OpKind::kBlockFlush):
+      case code(OpKind::kBlockGather):
+      case code(OpKind::kBlockCommit):
+      case kLatchAcquire:
+      case kLatchRelease:
+      case kLatchValidate:
+        throw SimulationError("pmsim bug: an operation that is not timed uses a latch or a block device");
+      default:
         break;
     }
   }

@@ -16,6 +16,24 @@ constexpr std::uint32_t kRestart = ~std::uint32_t{0};
 /// Micro-operations of a warm-up that take a host about as long as a unit of work (core/poll.hpp).
 constexpr std::size_t kOpsPerUnit = 64;
 
+/// Where nothing takes time latches are free, and the block device is done at once.
+bool takes_time_alone(const machine::TimedOp& op) {
+  using memory::OpKind;
+  switch (op.kind) {
+    case machine::code(OpKind::kBlockRead):
+    case machine::code(OpKind::kBlockWrite):
+    case machine::code(OpKind::kBlockFlush):
+    case machine::code(OpKind::kBlockGather):
+    case machine::code(OpKind::kBlockCommit):
+    case machine::kLatchAcquire:
+    case machine::kLatchRelease:
+    case machine::kLatchValidate:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 /// Executes the request that its worker has been given, when the thread asks for it.
@@ -129,6 +147,7 @@ void Session::warm_up(Mix mix, std::uint64_t requests, const Watch& watch) {
       ops.clear();
       static_cast<void>(service_->execute(worker, {number, draw.kind, draw.first, draw.count}, stream));
       hierarchy_->classify(worker, stream, ops);
+      std::erase_if(ops, takes_time_alone);
       lane_->execute_untimed(ops);
       forget_what_was_uncertain();
       poll.worked(stream.size() / kOpsPerUnit + 1);
@@ -138,8 +157,6 @@ void Session::warm_up(Mix mix, std::uint64_t requests, const Watch& watch) {
     throw;
   }
   follow_from_here();
-  // What takes no time is not counted either.
-  before_crash_ = before_crash_.since(lane_->counters().plus(hierarchy_->counters()));
 }
 
 void Session::forget_what_was_uncertain() {
@@ -151,6 +168,8 @@ void Session::forget_what_was_uncertain() {
 
 void Session::follow_from_here() {
   forget_what_was_uncertain();
+  // What takes no time is not counted either.
+  before_crash_ = machine::Counters{}.since(lane_->counters().plus(hierarchy_->counters()));
   if (twin_)
     twin_ = std::make_unique<Twin>(*service_->tracked_memory(), workers());
 }

@@ -44,18 +44,18 @@ class InPlace final : public Workload {
         driver_(memory_, options_),
         warmup_(seed) {
     timed_ = parameters.number("timed", 0, 1) != 0;
-    const std::int64_t stores = stores_to_fill_caches(platform, options_.threads, true);
-    dirties_ = stores > 0;
-    warmup_.add(options_.random ? 0 : stores);
+    const bool writes = options_.operation == Operation::kWrite;
+    std::int64_t loads = writes ? stores_to_fill_caches(platform, options_.threads, true) : 0;
+    dirties_ = loads > 0;
     if (options_.random) {
       const auto lines = static_cast<std::int64_t>(options_.array_bytes / memory::kLineBytes);
       const std::uint64_t part = options_.array_bytes / options_.threads;
-      warmup_.add(std::max(
-          {stores,
-           accesses_to_warm_page_tables(platform, options_.medium, options_.array_bytes, kLongestWarmup),
+      loads = std::max(
+          {loads, accesses_to_warm_page_tables(platform, options_.medium, options_.array_bytes, kLongestWarmup),
            accesses_to_warm_tlbs(platform, options_.medium, part) * options_.threads,
-           std::min(loads_to_fill_caches(platform, options_.threads, lines, true), kLongestWarmup)}));
+           std::min(loads_to_fill_caches(platform, options_.threads, lines, true), kLongestWarmup)});
     }
+    warmup_.add(loads);
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }

@@ -48,9 +48,14 @@ class PageFlush final : public Workload {
     const auto lines = pages * static_cast<std::int64_t>(options_.store.page_bytes / memory::kLineBytes);
     constexpr std::int64_t kOverCaches = 4;
     if (lines > kOverCaches * cached_lines(platform, options_.store.writers)) {
-      const bool stored = options_.store.write == blocks::page::Write::kStoreFlush;
-      return stored ? stores_to_fill_caches(platform, options_.store.writers, true) / options_.store.lines()
-                    : 0;
+      if (options_.store.write != blocks::page::Write::kStoreFlush)
+        return 0;
+      // A micro log is written to the same lines each time, and of the page only what has changed.
+      using blocks::page::Technique;
+      const bool in_place =
+          options_.technique == Technique::kMicroLog || options_.technique == Technique::kHybrid;
+      const std::uint32_t lines_left = in_place ? options_.dirty_lines : options_.store.lines();
+      return stores_to_fill_caches(platform, options_.store.writers, true) / lines_left;
     }
     return options_.random_order ? kMeetings * pages : pages;
   }

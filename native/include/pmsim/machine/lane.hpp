@@ -29,7 +29,7 @@ class Lane {
   bool run(std::int64_t operations, std::int64_t timed_operations);
 
   /// What takes no time of what operations do before the first run(): the translations that the modules of PMem
-  /// keep, and what DRAM holds in memory mode. Latches are free and block devices done at once.
+  /// keep, and what DRAM holds in memory mode.
   void execute_untimed(std::span<const TimedOp> ops);
 
   /// Acts up to and including `until`. Returns the time of the next action, kNever where all threads have

@@ -12,7 +12,7 @@
 
 namespace pmsim::trace {
 
-/// The layout of a trace file, version 2; docs/trace-format.md says it in words.
+/// The layout of a trace file; docs/trace-format.md says it in words.
 inline constexpr std::array<std::uint8_t, 8> kMagic{'P', 'M', 'S', 'I', 'M', 'T', 'R', 0x1a};
 inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::uint32_t kByteOrder = 0x0a0b0c0d;

@@ -34,7 +34,7 @@ class ReplaySource final : public memory::Source {
   explicit ReplaySource(const std::filesystem::path& path);
 
   void refill(std::uint32_t thread, memory::Stream& stream) override;
-  /// Threads that share lines tell each other by locked accesses.
+  /// As the trace says.
   [[nodiscard]] bool shares_lines() const noexcept override { return info().plan.shares_lines; }
   [[nodiscard]] const TraceInfo& info() const noexcept { return reader_.info(); }
   /// The share of the trace that has been served.

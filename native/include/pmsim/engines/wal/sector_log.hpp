@@ -243,11 +243,12 @@ class SectorLog {
     const std::uint64_t free = capacity_ - (lsn - head_);
     if (free < kSectorBytes)
       return std::nullopt;
+    const std::uint64_t most = lsn < tail_ ? tail_ - lsn : free;  // recover() has yet to find the tail
     Window alone;
     Window& window = ahead != nullptr ? *ahead : alone;
     const auto have = [&](std::uint64_t bytes) {
       if (lsn < window.from || lsn + bytes > window.end)
-        window = load(memory, lsn, ahead != nullptr ? std::min(staging_bytes_, free) : bytes, staging);
+        window = load(memory, lsn, ahead != nullptr ? std::min(staging_bytes_, most) : bytes, staging);
       return staging + (lsn - window.from);
     };
     Address entry = have(kSectorBytes);
