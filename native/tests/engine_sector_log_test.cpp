@@ -20,7 +20,10 @@ constexpr std::uint64_t kStaging = 9 * kSectorBytes;  ///< eight of them for ent
 using Entries = std::vector<std::vector<std::byte>>;
 
 std::int64_t block_reads(const memory::Stream& stream) {
-  return std::ranges::count(stream, memory::OpKind::kBlockRead, &memory::MicroOp::kind);
+  std::int64_t reads = 0;
+  for (std::size_t index = 0; index < stream.size(); ++index)
+    reads += stream[index].kind == memory::OpKind::kBlockRead ? 1 : 0;
+  return reads;
 }
 
 /// All entries, read with a window; `read` counts commands of the device.
