@@ -69,7 +69,11 @@ RUN_COUNTERS = {
     f"{COUNTER_PREFIX}{name}": Metric(f"{COUNTER_PREFIX}{name}", unit, meaning)
     for name, unit, meaning in (
         ("elapsed_ps", "ps", "virtual time of the measured part"),
-        ("user_bytes", "B", "bytes that the operations read or wrote for their users"),
+        (
+            "user_bytes",
+            "B",
+            "bytes that the operations read or wrote for their users; of TPC-C, of the rows that they insert",
+        ),
     )
 }
 

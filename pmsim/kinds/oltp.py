@@ -127,7 +127,9 @@ class Oltp(Kind[OltpParameters]):
         Metric("latch_restarts_per_tx", "", "optimistic reads repeated per transaction"),
         Metric("latch_wait_share", "", "part of the time of all threads spent waiting for latches"),
         Metric("commits_per_group", "", "log entries that one flush of the SSD made durable; 0: no groups"),
-        Metric("table_rows", "", "rows loaded, over all tables"),
+        Metric(
+            "table_rows", "", "rows at the end, over all tables: those loaded, and what the run has inserted"
+        ),
         Metric("rolled_back_ratio", "", "part of the transactions that rolled back, as the benchmark asks for"),
         Metric("warmup_transactions", "", "transactions of the warm-up"),
         Metric(
