@@ -81,11 +81,11 @@ def unsteady(result: "Result") -> str:
 
 
 def log_not_full(result: "Result") -> str:
-    """Say in how many points no page has had to be written back for room in the log."""
+    """Say in how many points few pages, or none, have had to be written back for room in the log."""
     return (
         f"in {len(result.log_not_full)} of {result.provenance['points']} points `log_reused` is 0: the log has "
-        "never been full, so no page has been written back for its reuse, as in a longer run some would be; to "
-        f"see it raise warmup and operations, or lower log_size; the first is {result.log_not_full[0]}"
+        "never been full, so fewer pages, if any, have been written back for its reuse than in a longer run; "
+        f"to see these raise warmup and operations, or lower log_size; the first is {result.log_not_full[0]}"
     )
 
 

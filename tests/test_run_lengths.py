@@ -68,33 +68,31 @@ def test_longer_runs_give_the_same(kind: str, metric: str, given: dict[str, Any]
 
 
 PERSISTENT_CACHES = {"base": PLATFORM, "controller": {"eadr": True}}
-PERSISTS: list[tuple[str, dict[str, Any]]] = [
-    ("bandwidth", {"operation": "store+clwb", "pattern": "sequential"}),
-    ("bandwidth", {"operation": "load+store+clwb", "access_size": 64}),
-    ("persist", {"operation": "store+clwb", "access_size": 1024}),
-    ("operations", {"operations": "rp_256,wp_256_cache"}),
-    ("log", {"entry_size": 512}),
-    ("in-place", {"algorithm": "fam", "pattern": "random"}),
-    ("page-flush", {"write": "store+clwb"}),
-    ("page-flush", {"write": "store+clwb", "technique": "microlog", "dirty_lines": 32}),
-    ("page-flush", {"write": "store+clwb", "technique": "hybrid", "dirty_lines": 32}),
+#: With the share of the stores that are to a line which the caches do not have: a micro log is written to the
+#: same lines each time, of a log's stores some are to lines that have just been stored to.
+PERSISTS: list[tuple[str, dict[str, Any], float]] = [
+    ("bandwidth", {"operation": "store+clwb", "pattern": "sequential"}, 1),
+    ("bandwidth", {"operation": "load+store+clwb", "access_size": 64}, 1),
+    ("persist", {"operation": "store+clwb", "access_size": 1024}, 1),
+    ("operations", {"operations": "rp_256,wp_256_cache"}, 1),
+    ("log", {"entry_size": 512}, 0.7),
+    ("mixed", {"groups": [{"task": "log", "threads": 4, "memory": "pmem"}]}, 0.65),
+    ("in-place", {"algorithm": "fam", "pattern": "random"}, 1),
+    ("page-flush", {"write": "store+clwb"}, 1),
+    ("page-flush", {"write": "store+clwb", "technique": "microlog", "dirty_lines": 32}, 0.24),
+    ("page-flush", {"write": "store+clwb", "technique": "hybrid", "dirty_lines": 32}, 0.24),
 ]
 
 
-@pytest.mark.parametrize(("kind", "given"), PERSISTS, ids=[kind for kind, _ in PERSISTS])
+@pytest.mark.parametrize(("kind", "given", "new"), PERSISTS, ids=[kind for kind, *_ in PERSISTS])
 def test_what_persistent_caches_keep_reaches_the_medium_when_they_are_full(
-    kind: str, given: dict[str, Any]
+    kind: str, given: dict[str, Any], new: float
 ) -> None:
     """Flushes do nothing there, so lines leave as those of plain stores do: for each that comes one goes."""
-    counted = pmsim.simulate_point(kind, PERSISTENT_CACHES, given | {"threads": 4})
+    threads = {} if kind == "mixed" else {"threads": 4}
+    counted = pmsim.simulate_point(kind, PERSISTENT_CACHES, given | threads)
     stored = counted["counter.stores"] + counted["counter.stream_stores"]
-    assert counted["counter.pmem_write_lines"] > 0.1 * stored
-
-
-def test_logs_of_several_groups_reach_the_medium_too() -> None:
-    given = {"groups": [{"task": "log", "threads": 4, "memory": "pmem"}]}
-    counted = pmsim.simulate_point("mixed", PERSISTENT_CACHES, given)
-    assert counted["counter.pmem_write_lines"] > 0.1 * counted["counter.stores"]
+    assert counted["counter.pmem_write_lines"] / stored > 0.95 * new
 
 
 @pytest.mark.parametrize("operation", ["read", "dependent-read"])

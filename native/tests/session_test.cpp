@@ -344,8 +344,9 @@ TEST(Session, AWarmUpLeavesWarmCachesAndCountsNothing) {
     const Watch stop = [](Doing) { throw std::runtime_error("stopped"); };
     for (int again = 0; again < 2; ++again)
       session.warm_up(mix, requests, {});
-    if (requests > 0)
+    if (requests > 0) {
       EXPECT_THROW(session.warm_up(mix, 1'000'000, stop), std::runtime_error);
+    }
     session.counters(0).for_each(
         [](std::string_view name, std::int64_t value) { EXPECT_EQ(value, 0) << name; });
     session.submit(0, {.id = 1, .first = 5}, 0);

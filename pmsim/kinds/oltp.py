@@ -141,8 +141,8 @@ class Oltp(Kind[OltpParameters]):
         Metric(
             "log_reused",
             "",
-            "1: the log has been full before the end, and pages written back for that; 0: it never has been; "
-            "empty where nothing is logged to one",
+            "1: the log has been full before the end, and is used again; 0: it never has been; empty where "
+            "nothing is logged to one",
         ),
         *COUNTED_METRICS,
     )

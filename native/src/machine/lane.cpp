@@ -183,16 +183,8 @@ void Lane::execute_untimed(std::span<const TimedOp> ops) {
       case kWriteback:
         memory_.access_untimed(op.line, true);
         break;
-      case code(OpKind::kBlockRead):
-      case code(OpKind::kBlockWrite):
-      case code(OpKind::kBlockFlush):
-      case code(OpKind::kBlockGather):
-      case code(OpKind::kBlockCommit):
-      case kLatchAcquire:
-      case kLatchRelease:
-      case kLatchValidate:
-        throw SimulationError("pmsim bug: an operation that is not timed uses a latch or a block device");
       default:
+        ensure(!is_wait(op.kind), "an operation that is not timed uses a latch or a block device");
         break;
     }
   }

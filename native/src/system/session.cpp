@@ -16,24 +16,6 @@ constexpr std::uint32_t kRestart = ~std::uint32_t{0};
 /// Micro-operations of a warm-up that take a host about as long as a unit of work (core/poll.hpp).
 constexpr std::size_t kOpsPerUnit = 64;
 
-/// Where nothing takes time latches are free, and the block device is done at once.
-bool takes_time_alone(const machine::TimedOp& op) {
-  using memory::OpKind;
-  switch (op.kind) {
-    case machine::code(OpKind::kBlockRead):
-    case machine::code(OpKind::kBlockWrite):
-    case machine::code(OpKind::kBlockFlush):
-    case machine::code(OpKind::kBlockGather):
-    case machine::code(OpKind::kBlockCommit):
-    case machine::kLatchAcquire:
-    case machine::kLatchRelease:
-    case machine::kLatchValidate:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 /// Executes the request that its worker has been given, when the thread asks for it.
@@ -147,7 +129,8 @@ void Session::warm_up(Mix mix, std::uint64_t requests, const Watch& watch) {
       ops.clear();
       static_cast<void>(service_->execute(worker, {number, draw.kind, draw.first, draw.count}, stream));
       hierarchy_->classify(worker, stream, ops);
-      std::erase_if(ops, takes_time_alone);
+      // Latches are free, and the block device is done at once.
+      std::erase_if(ops, [](const machine::TimedOp& op) { return machine::is_wait(op.kind); });
       lane_->execute_untimed(ops);
       forget_what_was_uncertain();
       poll.worked(stream.size() / kOpsPerUnit + 1);

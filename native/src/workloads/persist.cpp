@@ -86,8 +86,8 @@ class Persist final : public Workload {
   }
 
  private:
-  /// Of so many lines together, but at least `fewest`, as far as that takes no more than a second or two, and
-  /// one of each thread.
+  /// Of so many lines together, but at least `fewest`, as far as these are eight million lines, and one of each
+  /// thread.
   [[nodiscard]] std::int64_t persists(std::int64_t together, std::int64_t fewest, std::int64_t lines) const {
     constexpr std::int64_t kMostLines = 8'000'000;
     return std::max(

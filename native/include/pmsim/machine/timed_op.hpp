@@ -62,6 +62,24 @@ inline constexpr std::uint8_t kLatchValidate = 37;  ///< the same, of one that w
   return kind == code(memory::OpKind::kMfence) || kind == code(memory::OpKind::kAtomic);
 }
 
+/// Whether it is nothing but a wait, for a latch or for the block device, and so nothing where no time passes.
+[[nodiscard]] constexpr bool is_wait(std::uint8_t kind) noexcept {
+  using memory::OpKind;
+  switch (kind) {
+    case code(OpKind::kBlockRead):
+    case code(OpKind::kBlockWrite):
+    case code(OpKind::kBlockFlush):
+    case code(OpKind::kBlockGather):
+    case code(OpKind::kBlockCommit):
+    case kLatchAcquire:
+    case kLatchRelease:
+    case kLatchValidate:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// A micro-operation after the time-free part of the machine (TLB and cache tags) has seen it: all that timing
 /// needs to know. Runs of independent L1 hits arrive merged into one kCompute; where something waits for the
 /// value of the last one, that one follows as a load of no instructions.

@@ -92,8 +92,8 @@ inline constexpr std::int64_t kMeetings = 3;
 /// Regions so many times as large as the caches: 3 % of loads at random places hit, which is left to chance.
 inline constexpr std::int64_t kRegionsOverCaches = 32;
 
-/// Whether threads that draw from one region meet in lines that caches still have: where it is hardly larger
-/// than these. Of larger ones that is left to chance, for coherence takes time.
+/// Whether threads that draw from one region find in caches what others have brought. Of regions many times as
+/// large as the caches that is left to chance, for coherence takes time.
 [[nodiscard]] inline bool meet_in_caches(const machine::PlatformParams& platform, std::uint32_t threads,
                                          std::uint64_t region_bytes) {
   const auto lines = static_cast<std::int64_t>(region_bytes / memory::kLineBytes);
