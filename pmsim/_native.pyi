@@ -8,7 +8,7 @@ import numpy
 import numpy.typing
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'host_room', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'trace_requests', 'validate_platform', 'warm_up', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'host_room', 'in_place_methods', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'trace_requests', 'validate_platform', 'warm_up', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -404,6 +404,10 @@ def host_processors() -> list[int]:
 def host_room() -> tuple[int, int] | None:
     """
     Memory of this machine that processes may use, and what of it is available [B]; None where it is not known. Raises ConfigError.
+    """
+def in_place_methods() -> dict[str, typing.Any]:
+    """
+    The in-place methods: name to title.
     """
 def logs() -> dict[str, typing.Any]:
     """

@@ -12,6 +12,7 @@ from pmsim.host_machine import HostMachine
 from pmsim.host_subjects import DeviceSubjects, contention
 from pmsim.host_timing import Effort, Subject
 from pmsim.kinds import KINDS
+from pmsim.kinds.in_place import METHODS
 from pmsim.kinds.logs import HAS_ENTRIES, LAYOUTS
 from pmsim.platforms import Platform
 
@@ -115,13 +116,14 @@ def _in_place(machine: HostMachine, effort: Effort, memory: str) -> list[Subject
     """Updates of 16 and 64 bytes and reads of what they maintain, as in Fig. 10."""
     setups = [
         (algorithm, "write", pattern, size, 1)
-        for algorithm in ("cow", "log", "fam", "fam-scalar")
+        for algorithm in METHODS
+        if algorithm != "word"  # has 8 bytes
         for pattern in ("sequential", "random")
         for size in (16, 64)
     ]
     setups += [
         (algorithm, operation, "random", 16, 1)
-        for algorithm in ("cow", "log", "fam")
+        for algorithm in _READS_IN_PLACE
         for operation in ("read", "dependent-read")
     ]
     if machine.cores > 1:

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 from pmsim.errors import ConfigError
+from pmsim.kinds import find_kind
 from pmsim.kinds.does_not_fit import DoesNotFit
 from pmsim.points import Point
-from pmsim.versions import native_build, native_version, package_version
+from pmsim.versions import native_build, native_version, package_version, sources_of
 
 Metrics = dict[str, int | float]
 
@@ -83,7 +84,8 @@ class PointCache:
         return self._path(point).with_suffix(".state")
 
     def _path(self, point: Point) -> Path:
-        parts = (point.configuration, package_version(), native_version(), native_build())
+        code = (package_version(), native_version(), native_build(), sources_of(type(find_kind(point.kind))))
+        parts = (point.configuration, *code)
         return self._folder / (hashlib.sha256(":".join(parts).encode()).hexdigest() + ".json")
 
 

@@ -1,6 +1,7 @@
 """What computed a result: versions of the package and of its core."""
 
 import hashlib
+import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,3 +26,17 @@ def native_version() -> str:
 def native_build() -> str:
     """SHA-256 of the compiled core: kept points of another build are not mixed with new ones."""
     return hashlib.sha256(Path(str(_native.__file__)).read_bytes()).hexdigest()
+
+
+@cache
+def sources_of(kind: type) -> str:
+    """SHA-256 of the Python files that define a class and its bases: what its instances do.
+
+    A module without a file (a prompt, a notebook) has no part in it.
+    """
+    modules = (sys.modules.get(base.__module__) for base in kind.__mro__)
+    files = {name for module in modules if (name := getattr(module, "__file__", None)) is not None}
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(hashlib.sha256(Path(name).read_bytes()).digest())
+    return digest.hexdigest()

@@ -49,3 +49,15 @@ def test_it_refuses_what_its_check_and_its_parameters_refuse(gap: Scenario) -> N
     ):
         with pytest.raises(ConfigError, match=message):
             pmsim.run(Scenario(kind="gap", platform="tum-6212u", parameters=parameters), jobs=1)
+
+
+def test_finished_points_of_changed_code_are_simulated_again(gap: Scenario, tmp_path: Path) -> None:
+    before = pmsim.run(gap, out=tmp_path / "out", jobs=1)
+    assert pmsim.run(gap, out=tmp_path / "out", jobs=1).provenance["points_from_cache"] == 2
+    module = tmp_path / f"{MODULE}.py"
+    module.write_text(module.read_text().replace('"gap": latency', '"gap": 2 * latency'))
+    importlib.invalidate_caches()
+    importlib.reload(sys.modules[MODULE])
+    after = pmsim.run(gap, out=tmp_path / "out", jobs=1)
+    assert after.provenance["points_from_cache"] == 0
+    assert list(after.frame["gap"]) == [2 * ratio for ratio in before.frame["gap"]]

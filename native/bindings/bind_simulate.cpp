@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "latency_table.hpp"
+#include "pmsim/blocks/inplace/all.hpp"
 #include "pmsim/blocks/log/all.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/core/host_room.hpp"
@@ -151,6 +152,15 @@ py::dict log_algorithms() {
   return logs;
 }
 
+py::dict in_place_methods() {
+  py::dict methods;
+  blocks::inplace::AllMethodNames::any([&]<typename Method>(std::size_t i) {
+    methods[py::str(Method::kNames[i].name)] = Method::kNames[i].title;
+    return false;
+  });
+  return methods;
+}
+
 }  // namespace
 
 void bind_simulate(py::module_& module) {
@@ -158,6 +168,7 @@ void bind_simulate(py::module_& module) {
   module.def("logs", &log_algorithms,
              "The log algorithms: name to title, and whether the log knows its entries. Those that do not are "
              "of no use to storage engines and have one layout.");
+  module.def("in_place_methods", &in_place_methods, "The in-place methods: name to title.");
   module.def("counters", &counter_meanings,
              "What every simulation counts: name to meaning, in the order of the results.");
   module.def("check_workload", &check_workload, py::arg("workload"), py::arg("platform"), py::arg("parameters"),

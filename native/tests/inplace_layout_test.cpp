@@ -5,14 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "inplace_values.hpp"
-#include "pmsim/blocks/inplace/atomic_word.hpp"
-#include "pmsim/blocks/inplace/cow.hpp"
 #include "pmsim/blocks/inplace/driver.hpp"
-#include "pmsim/blocks/inplace/fam.hpp"
-#include "pmsim/blocks/inplace/log.hpp"
 #include "pmsim/memory/host_memory.hpp"
 #include "pmsim/memory/sim_memory.hpp"
 
@@ -64,11 +62,11 @@ TEST(InPlaceHost, TheSameCodeRunsOnRealMemory) {
 /// What a simulated or timed run has done is really there: the last write to each record, over all its
 /// operations.
 TEST(InPlaceDriver, RecordsHoldTheLastValueThatWasWritten) {
-  for (const Algorithm algorithm : {Algorithm::kWord, Algorithm::kCow, Algorithm::kLog, Algorithm::kFam}) {
+  for (const std::string_view algorithm : kMethods) {
     for (const bool random : {false, true}) {
       SimMemory memory;
-      const std::size_t bytes = algorithm == Algorithm::kWord ? 8 : 48;
-      InPlaceDriver<SimMemory> driver(memory, {.algorithm = algorithm,
+      const std::size_t bytes = algorithm == "word" ? 8 : 48;
+      InPlaceDriver<SimMemory> driver(memory, {.algorithm = std::string(algorithm),
                                                .bytes = bytes,
                                                .random = random,
                                                .array_bytes = 1 << 14,
@@ -100,8 +98,7 @@ TEST(InPlaceDriver, RecordsHoldTheLastValueThatWasWritten) {
 TEST(InPlaceDriver, ARecordKeepsTheCopyThatItsLastWriteChose) {
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}}) {
     SimMemory memory;
-    InPlaceDriver<SimMemory> driver(memory,
-                                    {.algorithm = Algorithm::kCow, .bytes = bytes, .array_bytes = 1 << 12});
+    InPlaceDriver<SimMemory> driver(memory, {.algorithm = "cow", .bytes = bytes, .array_bytes = 1 << 12});
     std::map<Address, std::uint8_t> active;
     for (int write = 0; write < 500; ++write) {
       driver.prepare(memory, 0);
@@ -121,7 +118,7 @@ TEST(InPlaceDriver, ARecordKeepsTheCopyThatItsLastWriteChose) {
 TEST(InPlaceDriver, PreparingTouchesNoRecordWhereAllHaveTheirStateAtOnce) {
   for (const bool at_once : {false, true}) {
     SimMemory memory;
-    InPlaceDriver<SimMemory> driver(memory, {.algorithm = Algorithm::kCow,
+    InPlaceDriver<SimMemory> driver(memory, {.algorithm = "cow",
                                              .operation = Operation::kRead,
                                              .random = true,
                                              .array_bytes = 1 << 14,

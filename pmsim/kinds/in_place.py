@@ -1,9 +1,10 @@
 """Kind "in-place": failure-atomic updates and reads of small records in an array."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from pmsim import _native
 from pmsim.errors import ConfigError
 from pmsim.kinds.base import Kind, Metric
 from pmsim.kinds.buildable import check_workload
@@ -34,6 +35,13 @@ def _extra_instructions(value: object) -> int:
     return count
 
 
+#: Every in-place method of the core: what it is.
+METHODS: dict[str, str] = _native.in_place_methods()
+
+if TYPE_CHECKING:
+    MethodName = str
+else:
+    MethodName = Literal[tuple(METHODS)]
 UpdateSize = Annotated[int, BeforeValidator(_update_size), Measures(Quantity.SIZE)]
 ExtraInstructions = Annotated[int, BeforeValidator(_extra_instructions), Measures(Quantity.COUNT)]
 
@@ -41,10 +49,8 @@ ExtraInstructions = Annotated[int, BeforeValidator(_extra_instructions), Measure
 class InPlaceParameters(KindParameters):
     """Parameters of kind "in-place"."""
 
-    algorithm: Literal["word", "cow", "log", "fam", "fam-scalar"] = Field(
-        "fam",
-        description="cow: two copies and a flag; log: PopLog, then the record; fam: failure-atomic memory with "
-        "AVX2, fam-scalar without; word: what the hardware updates atomically, 8 B only",
+    algorithm: MethodName = Field(
+        "fam", description="; ".join(f"{name}: {title}" for name, title in METHODS.items())
     )
     update_size: UpdateSize = Field(
         16, description="bytes of user data of a record, updated or read as a whole [B]"
@@ -88,11 +94,6 @@ class InPlace(Kind[InPlaceParameters]):
         check_threads(machine, parameters.threads)
         check_memory(machine, parameters.memory)
         check_region(machine, parameters.memory, parameters.region_size)
-        if parameters.algorithm == "word" and parameters.update_size != _WORD_BYTES:
-            raise ConfigError(
-                f"update_size: {parameters.update_size} B are not written atomically by the hardware; "
-                "choose 8 B, or algorithm cow, log or fam"
-            )
         check_workload("in-place", machine, parameters.model_dump() | {"timed": 0})
 
     def run(self, machine: Platform, parameters: InPlaceParameters, seed: int) -> dict[str, int | float]:

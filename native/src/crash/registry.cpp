@@ -8,10 +8,6 @@
 namespace pmsim::crash {
 
 // One declaration and one row per subject, or per family of them; each is defined in subjects/NAME.cpp.
-extern const SubjectKind kInPlaceWord;
-extern const SubjectKind kInPlaceCow;
-extern const SubjectKind kInPlaceLog;
-extern const SubjectKind kInPlaceFam;
 extern const SubjectKind kLeafInsert;
 extern const SubjectKind kLeafGroupInsert;
 extern const SubjectKind kUndoLog;
@@ -20,6 +16,7 @@ extern const SubjectKind kUndoHeap;
 extern const SubjectKind kSortedRun;
 extern const SubjectKind kSortedRunIndividual;
 extern const SubjectKind kSortedRunTransaction;
+std::vector<const SubjectKind*> in_place_subjects();
 std::vector<const SubjectKind*> log_subjects();
 std::span<const SubjectKind> node_subjects();
 
@@ -63,54 +60,51 @@ extern const SubjectKind kEngineSsdBmGroups;
 
 std::span<const SubjectKind* const> subject_kinds() noexcept {
   static const std::vector<const SubjectKind*> kinds = [] {
-    std::vector<const SubjectKind*> all{
-        &kInPlaceWord,
-        &kInPlaceCow,
-        &kInPlaceLog,
-        &kInPlaceFam,
-        &kPageCow,
-        &kPageCowClwb,
-        &kPageCowLoad,
-        &kPageCowInvalidate,
-        &kPageCowInvalidateClwb,
-        &kPageMicroLog,
-        &kPageMicroLogClwb,
-        &kPageHybrid,
-        &kPageChecksum,
-        &kPageChecksumClwb,
-        &kLeafInsert,
-        &kLeafGroupInsert,
-        &kUndoLog,
-        &kLogSsd,
-        &kUndoHeap,
-        &kSortedRun,
-        &kSortedRunIndividual,
-        &kSortedRunTransaction,
-        &kEngineFpTree,
-        &kPagesPmemHome,
-        &kPagesSsdHome,
-        &kPagesThreeTiers,
-        &kPagesDirect,
-        &kPagesPmemHomeFlushed,
-        &kPagesThreeTiersFlushed,
-        &kEngineNvmDirect,
-        &kEngineNvmDirectThreads,
-        &kEngineNvmUndo,
-        &kEngineNvmUndoThreads,
-        &kEngineBasicNvmBm,
-        &kEngineFileBm,
-        &kEngineRedirectBm,
-        &kEngineSsdBm,
-        &kEngineThreeTier,
-        &kEngineSpitfire,
-        &kEngineMainMemory,
-        &kEngineMainMemorySsd,
-        &kEngineMainMemoryLogs,
-        &kEngineSsdBmLogs,
-        &kEngineThreeTierLogs,
-        &kEngineSpitfireLogs,
-        &kEngineSsdBmGroups,
-    };
+    std::vector<const SubjectKind*> all = in_place_subjects();
+    all.insert(all.end(), {
+                              &kPageCow,
+                              &kPageCowClwb,
+                              &kPageCowLoad,
+                              &kPageCowInvalidate,
+                              &kPageCowInvalidateClwb,
+                              &kPageMicroLog,
+                              &kPageMicroLogClwb,
+                              &kPageHybrid,
+                              &kPageChecksum,
+                              &kPageChecksumClwb,
+                              &kLeafInsert,
+                              &kLeafGroupInsert,
+                              &kUndoLog,
+                              &kLogSsd,
+                              &kUndoHeap,
+                              &kSortedRun,
+                              &kSortedRunIndividual,
+                              &kSortedRunTransaction,
+                              &kEngineFpTree,
+                              &kPagesPmemHome,
+                              &kPagesSsdHome,
+                              &kPagesThreeTiers,
+                              &kPagesDirect,
+                              &kPagesPmemHomeFlushed,
+                              &kPagesThreeTiersFlushed,
+                              &kEngineNvmDirect,
+                              &kEngineNvmDirectThreads,
+                              &kEngineNvmUndo,
+                              &kEngineNvmUndoThreads,
+                              &kEngineBasicNvmBm,
+                              &kEngineFileBm,
+                              &kEngineRedirectBm,
+                              &kEngineSsdBm,
+                              &kEngineThreeTier,
+                              &kEngineSpitfire,
+                              &kEngineMainMemory,
+                              &kEngineMainMemorySsd,
+                              &kEngineMainMemoryLogs,
+                              &kEngineSsdBmLogs,
+                              &kEngineThreeTierLogs,
+                              &kEngineSpitfireLogs,
+                              &kEngineSsdBmGroups,
+                          });
     for (const SubjectKind* log : log_subjects())
       all.push_back(log);
     for (const SubjectKind& node : node_subjects())

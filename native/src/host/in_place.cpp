@@ -17,8 +17,7 @@ std::unique_ptr<Benchmark> make_in_place(Parameters& parameters, const Place& pl
   InPlaceOptions options = workloads::read_in_place(parameters);
   options.log_bytes = kLogBytes;
   options.touch_at_once = true;
-  const std::uint64_t logs =
-      options.algorithm == Algorithm::kLog ? options.threads * (kLogBytes + kRegionSlack) : 0;
+  const std::uint64_t logs = logs_updates(options.algorithm) ? options.threads * (kLogBytes + kRegionSlack) : 0;
   const std::uint64_t bytes = options.array_bytes + kRegionSlack + logs;
   return std::make_unique<BlockBenchmark<InPlaceDriver>>(place, bytes, options.threads, options);
 }

@@ -23,7 +23,7 @@ InPlaceOptions options_of(Parameters& parameters, std::uint64_t seed) {
   // As in the paper, the log never has to be emptied, whichever thread does how much of the work.
   const std::int64_t measured = kLength.measured_operations * parameters.number_or("length", 1, 1, kMostTimes);
   const auto operations = static_cast<std::uint64_t>(kLength.warmup_operations + measured);
-  options.log_bytes = Logged::log_bytes(options.bytes, 2 * operations);
+  options.log_bytes = log_bytes_of(options.algorithm, options.bytes, 2 * operations);
   return options;
 }
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -8,13 +6,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <tuple>
+#include <utility>
 #include <vector>
 
-#include "pmsim/blocks/inplace/atomic_word.hpp"
-#include "pmsim/blocks/inplace/cow.hpp"
-#include "pmsim/blocks/inplace/fam.hpp"
-#include "pmsim/blocks/inplace/log.hpp"
+#include "pmsim/blocks/inplace/all.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/crash/registry.hpp"
 
@@ -65,9 +61,10 @@ std::string shown(std::span<const std::byte> value) {
 template <typename Block>
 class InPlaceSubject final : public Subject {
  public:
-  InPlaceSubject(std::span<const std::size_t> sizes, std::uint64_t seed, Scale scale) {
+  /// A program works with records of one of the method's sizes.
+  InPlaceSubject(std::uint64_t seed, Scale scale) {
     Random random(seed);
-    bytes_ = sizes[random.below(sizes.size())];
+    bytes_ = Block::kCheckedSizes[random.below(Block::kCheckedSizes.size())];
     const std::size_t records = scale == Scale::kSmall ? 2 : 5;
     const std::uint32_t updates = scale == Scale::kSmall ? 4 : 60;
     log_updates_ = scale == Scale::kSmall ? 2 : 7;
@@ -77,14 +74,14 @@ class InPlaceSubject final : public Subject {
   }
 
   void create(SimMemory& memory) override {
-    if constexpr (kLogs) {
-      place_.bytes = Logged::log_bytes(bytes_, log_updates_);
+    if constexpr (LogsUpdates<Block>) {
+      place_.bytes = Block::log_bytes(bytes_, log_updates_);
       place_.base = memory.allocate(memory::Medium::kPmem, place_.bytes, {.name = "log"});
     }
-    stride_ = stride();
+    stride_ = stride_of<Block>(bytes_);
     base_ = memory.allocate(memory::Medium::kPmem, stride_ * expected_.size(), {.name = "records"});
-    if constexpr (kLogs) {
-      block_.emplace(Logged::create(memory, bytes_, place_));
+    if constexpr (LogsUpdates<Block>) {
+      block_.emplace(Block::create(memory, bytes_, place_));
     } else {
       block_.emplace(bytes_);
     }
@@ -144,8 +141,6 @@ class InPlaceSubject final : public Subject {
   }
 
  private:
-  static constexpr bool kLogs = std::is_same_v<Block, Logged>;
-
   /// More than the log of a small program has room for.
   static constexpr std::uint32_t kUpdatesAfterRecovery = 3;
 
@@ -154,31 +149,36 @@ class InPlaceSubject final : public Subject {
     Value value;
   };
 
+  /// Every second update leaves some words of its record, or all, as they are: where old and new are the same,
+  /// versions and counts alone tell what has been written.
   void draw_plan(Random& random, std::uint32_t updates) {
     plan_.clear();
-    for (std::uint32_t update = 0; update < updates; ++update)
-      plan_.push_back({random.below(expected_.size()), value_of(random.next(), bytes_)});
+    std::vector<Value> last = expected_;
+    for (std::uint32_t update = 0; update < updates; ++update) {
+      const std::size_t record = random.below(last.size());
+      Value value = value_of(random.next(), bytes_);
+      const std::uint64_t kept = random.below(2) == 0 ? random.next() : 0;  // a bit for each word
+      for (std::size_t word = 0; word < bytes_ / sizeof(std::uint64_t); ++word) {
+        if (kept >> word & 1)
+          std::memcpy(&value[word * 8], &last[record][word * 8], 8);
+      }
+      last[record] = value;
+      plan_.push_back({record, std::move(value)});
+    }
   }
 
-  [[nodiscard]] std::uint64_t stride() const {
-    if constexpr (kLogs)
-      return whole_lines(bytes_);
-    else
-      return Block(bytes_).stride();
-  }
   [[nodiscard]] Address address(std::size_t record) const { return base_ + record * stride_; }
 
   /// The block's own recovery; nothing where create() had not finished.
   [[nodiscard]] std::optional<Block> restart(SimMemory& memory) const {
-    if constexpr (kLogs) {
-      return Logged::recover(memory, bytes_, place_);
+    if constexpr (LogsUpdates<Block>) {
+      return Block::recover(memory, bytes_, place_);
     } else {
       Block block(bytes_);
-      if constexpr (std::is_same_v<Block, Fam>) {
+      if constexpr (requires { block.recover(memory, base_); }) {
         for (std::size_t record = 0; record < expected_.size(); ++record) {
           if (block.recover(memory, address(record)).damaged)
-            throw SimulationError("the FAMBs of record " + std::to_string(record) +
-                                  " have impossible versions");
+            throw SimulationError("record " + std::to_string(record) + " is in an impossible state");
         }
       }
       return block;
@@ -187,7 +187,7 @@ class InPlaceSubject final : public Subject {
 
   [[nodiscard]] Value value(SimMemory& memory, std::size_t record) const {
     Value value(bytes_);
-    if constexpr (kLogs) {
+    if constexpr (LogsUpdates<Block>) {
       memory.read(address(record), value);
     } else {
       Block(bytes_).read(memory, address(record), value);
@@ -207,44 +207,42 @@ class InPlaceSubject final : public Subject {
   const Update* in_flight_ = nullptr;
 };
 
-/// A program works with records of one of these sizes: one line, and several.
-template <typename Block, std::size_t... kSizes>
-std::unique_ptr<Subject> make(std::uint64_t seed, Scale scale) {
-  static constexpr std::array<std::size_t, sizeof...(kSizes)> kAll{kSizes...};
-  return std::make_unique<InPlaceSubject<Block>>(kAll, seed, scale);
-}
-
-/// In-place updates by log have the persistence points of their log, too. One of these matters to other users
-/// of a log only.
-constexpr auto kLoggedSites = [] {
-  using blocks::log::FileHeader;
-  using blocks::log::PopLog;
-  std::array<blocks::SiteInfo, Logged::kSites.size() + PopLog::kSites.size() + FileHeader::kSites.size()>
-      sites{};
-  auto next = std::copy(Logged::kSites.begin(), Logged::kSites.end(), sites.begin());
-  next = std::copy(PopLog::kSites.begin(), PopLog::kSites.end(), next);
-  std::copy(FileHeader::kSites.begin(), FileHeader::kSites.end(), next);
-  for (blocks::SiteInfo& site : sites) {
-    if (site.id == FileHeader::kFormatFence)
-      site.redundant =
-          "no record is written before the first append, whose fence waits for the file header, too";
+/// Updates by log have the persistence points of their log, too. One of these matters to other users of a log
+/// only.
+template <typename Block>
+std::vector<blocks::SiteInfo> sites_of() {
+  std::vector<blocks::SiteInfo> sites(Block::kSites.begin(), Block::kSites.end());
+  if constexpr (LogsUpdates<Block>) {
+    using blocks::log::FileHeader;
+    using blocks::log::PopLog;
+    sites.insert(sites.end(), PopLog::kSites.begin(), PopLog::kSites.end());
+    sites.insert(sites.end(), FileHeader::kSites.begin(), FileHeader::kSites.end());
+    for (blocks::SiteInfo& site : sites) {
+      if (site.id == FileHeader::kFormatFence)
+        site.redundant =
+            "no record is written before the first append, whose fence waits for the file header, too";
+    }
   }
   return sites;
-}();
+}
+
+template <typename Block>
+const SubjectKind* kind() {
+  static const std::string name = "inplace-" + std::string(Block::kNames[0].name);
+  static const std::vector<blocks::SiteInfo> sites = sites_of<Block>();
+  static const SubjectKind kind{
+      name, Block::kNames[0].title, sites, [](std::uint64_t seed, Scale scale) {
+        return std::unique_ptr<Subject>(std::make_unique<InPlaceSubject<Block>>(seed, scale));
+      }};
+  return &kind;
+}
 
 }  // namespace
 
-extern const SubjectKind kInPlaceWord;
-extern const SubjectKind kInPlaceCow;
-extern const SubjectKind kInPlaceLog;
-extern const SubjectKind kInPlaceFam;
-
-const SubjectKind kInPlaceWord{"inplace-word", "eight bytes that the hardware writes atomically",
-                               AtomicWord::kSites, make<AtomicWord, 8>};
-const SubjectKind kInPlaceCow{"inplace-cow", "in-place updates by copy-on-write", Cow::kSites,
-                              make<Cow, 16, 32, 64>};
-const SubjectKind kInPlaceLog{"inplace-log", "in-place updates by a redo log (PopLog)", kLoggedSites,
-                              make<Logged, 16, 32, 64>};
-const SubjectKind kInPlaceFam{"inplace-fam", "failure-atomic memory", Fam::kSites, make<Fam, 16, 32, 64, 128>};
+std::vector<const SubjectKind*> in_place_subjects() {
+  return []<typename... Blocks>(const std::tuple<Blocks...>*) {
+    return std::vector<const SubjectKind*>{kind<Blocks>()...};
+  }(static_cast<const AllMethods*>(nullptr));
+}
 
 }  // namespace pmsim::crash

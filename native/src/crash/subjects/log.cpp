@@ -343,7 +343,7 @@ constexpr std::array<std::string_view, 3> kLayoutTitles{", dense", ", padded to 
 template <typename Log, std::size_t kName, Layout kLayout>
 const SubjectKind* kind() {
   constexpr auto kAt = static_cast<std::size_t>(kLayout);
-  static constexpr blocks::log::LogName kKnown = Log::kNames[kName];
+  static constexpr blocks::Named kKnown = Log::kNames[kName];
   static const auto named = [](std::string_view of_log, std::string_view of_layout) {
     return std::string(of_log) + (Log::kHasEntries ? std::string(of_layout) : "");
   };

@@ -18,6 +18,8 @@ namespace pmsim::blocks::inplace {
 /// Durable when update() returns; before that the word is the old or the new one. Nothing to recover.
 class AtomicWord {
  public:
+  static constexpr std::array kNames{Named{"word", "eight bytes that the hardware writes atomically"}};
+  static constexpr std::array<std::size_t, 1> kCheckedSizes{memory::kAtomicBytes};
   static constexpr memory::Site kUpdateFlush = 510;
   static constexpr memory::Site kUpdateFence = 511;
   static constexpr std::array kSites{
@@ -28,8 +30,8 @@ class AtomicWord {
   /// Throws ConfigError for any size but 8: larger values are torn.
   explicit AtomicWord(std::size_t bytes = memory::kAtomicBytes) {
     if (bytes != memory::kAtomicBytes)
-      throw ConfigError("update_size = " + std::to_string(bytes) +
-                        " bytes: only 8 bytes are written atomically by the hardware; choose cow, log or fam");
+      throw ConfigError("update_size: " + std::to_string(bytes) +
+                        " B are not written atomically by the hardware; choose 8 B, or another algorithm");
   }
 
   [[nodiscard]] std::size_t value_bytes() const noexcept { return memory::kAtomicBytes; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include "pmsim/blocks/inplace/chained_read.hpp"
 #include "pmsim/blocks/inplace/record.hpp"
 #include "pmsim/blocks/site.hpp"
+#include "pmsim/core/random.hpp"
 
 namespace pmsim::blocks::inplace {
 
@@ -30,6 +32,8 @@ namespace pmsim::blocks::inplace {
 /// since stores to one line become durable in program order; the algorithm does not rely on it.
 class Cow {
  public:
+  static constexpr std::array kNames{Named{"cow", "in-place updates by copy-on-write: two copies and a flag"}};
+  static constexpr std::array<std::size_t, 3> kCheckedSizes{16, 32, 64};
   static constexpr memory::Site kCopyFlush = 500;
   static constexpr memory::Site kCopyFence = 501;
   static constexpr memory::Site kActiveFlush = 502;
@@ -78,6 +82,20 @@ class Cow {
     memory.compute(0, kSelectInstructions);
     // The indirection that makes reads slower than from a plain record: the copy's address is in the flag.
     read_bytes(memory, record + copy_offset(active != 0), into, Reads::kDependent);
+  }
+
+  /// Gives a record that was never written one of its two copies, by the hash of its address: as a long history
+  /// of updates would. For experiments. A record that was written has its value in the copy that counts, and no
+  /// value of theirs is all zeros.
+  template <memory::Memory M>
+  void age(M& memory, memory::Address record) const {
+    if ((mix64(record) & 1) == 0 || memory.template load<std::uint8_t>(record) != 0)
+      return;
+    std::array<std::byte, kMostBytes> buffer;
+    const std::span<std::byte> value(buffer.data(), bytes_);
+    read(memory, record, value);
+    if (std::ranges::all_of(value, [](std::byte byte) { return byte == std::byte{0}; }))
+      memory.template store<std::uint8_t>(record, 1);
   }
 
  private:

@@ -32,6 +32,9 @@ namespace pmsim::blocks::inplace {
 /// One writer at a time per record.
 class Fam {
  public:
+  static constexpr std::array kNames{Named{"fam", "failure-atomic memory, computed with AVX2"},
+                                     Named{"fam-scalar", "failure-atomic memory, one FAMB after the other"}};
+  static constexpr std::array<std::size_t, 4> kCheckedSizes{16, 32, 64, 128};
   static constexpr memory::Site kUpdateFlush = 540;
   static constexpr memory::Site kUpdateFence = 541;
   static constexpr memory::Site kRollBackFlush = 542;
@@ -55,6 +58,10 @@ class Fam {
     require_record_bytes(bytes);
     words_ = bytes / sizeof(std::uint32_t);
     fambs_ = fambs_of(bytes);
+  }
+  /// Under the name with this place in kNames.
+  [[nodiscard]] static Fam named(std::size_t bytes, std::size_t name) {
+    return Fam(bytes, name == 0 ? FamPath::kAvx2 : FamPath::kScalar);
   }
 
   [[nodiscard]] std::size_t value_bytes() const noexcept { return words_ * sizeof(std::uint32_t); }

@@ -37,6 +37,8 @@ namespace pmsim::blocks::inplace {
 /// Each record has one log: two logs would not say whose entry is the younger. One writer per log.
 class Logged {
  public:
+  static constexpr std::array kNames{Named{"log", "in-place updates by a redo log: PopLog, then the record"}};
+  static constexpr std::array<std::size_t, 3> kCheckedSizes{16, 32, 64};
   static constexpr memory::Site kRecordFlush = 530;
   static constexpr memory::Site kRecordFence = 531;
   static constexpr memory::Site kReplayFlush = 532;
@@ -86,6 +88,11 @@ class Logged {
   [[nodiscard]] std::size_t record_bytes() const noexcept { return bytes_; }
   /// From one record to the next: whole lines.
   [[nodiscard]] std::size_t stride() const noexcept { return whole_lines(bytes_); }
+  /// The same before there is a log. Throws ConfigError for a bad size.
+  [[nodiscard]] static std::size_t stride_of(std::size_t bytes) {
+    require_record_bytes(bytes);
+    return whole_lines(bytes);
+  }
   /// Bytes of log space for `updates` updates of `bytes` bytes.
   [[nodiscard]] static constexpr std::uint64_t log_bytes(std::size_t bytes, std::uint64_t updates) noexcept {
     return log::FileHeader::kBytes +

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "pmsim/blocks/named_list.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/memory/memory.hpp"
 

@@ -5,13 +5,13 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "pmsim/blocks/log/classic.hpp"
 #include "pmsim/blocks/log/header.hpp"
 #include "pmsim/blocks/log/pmemlog.hpp"
 #include "pmsim/blocks/log/poplog.hpp"
 #include "pmsim/blocks/log/rawl.hpp"
+#include "pmsim/blocks/named_list.hpp"
 
 namespace pmsim::blocks::log {
 
@@ -23,53 +23,23 @@ using AllLogs = std::tuple<ClassicLog, HeaderLog, RawlLog, PopLog, PmemLog>;
 
 namespace detail {
 
-template <typename Tuple>
-struct LogList;
-
 template <typename... Logs>
-struct LogList<std::tuple<Logs...>> {
-  static constexpr std::size_t kNames = (Logs::kNames.size() + ...);
-
-  /// Calls visit.template operator()<Log>(place among the log's names) for every name until one returns true.
-  template <typename Visit>
-  static constexpr bool any(Visit&& visit) {
-    const auto of_one = [&]<typename Log>() {
-      for (std::size_t i = 0; i < Log::kNames.size(); ++i) {
-        if (visit.template operator()<Log>(i))
-          return true;
-      }
-      return false;
-    };
-    return (of_one.template operator()<Logs>() || ...);
-  }
-
-  static constexpr std::array<std::string_view, kNames> names() {
-    std::array<std::string_view, kNames> all{};
-    std::size_t at = 0;
-    any([&]<typename Log>(std::size_t i) {
-      all[at++] = Log::kNames[i].name;
-      return false;
-    });
-    return all;
-  }
-
-  /// What marks a log in memory as one of its algorithm.
-  static constexpr bool formats_differ() {
-    const std::array formats{Logs::kFormat...};
-    for (std::size_t i = 0; i < formats.size(); ++i) {
-      for (std::size_t j = 0; j < i; ++j) {
-        if (formats[i] == formats[j])
-          return false;
-      }
+constexpr bool formats_differ(const std::tuple<Logs...>*) {
+  const std::array formats{Logs::kFormat...};
+  for (std::size_t i = 0; i < formats.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (formats[i] == formats[j])
+        return false;
     }
-    return true;
   }
-};
+  return true;
+}
 
 }  // namespace detail
 
-using AllLogNames = detail::LogList<AllLogs>;
-static_assert(AllLogNames::formats_differ(), "two logs have one kFormat");
+using AllLogNames = NamedList<AllLogs>;
+// What marks a log in memory as one of its algorithm.
+static_assert(detail::formats_differ(static_cast<const AllLogs*>(nullptr)), "two logs have one kFormat");
 
 /// The names of the algorithms, as scenarios and the crash checker use them.
 inline constexpr auto kAlgorithms = AllLogNames::names();

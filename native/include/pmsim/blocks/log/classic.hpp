@@ -24,7 +24,7 @@ namespace pmsim::blocks::log {
 /// first.
 class ClassicLog : public LogBase<ClassicLog> {
  public:
-  static constexpr std::array kNames{LogName{"classic", "log with footers"}};
+  static constexpr std::array kNames{Named{"classic", "log with footers"}};
   static constexpr std::uint8_t kFormat = 1;
   static constexpr bool kTracksReach = false;
   static constexpr Site kEntryFlush = 120, kEntryFence = 121, kFooterFlush = 122, kFooterFence = 123;

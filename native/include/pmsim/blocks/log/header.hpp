@@ -19,8 +19,8 @@ namespace pmsim::blocks::log {
 /// the LSN of the tail, which only grows, also when the log is truncated: so the largest field is the latest.
 class HeaderLog : public LogBase<HeaderLog> {
  public:
-  static constexpr std::array kNames{LogName{"header", "log with a size field"},
-                                     LogName{"header-dancing", "log with dancing size fields"}};
+  static constexpr std::array kNames{Named{"header", "log with a size field"},
+                                     Named{"header-dancing", "log with dancing size fields"}};
   static constexpr std::uint8_t kFormat = 2;
   static constexpr bool kTracksReach = false;
   static constexpr Site kEntryFlush = 140, kEntryFence = 141, kSizeFlush = 142, kSizeFence = 143;

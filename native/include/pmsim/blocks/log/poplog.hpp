@@ -30,7 +30,7 @@ namespace pmsim::blocks::log {
 /// be appended. It looks at no other free space (LogBase: `reach`, `clean`).
 class PopLog : public LogBase<PopLog> {
  public:
-  static constexpr std::array kNames{LogName{"poplog", "log with bit counts"}};
+  static constexpr std::array kNames{Named{"poplog", "log with bit counts"}};
   static constexpr std::uint8_t kFormat = 4;
   static constexpr bool kTracksReach = true;
   static constexpr Site kEntryFlush = 180, kEntryFence = 181, kZeroFence = 182;

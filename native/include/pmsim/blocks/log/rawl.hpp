@@ -22,7 +22,7 @@ namespace pmsim::blocks::log {
 /// whatever words a torn append has left behind the tail.
 class RawlLog : public LogBase<RawlLog> {
  public:
-  static constexpr std::array kNames{LogName{"rawl", "log with a validity bit per word"}};
+  static constexpr std::array kNames{Named{"rawl", "log with a validity bit per word"}};
   static constexpr std::uint8_t kFormat = 3;
   static constexpr bool kTracksReach = true;
   static constexpr Site kEntryFlush = 160, kEntryFence = 161;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "pmsim/blocks/named_list.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/memory/memory.hpp"
 
@@ -49,12 +50,6 @@ struct Options {
   /// PopLog, RAWL: bytes behind the tail that recovery looks at, when the log is created. A larger group costs
   /// one barrier more when it first comes, and doubles it.
   std::uint64_t reach = std::uint64_t{64} << 10;
-};
-
-/// A name under which an algorithm is known, and what it is, for lists.
-struct LogName {
-  std::string_view name;
-  std::string_view title;
 };
 
 /// append() has no room for the entry. Nothing has been written; truncate() makes room.

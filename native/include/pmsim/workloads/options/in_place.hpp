@@ -10,14 +10,9 @@ namespace pmsim::workloads {
 /// All but the seed, the length of the log and how records get their state.
 [[nodiscard]] inline blocks::inplace::InPlaceOptions read_in_place(Parameters& parameters) {
   using namespace blocks::inplace;
-  const std::string algorithm = parameters.choice("algorithm", {"word", "cow", "log", "fam", "fam-scalar"});
   const std::string operation = parameters.choice("operation", {"write", "read", "dependent-read"});
   InPlaceOptions options;
-  options.algorithm = algorithm == "word"  ? Algorithm::kWord
-                      : algorithm == "cow" ? Algorithm::kCow
-                      : algorithm == "log" ? Algorithm::kLog
-                                           : Algorithm::kFam;
-  options.path = algorithm == "fam-scalar" ? FamPath::kScalar : FamPath::kAvx2;
+  options.algorithm = parameters.choice("algorithm", {kMethods.begin(), kMethods.end()});
   options.operation = operation == "write"  ? Operation::kWrite
                       : operation == "read" ? Operation::kRead
                                             : Operation::kDependentRead;
