@@ -48,6 +48,18 @@ def test_dram_finds_fewer_lines_of_more_data() -> None:
         assert row["counter.pmem_read_lines"] == misses
 
 
+@pytest.mark.parametrize("capacity", ["4 GiB", "1512 GiB"])
+def test_dram_holds_at_first_what_a_long_run_leaves_there_however_large_pmem_is(capacity: str) -> None:
+    """As many lines as sets, at random places: 1 - 1/e of the sets have one, and so many lines are found."""
+    machine = {"base": "ucsd-8260", "controller": {"memory_mode": True}}
+    machine |= {"dram": {"capacity": "512 MiB"}, "pmem": {"capacity": capacity}}
+    given = {"operation": "load", "pattern": "random", "memory": "pmem", "region_size": "512 MiB"}
+    counted = pmsim.simulate_point("latency", machine, given)
+    hits, misses = counted["counter.memory_mode_hits"], counted["counter.memory_mode_misses"]
+    # 128 pieces of 4 MiB are where chance puts them.
+    assert hits / (hits + misses) == pytest.approx(1 - math.exp(-1), abs=0.06)
+
+
 def test_main_memory_of_memory_mode_holds_what_dram_cannot() -> None:
     larger = {"data_size": "800 MiB", "workload": "ycsb-c"}
     assert run(**larger)["fits"] == 1

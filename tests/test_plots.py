@@ -72,6 +72,8 @@ def test_a_legend_keeps_the_unit() -> None:
     assert value_label("threads", 4) == "threads 4"
     assert value_label("dram_gib", 1.5) == "DRAM 1.5 GiB"
     assert value_label("dram_gib", 1 / 128) == "DRAM 8 MiB"
+    assert value_label("dram_gib", 1e9 / 2**30) == "DRAM 0.9313 GiB"
+    assert value_label("dram_gib", 2e9 / 2**30) == "DRAM 1.863 GiB"
     assert value_label("group_size", 16) == "group size 16"
     assert value_label("prefetcher", False) == "prefetcher off"
     assert value_label("background", "none") == "background: none"

@@ -231,6 +231,9 @@ def test_effects_that_would_hide_the_others_are_drawn_as_factors() -> None:
     (bars,) = figure.data
     assert [bars.base + x for x in bars.x] == [40.0, 0.5]
     assert list(bars.text) == ["40x", "0.5x"]
+    ends = {LOW: [3800.0, -60.0], HIGH: [4000.0, -40.0]}
+    figure = effects_figure(pd.DataFrame(rows | ends), sweep=[], title="t", metric="rate")
+    assert list(figure.data[0].text) == ["40 ± 1x", "0.5 ± 0.1x"]
     assert figure.layout.xaxis.type == "log"
     assert figure.layout.xaxis.title.text == "rate: then over as it is"
     low, high = figure.layout.xaxis.range

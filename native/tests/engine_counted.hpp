@@ -16,8 +16,9 @@ class CountedEngine : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kPayload = 56, kKey = 8;
 
-  explicit CountedEngine(const char* name) {
+  explicit CountedEngine(const char* name, const char* leaf_layout = "sorted") {
     options_.engine = name;
+    options_.leaf_layout = leaf_layout;
     options_.page_bytes = 4096;
     options_.pmem_bytes = 1 << 20;
     options_.log_bytes = 1 << 20;

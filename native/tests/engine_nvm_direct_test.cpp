@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "engine_counted.hpp"
 
@@ -44,6 +46,41 @@ TEST_F(NvmDirect, AnInsertLogsTheBeforeImagesOfWhatItMovesAndOfNothingElse) {
 TEST_F(NvmDirect, AnErasedRowIsOneChange) {
   const auto erase = [this] { engine_->erase(memory_, table_, 0); };
   EXPECT_EQ(cost("barriers", erase), 3);
+}
+
+class NvmDirectHashLeaves : public CountedEngine {
+ protected:
+  NvmDirectHashLeaves() : CountedEngine("nvm-direct", "hash") {}
+};
+
+/// Also where rows behind the erased one move, and where their run goes on at the first slot.
+TEST_F(NvmDirectHashLeaves, AnErasedRowIsOneChangeHoweverManyRowsMove) {
+  std::uint64_t next = 1001;
+  engine_->begin(memory_);
+  while (rows_.size() < 54) {  // of 62
+    ASSERT_TRUE(insert(next));
+    rows_[next++] = Payload(kPayload, std::byte{2});
+  }
+  engine_->commit(memory_);
+  double most = 0;
+  while (!rows_.empty()) {
+    const std::uint64_t key = std::next(rows_.begin(), static_cast<std::ptrdiff_t>(rows_.size() / 2))->first;
+    const auto logged = [this] { return engine_->counters().at("log_bytes"); };
+    const double before = logged();
+    EXPECT_EQ(cost("barriers", [&] { EXPECT_TRUE(engine_->erase(memory_, table_, key)); }), 3);
+    most = std::max(most, logged() - before);
+    rows_.erase(key);
+    expect_as_loaded();
+  }
+  EXPECT_GT(most, 10 * kPayload) << "no long run has moved";
+}
+
+TEST_F(NvmDirectHashLeaves, AnAbortedErasurePutsTheMovedRowsBack) {
+  engine_->begin(memory_);
+  for (const std::uint64_t key : {std::uint64_t{2}, std::uint64_t{30}, std::uint64_t{58}})
+    EXPECT_TRUE(engine_->erase(memory_, table_, key));
+  engine_->abort(memory_);
+  expect_as_loaded();
 }
 
 TEST_F(NvmDirect, AnAbortedInsertPutsTheMovedRowsBack) {

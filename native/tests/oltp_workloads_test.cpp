@@ -187,6 +187,24 @@ TEST(Tpcc, ThePopulationIsThatOfTheSpecification) {
   EXPECT_EQ(full.check(memory, engine), "");
 }
 
+TEST(Tpcc, RowsAreThoseThatTheTablesHold) {
+  TpccRun run;
+  const auto held = [&run] {
+    std::size_t rows = 0;
+    for (const engines::TableId table : run.tpcc.tables())
+      rows += run.engine.table(table).size();
+    return rows;
+  };
+  const std::size_t loaded = held();
+  EXPECT_EQ(run.tpcc.rows(), loaded);
+  int rolled_back = 0;
+  for (int count = 0; count < 1'000; ++count)
+    rolled_back += run.tpcc.transaction(run.memory, run.engine, run.random).committed ? 0 : 1;
+  EXPECT_GT(rolled_back, 0);
+  EXPECT_GT(held(), loaded + 5'000);
+  EXPECT_EQ(run.tpcc.rows(), held());
+}
+
 TEST(Tpcc, EveryTransactionKeepsTheConsistencyConditions) {
   TpccRun run;
   for (const tpcc::Type type : {tpcc::Type::kNewOrder, tpcc::Type::kPayment, tpcc::Type::kOrderStatus,

@@ -41,8 +41,12 @@ _BACKLOG = 0.01
 #: Requests of one run of the bisection, and its steps: each halves the bracket of the saturation.
 _PROBE = 20_000
 _STEPS = 10
-#: Requests that the bisection serves, about.
-SEARCH_REQUESTS = (_STEPS + 2) * _PROBE
+#: How far above the saturation found, and for how many times the requests, it is looked once more.
+_WELL_ABOVE = 1.25
+_LONGER = 3
+_RUNS = 1 + 1 + _STEPS + _LONGER
+#: Requests that the search serves, about.
+SEARCH_REQUESTS = _RUNS * _PROBE
 
 Summary = dict[str, Any]
 
@@ -93,26 +97,38 @@ def saturation(setting: Setting) -> float:
     """Return the largest rate [1/s] of Poisson arrivals whose queue does not grow, by bisection.
 
     A queue counts as growing where more than 1 % of the requests of a run are still in the system at its end.
-    The bracket begins at the throughput of a closed pool. The points of a curve over the load share one search:
-    it takes several times as long as a point.
+    The bracket begins at the throughput of a closed pool. A single stall late in such a run looks the same; so
+    where a longer run keeps up with a rate well above the one found, it is sought once more by longer runs.
+    The points of a curve over the load share one search: it takes several times as long as a point.
     """
-    doing, runs = "seeking the saturation", _STEPS + 2
-    with stretch(0, 1 / runs, doing):
-        high = closed_throughput(setting)
-    low = 0.0
-    with stretch(1 / runs, 2 / runs, doing):
-        while _keeps_up(setting, high):
+    doing = "seeking the saturation"
+    with stretch(0, 1 / _RUNS, doing):
+        closed = closed_throughput(setting)
+    with stretch(1 / _RUNS, 1 - _LONGER / _RUNS, doing):
+        found = _largest_rate(setting, 0.0, closed, _PROBE)
+    above = _WELL_ABOVE * found
+    with stretch(1 - _LONGER / _RUNS, 1, doing):
+        if _keeps_up(setting, above, _LONGER * _PROBE):
+            found = _largest_rate(setting, above, 2 * above, _LONGER * _PROBE)
+    return found
+
+
+def _largest_rate(setting: Setting, low: float, high: float, requests: int) -> float:
+    """Return the largest rate [1/s] that runs of so many requests keep up with; they do with `low`."""
+    runs = 1 + _STEPS
+    with stretch(0, 1 / runs):
+        while _keeps_up(setting, high, requests):
             low, high = high, 2 * high
-    for step in range(2, runs):
+    for step in range(1, runs):
         middle = (low + high) / 2
-        with stretch(step / runs, (step + 1) / runs, doing):
-            low, high = (middle, high) if _keeps_up(setting, middle) else (low, middle)
+        with stretch(step / runs, (step + 1) / runs):
+            low, high = (middle, high) if _keeps_up(setting, middle, requests) else (low, middle)
     return low
 
 
-def _keeps_up(setting: Setting, rate: float) -> bool:
+def _keeps_up(setting: Setting, rate: float, requests: int) -> bool:
     load = NativeLoad(setting.server(), [Tenant("all", Poisson(rate), setting.mix, "1 s")], seed=setting.seed)
-    load.run(round(_PROBE / rate * S))
+    load.run(round(requests / rate * S))
     found = load.summary()
     load.server.close()
     return keeps_up(found, setting.workers)

@@ -21,6 +21,7 @@ from pmsim.kinds.engine_options import (
     rows_in_memory,
     scaled_machine,
 )
+from pmsim.kinds.filling import is_filling
 from pmsim.kinds.machine_options import with_options
 from pmsim.kinds.measurement import BATCHED_LATENCY_METRICS, COUNTED_METRICS, Measurement, measure_lanes
 from pmsim.kinds.types import FlagOrPlatform
@@ -135,8 +136,9 @@ class Oltp(Kind[OltpParameters]):
         Metric(
             "steady",
             "",
-            "1: the warm-up ended because transfers between tiers had become steady, and the second half of "
-            "what was measured was as fast as the first, within 5 % or what chance does to it",
+            "1: the warm-up ended because transfers between tiers had become steady, DRAM and PMem gave up as "
+            "many pages as they took, and the second half of what was measured was as fast as the first, "
+            "within 5 % or what chance does to it",
         ),
         Metric(
             "log_reused",
@@ -147,8 +149,9 @@ class Oltp(Kind[OltpParameters]):
         *COUNTED_METRICS,
     )
     unsteady = (
-        "transfers between tiers were still changing when the warm-up ended, or the second half of what was "
-        "measured was faster or slower than the first; raise warmup, or operations"
+        "transfers between tiers were still changing when the warm-up ended, DRAM or PMem was still filling, "
+        "or the second half of what was measured was faster or slower than the first; raise warmup, or "
+        "operations"
     )
     uses = ENGINE
     parameter_model = OltpParameters
@@ -315,7 +318,7 @@ def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters)
         "table_rows": facts["rows"],
         "rolled_back_ratio": facts["rolled_back"] / transactions,
         "warmup_transactions": facts["warmup_transactions"],
-        "steady": 0 if run.steady == 0 else facts["steady"],
+        "steady": 0 if run.steady == 0 or is_filling(facts, transactions) else facts["steady"],
         "log_reused": facts.get("log_reused", math.nan) if facts.get("engine.log_bytes") else math.nan,
     }
     metrics |= _breakdown(count) if parameters.breakdown else dict.fromkeys(_SHARES, math.nan)

@@ -51,7 +51,7 @@ def effects_figure(frame: pd.DataFrame, *, sweep: Sequence[str], title: str, met
                 base=1 if log else 0,
                 name=name,
                 marker={"color": color(index)},
-                text=[f"{1 + row[EFFECT] / 100:,.3g}x" if log else _label(row) for _, row in rows.iterrows()],
+                text=[_label(row, log) for _, row in rows.iterrows()],
                 textposition="outside",
                 textfont={"size": 11},
                 cliponaxis=False,
@@ -78,8 +78,11 @@ def effects_figure(frame: pd.DataFrame, *, sweep: Sequence[str], title: str, met
     return figure
 
 
-def _label(row: pd.Series) -> str:
+def _label(row: pd.Series, log: bool) -> str:
     reach = (row[HIGH] - row[LOW]) / 2 if HIGH in row else math.nan
+    if log:
+        factor = f"{1 + row[EFFECT] / 100:,.3g}"
+        return f"{factor} ± {reach / 100:,.2g}x" if math.isfinite(reach) else f"{factor}x"
     return f"{row[EFFECT]:+.1f} ± {reach:.1f} %" if math.isfinite(reach) else f"{row[EFFECT]:+.1f} %"
 
 

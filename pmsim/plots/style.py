@@ -166,8 +166,9 @@ def value_label(column: str, value: object) -> str:
         size = _is_size(column) or column in ("fence_every", "flush_every", "stride", "alignment")
         if unit in _WRITTEN:
             return f"{name}{separator}{format_value(int(value), _WRITTEN[unit])}"
-        if unit == "GiB" and 0 < value < 1:
-            unit, value = "B", value * 2**30
+        if unit == "GiB":
+            exact = _bytes(round(value * 2**30))
+            return f"{name}{separator}{f'{value:.4g} GiB' if exact.endswith(' B') or value >= 1 else exact}"
         shown = _bytes(int(value)) if size or unit == "B" else f"{value:g} {unit}".rstrip()
         return f"{name}{separator}{shown}"
     if column == "operations":

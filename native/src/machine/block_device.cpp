@@ -99,8 +99,10 @@ Picoseconds BlockDevice::read(std::uint64_t address, std::uint64_t bytes, Picose
       done = std::max(done, start + params_.write_latency);
       continue;
     }
+    // A head passes over the blocks of a command one after the other, as fast as they are transferred.
+    const bool under_head = from_medium && params_.seek_latency + params_.rotation_latency > 0;
     const Picoseconds moved = from_medium ? 0 : position(address, bytes);
-    done = std::max(done, unit_of(block).serve(start, moved + params_.read_latency));
+    done = std::max(done, unit_of(block).serve(start, under_head ? 0 : moved + params_.read_latency));
     from_medium = true;
   }
   if (!from_medium) {

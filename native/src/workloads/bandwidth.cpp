@@ -23,7 +23,7 @@ constexpr std::uint32_t kChunkInstructions =
 constexpr std::uint32_t kListInstructions = 3;
 constexpr std::int64_t kMostInstructions = 1 << 20;
 constexpr std::int64_t kLongestWarmupLines = 1'400'000;
-constexpr std::int64_t kSettling = 24'000;  ///< lines until queues and buffers are as in a long run
+constexpr std::int64_t kSettling = 24'000;  ///< lines until queues and buffers of today's are as in a long run
 /// Of longer chunks the translation of their page hardly shows.
 constexpr std::uint64_t kTranslatedOften = 4096;
 constexpr std::uint64_t kLinesPerPiece =
@@ -106,7 +106,9 @@ class Bandwidth final : public Workload {
     const std::int64_t stores = access_ == Access::kLoad || access_ == Access::kStream
                                     ? 0
                                     : stores_to_fill_caches(platform, threads, flushed);
-    std::int64_t warmup_lines = std::max(kSettling, stores);
+    const std::int64_t settling =
+        on == memory::Medium::kPmem ? std::max(kSettling, lines_to_fill_modules(platform)) : kSettling;
+    std::int64_t warmup_lines = std::max(settling, stores);
     if (pattern_ == Pattern::kRandom && chunk_bytes_ < kTranslatedOften) {
       // Once, not three times as everywhere else, beside the loads that fill TLBs: runs eight times as long
       // give the same within 1 % (8 and 24 threads, 64 and 256 B of 16 GiB of DRAM on the three calibrated
@@ -146,7 +148,7 @@ class Bandwidth final : public Workload {
     length_.measured_operations = measured_lines / lines_in_piece;
     // Windows are measured whole, by threads that are about as far as each other.
     if (rounds_ == 0)
-      length_.untimed_operations = length_.warmup_operations - kSettling / lines_in_piece;
+      length_.untimed_operations = length_.warmup_operations - settling / lines_in_piece;
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return static_cast<std::uint32_t>(threads_.size()); }

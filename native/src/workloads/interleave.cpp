@@ -39,7 +39,7 @@ Driver::Options options_from(Parameters& parameters, std::uint64_t seed) {
 ///
 /// The region may be far larger than host memory: a leaf is filled when it is first chosen, without time. The
 /// caches are warmed before by loads of random leaves, so that page-table entries and leaves are in the shared
-/// cache as far as they fit.
+/// cache as far as they fit. Where caches are persistent, they are full of leaves that have been stored to.
 class InterleaveWorkload final : public Workload {
  public:
   InterleaveWorkload(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -55,8 +55,10 @@ class InterleaveWorkload final : public Workload {
         options_.threads;
     const std::int64_t loads = std::clamp<std::int64_t>(
         std::max({walks, cached_lines(platform, options_.threads) / 2, translations}), 1'000, kLongestWarmup);
-    warmup_.add(loads);
-    length_ = machine::RunLength::in_order(loads, kSettling, kMeasured);
+    const std::int64_t stores = options_.inserts ? stores_to_fill_caches(platform, options_.threads, true) : 0;
+    dirties_ = stores > 0;
+    warmup_.add(std::max(loads, stores / kLinesOfWalk));
+    length_ = machine::RunLength::in_order(warmup_.operations(), kSettling, kMeasured);
   }
 
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
@@ -83,21 +85,28 @@ class InterleaveWorkload final : public Workload {
   }
 
  private:
+  static constexpr std::int64_t kLinesOfWalk = 2;  ///< of a leaf: bitmap and fingerprints, and the pair
   static constexpr std::uint32_t kPairBytes = static_cast<std::uint32_t>(FpTreeLeaf::kPairBytes);
 
-  /// What any lookup reads of one.
+  /// What any lookup reads of one, and an insert changes.
   void load_leaf(std::uint32_t thread, Random& random) {
     const std::uint64_t leaf = thread * driver_.leaves_per_thread() + random.below(driver_.leaves_per_thread());
     const memory::Address at = driver_.address(leaf);
     const auto slot = static_cast<std::uint32_t>(random.below(FpTreeLeaf::kSlots));
-    static_cast<void>(memory_.load<std::uint32_t>(at));
-    static_cast<void>(memory_.load<std::uint64_t>(FpTreeLeaf::pair(at, slot)));
+    const auto bitmap = memory_.load<std::uint32_t>(at);
+    const memory::Address pair = FpTreeLeaf::pair(at, slot);
+    const auto key = memory_.load<std::uint64_t>(pair);
+    if (dirties_) {
+      memory_.store<std::uint32_t>(at, bitmap);
+      memory_.store<std::uint64_t>(pair, key);
+    }
   }
 
   memory::SimMemory memory_;
   Driver::Options options_;
   Driver driver_;
   std::uint64_t footprint_;
+  bool dirties_ = false;  ///< the warm-up stores what it loads
   LoadWarmup warmup_;
   machine::RunLength length_;
   std::uint64_t calls_ = 0;

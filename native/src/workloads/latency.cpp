@@ -35,7 +35,8 @@ class Latency final : public Workload {
     base_ = memory_.allocate(medium, region_bytes,
                              {.name = "region", .alignment = 1 << 21, .backing = memory::Backing::kNone});
     footprint_ = dram ? 0 : region_bytes;
-    warmup_ = kWarmup;
+    settling_ = dram ? kWarmup : std::max(kWarmup, lines_to_fill_modules(platform));
+    warmup_ = settling_;
     if (pattern_ == "random") {
       warmup_ = std::max(warmup_, accesses_to_warm_page_tables(platform, medium, region_bytes, kLongestWarmup));
     }
@@ -54,7 +55,7 @@ class Latency final : public Workload {
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
   [[nodiscard]] machine::RunLength usual_length() const override {
-    return machine::RunLength::in_order(warmup_ - kWarmup, kWarmup, kMeasured);
+    return machine::RunLength::in_order(warmup_ - settling_, settling_, kMeasured);
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override { return footprint_; }
 
@@ -98,8 +99,9 @@ class Latency final : public Workload {
   std::uint64_t lines_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t footprint_ = 0;
-  std::int64_t pass_ = 0;    ///< lines of a region that fits into the caches, met once each before all else
-  std::int64_t passed_ = 0;  ///< of these
+  std::int64_t pass_ = 0;      ///< lines of a region that fits into the caches, met once each before all else
+  std::int64_t passed_ = 0;    ///< of these
+  std::int64_t settling_ = 0;  ///< accesses until the modules are as in a long run
   std::int64_t warmup_ = 0;
 };
 

@@ -36,7 +36,8 @@ NodeOptions options_from(Parameters& parameters, std::uint64_t seed) {
 /// the operation.
 ///
 /// Page tables and caches are warmed before by loads of random lines of nodes, or by searches where searches
-/// are measured: those look at the same few lines of each node, which the caches come to hold.
+/// are measured: those look at the same few lines of each node, which the caches come to hold. Where caches are
+/// persistent, they are full of lines that have been stored to.
 class NodeWorkload final : public Workload {
  public:
   NodeWorkload(Parameters& parameters, const machine::PlatformParams& platform, std::uint64_t seed)
@@ -46,11 +47,15 @@ class NodeWorkload final : public Workload {
         warmup_(seed) {
     const std::int64_t walks =
         accesses_to_warm_page_tables(platform, options_.medium, options_.region_bytes, kLongestWarmup);
-    const auto loads =
-        std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1) / 2), 1'000, kLongestWarmup);
+    const bool searches = options_.operation == Operation::kSearch;
+    const std::int64_t stores = searches ? 0 : stores_to_fill_caches(platform, 1, true);
+    dirties_ = stores > 0;
+    const std::int64_t loads = std::max(
+        stores,
+        std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1) / 2), 1'000, kLongestWarmup));
     length_ = machine::RunLength::in_order(
         loads, kSettling, options_.operation == Operation::kBalance ? kMeasuredBalances : kMeasured);
-    if (options_.operation != Operation::kSearch)  // else the searches of length_ do it
+    if (!searches)  // else the searches of length_ do it
       warmup_.add(loads);
   }
 
@@ -90,12 +95,16 @@ class NodeWorkload final : public Workload {
     const std::uint64_t node = random.below(driver_.nodes());
     const std::uint64_t line =
         random.below((options_.geometry.end() + memory::kLineBytes - 1) / memory::kLineBytes);
-    static_cast<void>(memory_.load<std::uint8_t>(driver_.node(node) + line * memory::kLineBytes));
+    const memory::Address at = driver_.node(node) + line * memory::kLineBytes;
+    const auto byte = memory_.load<std::uint8_t>(at);
+    if (dirties_)
+      memory_.store<std::uint8_t>(at, byte);
   }
 
   memory::SimMemory memory_;
   NodeOptions options_;
   Driver driver_;
+  bool dirties_ = false;  ///< the warm-up stores what it loads
   LoadWarmup warmup_;
   machine::RunLength length_;
 };

@@ -73,7 +73,8 @@ class SortedRun final : public Workload {
       : memory_(capacities_of(platform)),
         options_(options_from(parameters)),
         random_(mix64(seed)),
-        warmup_(seed, cached_lines(platform, 1)) {
+        dirties_(stores_to_fill_caches(platform, 1, true) > 0),
+        warmup_(seed, std::max(cached_lines(platform, 1), stores_to_fill_caches(platform, 1, true))) {
     levels_ = options_.merges ? 2 : 1;
     tree_bytes_ = Levels::bytes(options_.pairs, levels_);
     trees_ = 1 + static_cast<std::uint64_t>(kArrayOverCache * static_cast<double>(platform.llc.size) /
@@ -112,10 +113,13 @@ class SortedRun final : public Workload {
   }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
-    // Loads of random lines, so that the caches are full of other trees.
+    // Loads of random lines, so that the caches are full of other trees: of stored ones where they are
+    // persistent.
     if (warmup_.refill(memory_, thread, stream, [&](Random& random) {
           const std::uint64_t line = random.below(trees_ * tree_bytes_ / memory::kLineBytes);
-          static_cast<void>(memory_.load<std::uint64_t>(base_ + line * memory::kLineBytes));
+          const auto word = memory_.load<std::uint64_t>(base_ + line * memory::kLineBytes);
+          if (dirties_)
+            memory_.store<std::uint64_t>(base_ + line * memory::kLineBytes, word);
         }))
       return;
     memory_.detach();
@@ -237,6 +241,7 @@ class SortedRun final : public Workload {
   std::optional<UndoLog> log_;
   std::optional<Merger> merger_;
   std::vector<bool> filled_;  ///< trees whose level 0 was written
+  bool dirties_;              ///< the warm-up stores what it loads
   LoadWarmup warmup_;
   std::int64_t measured_ = 0;
   std::size_t began_ = 0;

@@ -77,9 +77,12 @@ class MemoryModeCache {
         look_at(physical(piece, set));
       return Held{chosen, false};
     }
-    const std::uint64_t end = std::min(pieces_ * kPieceLines, set + kMostShared * sets_);
-    for (std::uint64_t place = set; place < end; place += sets_)
-      look_at(physical(placement_.inverse(place / kPieceLines), place));
+    for (std::uint64_t piece = 0; piece * kPieceLines < footprint_; ++piece) {
+      const std::uint64_t begin = placement_(piece) * kPieceLines;
+      const std::uint64_t first = begin + (set + sets_ - begin % sets_) % sets_;
+      for (std::uint64_t place = first; place < begin + kPieceLines; place += sets_)
+        look_at(physical(piece, place));
+    }
     return Held{chosen, false};
   }
 
@@ -88,9 +91,6 @@ class MemoryModeCache {
  private:
   static constexpr std::uint64_t kPieceLines = kPieceBytes / memory::kLineBytes;
   static constexpr std::uint32_t kUnused = ~std::uint32_t{0};
-  /// Of more lines that share a set only so many are looked at: DRAM is then less than a thousandth of PMem,
-  /// and what it holds at first is soon gone.
-  static constexpr std::uint64_t kMostShared = 1024;
 
   static std::uint64_t pieces(const PlatformParams& params, std::uint64_t footprint) {
     const std::uint64_t capacity = static_cast<std::uint64_t>(params.pmem.capacity) / memory::kLineBytes;
@@ -108,10 +108,8 @@ class MemoryModeCache {
       places.push_back(placement_(piece));
     std::ranges::sort(places);
     std::vector<std::vector<std::uint64_t>> found(shared_out);
-    for (const std::uint64_t place : places) {
-      if (place / shared_out < kMostShared)
-        found[place % shared_out].push_back(placement_.inverse(place));
-    }
+    for (const std::uint64_t place : places)
+      found[place % shared_out].push_back(placement_.inverse(place));
     return found;
   }
   /// The line of a piece that lies where `line` lies in its own.

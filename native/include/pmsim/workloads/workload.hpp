@@ -89,6 +89,15 @@ inline constexpr std::int64_t kMeetings = 3;
   return flushed && platform.controller.eadr == 0 ? 0 : cached_lines(platform, threads) * 3 / 2;
 }
 
+/// Lines that queues and buffers of the modules hold together, twice: what goes through them until they are as
+/// in a long run, also at random places.
+[[nodiscard]] inline std::int64_t lines_to_fill_modules(const machine::PlatformParams& platform) {
+  const machine::PmemParams& pmem = platform.pmem;
+  const std::int64_t blocks = pmem.read_buffer_blocks + pmem.write_buffer_blocks;
+  const auto lines_of_block = std::max<std::int64_t>(1, pmem.block_size / std::int64_t{memory::kLineBytes});
+  return 2 * pmem.dimms * (blocks * lines_of_block + platform.controller.pmem_write_queue);
+}
+
 /// Regions so many times as large as the caches: 3 % of loads at random places hit, which is left to chance.
 inline constexpr std::int64_t kRegionsOverCaches = 32;
 

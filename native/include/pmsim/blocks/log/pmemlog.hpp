@@ -3,6 +3,7 @@
 #include <array>
 
 #include "pmsim/blocks/log/base.hpp"
+#include "pmsim/blocks/pmem_memcpy.hpp"
 
 namespace pmsim::blocks::log {
 
@@ -19,7 +20,7 @@ namespace pmsim::blocks::log {
 class PmemLog {
  public:
   static constexpr std::array kNames{
-      LogName{"pmemlog", "log as libpmemlog keeps it: dense bytes and a write offset"}};
+      Named{"pmemlog", "log as libpmemlog keeps it: dense bytes and a write offset"}};
   static constexpr bool kHasEntries = false;
   static constexpr std::uint8_t kFormat = 5;
   static constexpr Site kEntryFlush = 200, kEntryFence = 201, kOffsetFlush = 202, kOffsetFence = 203;
@@ -67,7 +68,7 @@ class PmemLog {
       throw LogFull(payload.size(), free(), bytes_);
     const Lsn at = tail_;
     count_instructions(memory, payload.size(), 0, kCopyInstructionsPerLine);
-    memory.write(base_ + at, payload);
+    pmem_memcpy_nodrain(memory, base_ + at, payload, kEntryFlush);
     tail_ += payload.size();
     if (++pending_ == options_.group_commit)
       commit(memory);
@@ -79,7 +80,6 @@ class PmemLog {
     pending_ = 0;
     if (tail_ == durable_)
       return;
-    memory.flush(base_ + durable_, tail_ - durable_, memory::FlushKind::kClwb, kEntryFlush);
     memory.sfence(kEntryFence);
     put_offset(memory, tail_, kOffsetFlush, kOffsetFence);
     durable_ = tail_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pmsim/blocks/log/types.hpp"
+#include "pmsim/blocks/pmem_memcpy.hpp"
 #include "pmsim/blocks/undo/checksum.hpp"
 #include "pmsim/blocks/undo/range_set.hpp"
 #include "pmsim/blocks/undo/redo_log.hpp"
@@ -238,8 +239,6 @@ class UndoLog {
   };
   static constexpr std::uint32_t kCallPiece = 64;  ///< cycles
   static constexpr std::uint64_t kFirstDataBytes = kLineBytes - sizeof(EntryHeader);
-  /// From here on pmem_memcpy streams instead of flushing (Movnt_threshold).
-  static constexpr std::uint64_t kStreamFrom = 256;
 
   UndoLog(const Place& place, const Options& options)
       : base_(place.base), options_(options), redo_(base_ + kLineBytes) {
@@ -360,23 +359,10 @@ class UndoLog {
     }
   }
 
-  /// pmem_memcpy: short ranges are stored and flushed, of long ones the whole lines are streamed.
   template <Memory M>
   static void put_back(M& memory, Address target, std::span<const std::byte> data, Site flush) {
     copy_instructions(memory, data.size());
-    const auto store = [&](std::uint64_t at, std::uint64_t bytes) {
-      if (bytes == 0)
-        return;
-      memory.write(target + at, data.subspan(at, bytes));
-      memory.flush(target + at, bytes, memory::FlushKind::kClwb, flush);
-    };
-    if (data.size() < kStreamFrom)
-      return store(0, data.size());
-    const std::uint64_t head = log::round_up(target, kLineBytes) - target;
-    const std::uint64_t body = log::round_down(data.size() - head, kLineBytes);
-    store(0, head);
-    memory.stream(target + head, data.subspan(head, body));
-    store(head + body, data.size() - head - body);
+    pmem_memcpy_nodrain(memory, target, data, flush);
   }
 
   /// ulog_inc_gen_num.

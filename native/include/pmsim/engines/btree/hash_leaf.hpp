@@ -24,6 +24,7 @@ namespace pmsim::engines::btree {
 template <typename Key>
 struct HashLeaf {
   static constexpr std::uint8_t kHasZero = 1;
+  static constexpr PageRange kCounts{kCountOffset, kNextOffset - kCountOffset};  ///< and the flags
   static constexpr std::uint32_t kHashInstructions = 5;   ///< constant, multiply, shift, multiply, shift
   static constexpr std::uint32_t kProbeInstructions = 5;  ///< compare, branch, compare, branch, next slot
   static constexpr std::uint32_t kSortInstructions = 8;   ///< per comparison of a sort of (key, slot) pairs
@@ -64,7 +65,7 @@ struct HashLeaf {
   template <typename Node>
   static void insert(Node& leaf, const Layout& layout, std::uint32_t slot, Key key,
                      std::span<const std::byte> payload) {
-    leaf.announce({{kCountOffset, kNextOffset - kCountOffset},
+    leaf.announce({kCounts,
                    {layout.key(slot), key == 0 ? 0 : layout.key_bytes},
                    {layout.payload(slot), layout.payload_bytes}});
     leaf.write(layout.payload(slot), payload);
@@ -84,8 +85,9 @@ struct HashLeaf {
     header.count -= 1;
     if (slot == layout.leaf_slots) {
       header.flags &= static_cast<std::uint8_t>(~kHasZero);
+      leaf.announce({kCounts});
     } else {
-      std::uint32_t hole = slot;
+      std::vector<std::uint32_t> holes{slot};  // each row moves to the one before its own
       std::uint32_t probes = 1;
       for (std::uint32_t next = after(slot, layout);; next = after(next, layout), ++probes) {
         const Key key = leaf.template load<Key>(layout.key(next));
@@ -93,18 +95,38 @@ struct HashLeaf {
           break;
         const std::uint32_t from = home(key, layout);
         // The key may stay where its home lies cyclically in (hole, next].
+        const std::uint32_t hole = holes.back();
         const bool stays = hole <= next ? hole < from && from <= next : hole < from || from <= next;
         if (stays)
           continue;
-        leaf.move(layout.key(hole), layout.key(next), layout.key_bytes);
-        leaf.move(layout.payload(hole), layout.payload(next), layout.payload_bytes);
-        hole = next;
+        holes.push_back(next);
       }
       leaf.memory().compute(0, probes * (kHashInstructions + kProbeInstructions));
-      leaf.template put<Key>(layout.key(hole), 0);
+      announce_run(leaf, layout, slot, holes.back());
+      for (std::size_t row = 1; row < holes.size(); ++row) {
+        leaf.move(layout.key(holes[row - 1]), layout.key(holes[row]), layout.key_bytes);
+        leaf.move(layout.payload(holes[row - 1]), layout.payload(holes[row]), layout.payload_bytes);
+      }
+      leaf.template put<Key>(layout.key(holes.back()), 0);
     }
     put_count(leaf, header);
+    leaf.settle();
     return header.count;
+  }
+
+  /// The step of an erasure: the rows of a run from one slot to another, behind the last slot from the first
+  /// on.
+  template <typename Node>
+  static void announce_run(Node& leaf, const Layout& layout, std::uint32_t slot, std::uint32_t last) {
+    const bool moves = slot != last;
+    const std::uint32_t end = last < slot ? layout.leaf_slots : last + 1;
+    const std::uint32_t wrapped = last < slot ? last + 1 : 0;
+    const std::uint32_t payload_bytes = moves ? layout.payload_bytes : 0;
+    leaf.announce({kCounts,
+                   {layout.key(slot), (end - slot) * layout.key_bytes},
+                   {layout.payload(slot), (end - slot) * payload_bytes},
+                   {layout.key(0), wrapped * layout.key_bytes},
+                   {layout.payload(0), wrapped * payload_bytes}});
   }
 
   /// The entries with keys >= from, in ascending order: sorted just in time. Reads all keys.

@@ -27,7 +27,7 @@ Outcome delivery(Tables<M>& tables, const Terminal& terminal, Random& random) {
                                    });
     if (key == 0)
       continue;
-    ensure(tables.engine.erase(tables.memory, ids.new_order, key), "an engine has lost a new order");
+    tables.erase(ids.new_order, key);
     const auto order = tables.template read<Order>(ids.order, key);
     tables.update(ids.order, key, carrier, offsetof(Order, carrier));
     struct {

@@ -120,11 +120,14 @@ class Population {
   }
 
   template <memory::Memory M>
-  [[nodiscard]] TableIds load(M& memory, engines::Engine<M>& engine, double fill, Poll& poll) const {
+  [[nodiscard]] TableIds load(M& memory, engines::Engine<M>& engine, double fill, Poll& poll,
+                              std::uint64_t& loaded) const {
     poll.expect(about_rows());
+    loaded = 0;
     TableIds ids{};
     const auto load = [&]<typename Row>(const char* name, std::uint64_t rows,
                                         std::function<std::uint64_t(Row&)> next) {
+      loaded += rows;
       Rows<Row> source(rows, std::move(next), poll);
       return engine.load(memory, {name, 8, sizeof(Row)}, source, fill);
     };

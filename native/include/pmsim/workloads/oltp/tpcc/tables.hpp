@@ -27,6 +27,7 @@ struct Tables {
   engines::Engine<M>& engine;
   const TableIds& ids;
   HeldRows<M>& locks;
+  std::int64_t rows = 0;  ///< inserted less erased
 
   /// The first `bytes` of T's bytes at `offset` of the row; T is the row or a member of it.
   template <typename T>
@@ -55,6 +56,12 @@ struct Tables {
   void insert(engines::TableId table, std::uint64_t key, const T& row) {
     ensure(engine.insert(memory, table, key, std::as_bytes(std::span(&row, 1))),
            "an engine refuses a new key of TPC-C");
+    ++rows;
+  }
+  /// A row that has to be there.
+  void erase(engines::TableId table, std::uint64_t key) {
+    ensure(engine.erase(memory, table, key), "an engine has lost a row of TPC-C");
+    --rows;
   }
   /// Calls visit(key, row) for the rows with keys in [from, to], in order, until it returns false. The lambda
   /// may hold two references: more would be allocated on the heap, once per scan.

@@ -1,0 +1,44 @@
+"""Whether tiers of a buffer manager were still filling while it was measured: `steady` of kind oltp."""
+
+import pytest
+
+import pmsim
+from pmsim.kinds.filling import is_filling
+
+FULL = {"engine.pages_loaded_ssd": 1000.0, "engine.evictions_dram": 1000.0}
+
+
+@pytest.mark.parametrize(
+    ("counted", "filling"),
+    [
+        ({}, False),
+        (FULL, False),
+        (FULL | {"engine.evictions_dram": 850.0}, True),
+        (FULL | {"engine.evictions_dram": 920.0}, False),  # chance
+        (FULL | {"engine.evictions_dram": 1500.0}, False),  # pages that have been made
+        (FULL | {"engine.admissions": 200.0}, True),
+        (FULL | {"engine.admissions": 200.0, "engine.evictions_pmem": 200.0}, False),
+        (FULL | {"engine.admissions": 200.0, "engine.pages_allocated": 190.0}, False),  # the data grow
+        (
+            FULL | {"engine.admissions": 200.0, "engine.pages_allocated": 190.0, "engine.pages_released": 90.0},
+            True,
+        ),
+        (FULL | {"engine.admissions": 15.0}, False),  # hardly any
+        (FULL | {"engine.pages_ssd_to_pmem": 200.0}, True),
+    ],
+)
+def test_a_tier_fills_where_it_takes_more_than_it_gives_up(counted: dict[str, float], filling: bool) -> None:
+    assert is_filling(counted, 2_000) == filling
+
+
+def test_a_point_whose_dram_still_takes_more_than_it_gives_up_is_not_steady() -> None:
+    """Windows of a short warm-up have too few misses to tell that mini pages are taking the place of pages."""
+    platform = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+    given = {"engine": "three-tier", "workload": "ycsb-c", "data_size": "16 GiB", "scale": "1/64"}
+    given |= {"dram_capacity": "1 GiB", "pmem_capacity": "12 GiB", "operations": 2000}
+    short, usual = (pmsim.simulate_point("oltp", platform, given | {"warmup": n}) for n in (4000, "auto"))
+    assert short["warmup_transactions"] < 4000  # it has ended by itself
+    taken = short["counter.engine.pages_loaded_pmem"] + short["counter.engine.pages_loaded_ssd"]
+    assert taken > 2 * short["counter.engine.evictions_dram"]
+    assert short["steady"] == 0
+    assert usual["steady"] == 1
