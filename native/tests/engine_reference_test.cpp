@@ -98,13 +98,13 @@ void run_sequences(const std::string& engine, std::uint64_t seeds, bool restarts
   EXPECT_EQ(awaited > 0, std::string_view(logs) == "per-thread" && has_log(engine));
 }
 
-TEST_P(EngineReference, BehavesAsAMapUnderRandomTransactions) { run_sequences(GetParam(), 24, false); }
+TEST_P(EngineReference, BehavesAsAMapUnderRandomTransactions) { run_sequences(GetParam(), 12, false); }
 
 TEST_P(EngineReference, BehavesAsAMapOverCrashesAndRestarts) { run_sequences(GetParam(), 6, true); }
 
 TEST_P(EngineReference, BehavesAsAMapWhereThreadsTakeTurns) {
-  run_sequences(GetParam(), 6, false, "optimistic");
-  run_sequences(GetParam(), 6, false, "shared");
+  run_sequences(GetParam(), 4, false, "optimistic");
+  run_sequences(GetParam(), 4, false, "shared");
 }
 
 TEST_P(EngineReference, BehavesAsAMapOverCrashesOfSeveralThreads) {
@@ -112,13 +112,13 @@ TEST_P(EngineReference, BehavesAsAMapOverCrashesOfSeveralThreads) {
 }
 
 TEST_P(EngineReference, BehavesAsAMapWhereThreadsHaveLogsOfTheirOwn) {
-  run_sequences(GetParam(), 6, false, "optimistic", "per-thread");
-  run_sequences(GetParam(), 6, true, "optimistic", "per-thread");
+  run_sequences(GetParam(), 3, false, "optimistic", "per-thread");
+  run_sequences(GetParam(), 3, true, "optimistic", "per-thread");
 }
 
 TEST_P(EngineReference, BehavesAsAMapWhereFramesDoNotCountTheirUsers) {
   run_sequences(GetParam(), 3, true, "none", "shared", "optimistic");
-  run_sequences(GetParam(), 6, false, "optimistic", "shared", "optimistic");
+  run_sequences(GetParam(), 3, false, "optimistic", "shared", "optimistic");
   run_sequences(GetParam(), 3, true, "optimistic", "per-thread", "optimistic");
 }
 
