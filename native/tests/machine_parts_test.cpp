@@ -275,6 +275,16 @@ TEST(BlockDevice, HeadMovesUnlessTheRequestIsAdjacent) {
   EXPECT_EQ(device.read((1 << 20) + 4096, 4096, first) - first, adjacent);
 }
 
+TEST(BlockDevice, BlocksPassUnderAHeadWithoutACommandEach) {
+  BlockDeviceParams params = plain_device();
+  params.seek_latency = 800 * kNs;
+  Counters counters;
+  BlockDevice device(params, counters);
+  const Picoseconds first = device.read(0, 4096, 0);
+  const Picoseconds read = std::max(params.read_latency + kTransfer, 8 * kTransfer);
+  EXPECT_EQ(device.read(4096, 8 * 4096, first) - first, params.software_latency + read + 8 * kTransfer);
+}
+
 TEST(BlockDevice, WritesWaitForTheMediumOrForTheCacheAndAFlushForBoth) {
   BlockDeviceParams params = plain_device();
   params.flush_latency = 20 * kNs;
