@@ -13,6 +13,8 @@ from pmsim.messages import shown
 from pmsim.plain import plain
 from pmsim.scenario import Scenario
 
+#: Tables of a scenario that only its file says.
+_FILE_ALONE = ("plot", "variant")
 _OWN_KEYS = (
     "name",
     "title",
@@ -119,6 +121,8 @@ def _apply(table: dict[str, Any], key: str, value: Any, kind: str) -> None:
         table[key] = value
         if key == "platform":
             table.get("sweep", {}).pop("platform", None)
+    elif head in _FILE_ALONE:
+        raise ConfigError(f"is not set here; write [{head}] in the scenario file, or in a copy of it")
     else:
         raise ConfigError(f"unknown key; {nearest(key, [*model, *_OWN_KEYS])}")
 

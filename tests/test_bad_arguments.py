@@ -49,6 +49,11 @@ ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
     "many for validate": (["validate", "--jobs", "100000"], "jobs: 100000 processes", "choose at most"),
     "jobs as text": (["run", "good.toml", "--jobs", "two"], "--jobs", "see pmsim run --help"),
     "negative seed": (["run", "good.toml", "--seed", "-1"], "seed: -1", "choose at least 0"),
+    "set of the figure": (
+        ["run", "good.toml", "--set", "plot.x=threads"],
+        "--set plot.x: is not set here",
+        "write [plot] in the scenario file",
+    ),
     "set without a value": (["run", "good.toml", "--set", "threads"], "--set 'threads'", "--set key=value"),
     "set of an unknown key": (
         ["run", "good.toml", "--set", "thread=1"],

@@ -17,7 +17,7 @@ _LEGEND_LINE = 22
 _TITLE = 80
 _AXIS = 70  # its ticks and title, above the legend
 _LOG_FROM = 10  # largest factor over smallest: smaller effects would vanish beside it
-_LABEL_ROOM = 0.12  # of the range, beyond the longest bar of either side
+_LABEL_ROOM, _LOG_LABEL_ROOM = 0.12, 0.15  # of the range, beyond the longest bar of either side
 
 
 def effects_figure(frame: pd.DataFrame, *, sweep: Sequence[str], title: str, metric: str) -> go.Figure:
@@ -93,7 +93,7 @@ def _scale(effect: pd.Series, factors: pd.Series, log: bool) -> dict[str, Any]:
         room = _LABEL_ROOM * (high - low)
         return {"range": [low - room, high + room]}
     low, high = math.log10(min(1.0, factors.min())), math.log10(max(1.0, factors.max()))
-    room = _LABEL_ROOM * (high - low)
+    room = _LOG_LABEL_ROOM * (high - low)
     ticks = log_ticks([10**low, 10**high])
     labels = [f"{tick:,.12g}" for tick in ticks]
     return {"type": "log", "range": [low - room, high + room], "tickvals": ticks, "ticktext": labels}
