@@ -35,8 +35,8 @@ def sources_of(kind: type) -> str:
     A module without a file (a prompt, a notebook) has no part in it.
     """
     modules = (sys.modules.get(base.__module__) for base in kind.__mro__)
-    files = {name for module in modules if (name := getattr(module, "__file__", None)) is not None}
+    files = {Path(name) for module in modules if (name := getattr(module, "__file__", None)) is not None}
     digest = hashlib.sha256()
-    for name in sorted(files):
-        digest.update(hashlib.sha256(Path(name).read_bytes()).digest())
+    for file in sorted(file for file in files if file.is_file()):
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
