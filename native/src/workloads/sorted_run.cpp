@@ -73,8 +73,8 @@ class SortedRun final : public Workload {
       : memory_(capacities_of(platform)),
         options_(options_from(parameters)),
         random_(mix64(seed)),
-        dirties_(stores_to_fill_caches(platform, 1, true) > 0),
-        warmup_(seed, std::max(cached_lines(platform, 1), stores_to_fill_caches(platform, 1, true))) {
+        lingers_(options_.merges || platform.controller.eadr != 0),
+        warmup_(seed, cached_lines(platform, 1)) {
     levels_ = options_.merges ? 2 : 1;
     tree_bytes_ = Levels::bytes(options_.pairs, levels_);
     trees_ = 1 + static_cast<std::uint64_t>(kArrayOverCache * static_cast<double>(platform.llc.size) /
@@ -113,13 +113,10 @@ class SortedRun final : public Workload {
   }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
-    // Loads of random lines, so that the caches are full of other trees: of stored ones where they are
-    // persistent.
+    // Loads of random lines, so that the caches are full of other trees.
     if (warmup_.refill(memory_, thread, stream, [&](Random& random) {
           const std::uint64_t line = random.below(trees_ * tree_bytes_ / memory::kLineBytes);
-          const auto word = memory_.load<std::uint64_t>(base_ + line * memory::kLineBytes);
-          if (dirties_)
-            memory_.store<std::uint64_t>(base_ + line * memory::kLineBytes, word);
+          static_cast<void>(memory_.load<std::uint64_t>(base_ + line * memory::kLineBytes));
         }))
       return;
     memory_.detach();
@@ -139,11 +136,12 @@ class SortedRun final : public Workload {
 
  private:
   /// Operations before those that are measured. The first merge of a tree finds none of its lines in the caches
-  /// and takes up to twice as long: after five merges for each tree, in the mean, one of 150 has had none.
+  /// and takes up to twice as long: after five merges for each tree, in the mean, one of 150 has had none. As
+  /// many moves leave persistent caches full of what they have stored.
   [[nodiscard]] std::int64_t settling() const {
     constexpr std::int64_t kMost = 20'000;
-    const std::int64_t merges = options_.merges ? std::min(5 * static_cast<std::int64_t>(trees_), kMost) : 0;
-    return std::max(measured_ / 4, merges);
+    const std::int64_t visits = lingers_ ? std::min(5 * static_cast<std::int64_t>(trees_), kMost) : 0;
+    return std::max(measured_ / 4, visits);
   }
 
   static constexpr std::int64_t kMicroOps = 20'000'000;
@@ -241,7 +239,7 @@ class SortedRun final : public Workload {
   std::optional<UndoLog> log_;
   std::optional<Merger> merger_;
   std::vector<bool> filled_;  ///< trees whose level 0 was written
-  bool dirties_;              ///< the warm-up stores what it loads
+  bool lingers_;              ///< what an operation leaves in the caches matters to later ones
   LoadWarmup warmup_;
   std::int64_t measured_ = 0;
   std::size_t began_ = 0;

@@ -77,6 +77,12 @@ class MemoryModeCache {
         look_at(physical(piece, set));
       return Held{chosen, false};
     }
+    // Whichever are fewer: the places that share the set, or the pieces in use.
+    if (pieces_ * kPieceLines / sets_ < footprint_ / kPieceLines) {
+      for (std::uint64_t place = set; place < pieces_ * kPieceLines; place += sets_)
+        look_at(physical(placement_.inverse(place / kPieceLines), place));
+      return Held{chosen, false};
+    }
     for (std::uint64_t piece = 0; piece * kPieceLines < footprint_; ++piece) {
       const std::uint64_t begin = placement_(piece) * kPieceLines;
       const std::uint64_t first = begin + (set + sets_ - begin % sets_) % sets_;

@@ -18,16 +18,16 @@ namespace pmsim::blocks::inplace {
 ///
 /// A method has `kNames`, `kSites`, `kCheckedSizes` (sizes of records for the crash checker, each a program's),
 /// a constructor from the bytes of a value, `stride()`, `update()` and `read()` as Cow has them. Where it needs
-/// more, it says so by having it: a log for each writer (LogsUpdates: `create`, `recover` and `log_bytes` as of
-/// Logged), a recovery of each record (`recover(memory, record)` as of Fam), names for variants (`named()` as
-/// of Fam), a state of records never written that matters for cost (`age()` as of Cow).
+/// more, it says so by having it: a PopLog for each writer (LogsUpdates: `create`, `recover`, `log_bytes` and
+/// `stride_of` as of Logged), a recovery of each record (`recover(memory, record)` as of Fam), names for
+/// variants (`named()` as of Fam), a state of records never written that matters for cost (`age()` as of Cow).
 using AllMethods = std::tuple<AtomicWord, Cow, Logged, Fam>;
 using AllMethodNames = NamedList<AllMethods>;
 
 /// The names of the methods, as scenarios use them.
 inline constexpr auto kMethods = AllMethodNames::names();
 
-/// A method whose updates go through a log that belongs to the writer.
+/// A method whose updates go through a PopLog that belongs to the writer.
 template <typename Method>
 concept LogsUpdates = requires(std::size_t bytes) {
   { Method::log_bytes(bytes, std::uint64_t{1}) };
