@@ -134,9 +134,23 @@ def _text(value: str, quantity: Quantity) -> int:
     exact = Fraction(digits.replace("_", "")) * _factor(value, unit, quantity)
     if exact.denominator != 1:
         raise ConfigError(
-            f"{_shown(value)} is not a whole number of {BASE_UNIT[quantity]}; choose a value that is"
+            f"{_shown(value)} is not a whole number of {BASE_UNIT[quantity]}; "
+            f"write for example '{_whole(abs(exact), unit, quantity)}'"
         )
     return -exact.numerator if sign == "-" else exact.numerator
+
+
+def _whole(amount: Fraction, unit: str, quantity: Quantity) -> str:
+    """Write about the amount in whole units of the next smaller kind: 7.9 GiB are 8090 MiB."""
+    units = _UNITS[quantity]
+    binary = "i" in unit
+    smaller = [
+        (factor, name)
+        for name, factor in units.items()
+        if factor < units.get(unit, 1) and (factor == 1 or ("i" in name) == binary) and "µ" not in name
+    ]
+    factor, name = max(smaller, default=(1, BASE_UNIT[quantity]))
+    return f"{max(round(amount / factor), 1)} {name}"
 
 
 def _factor(value: str, unit: str, quantity: Quantity) -> int:

@@ -97,7 +97,7 @@ SCENARIOS = {
     "derived platform: fraction of a picosecond": Case(
         'kind = "latency"\nplatform = {base = "tum-6212u", pmem = {media_read_latency = "0.3 ps"}}\n',
         "platform.pmem.media_read_latency: '0.3 ps' is not a whole number of ps",
-        "choose a value",
+        "write for example '1 ps'",
     ),
     "derived platform: out of range": Case(
         'kind = "latency"\nplatform = {base = "tum-6212u", core = {cores = 0}}\n',
@@ -137,7 +137,7 @@ SCENARIOS = {
     "fractional bytes": Case(
         parameters('access_size = "0.3 B"'),
         "parameters.access_size: '0.3 B' is not a whole number",
-        "choose a value",
+        "write for example '1 B'",
     ),
     "size in nanoseconds": Case(
         parameters('access_size = "64 ns"'), "parameters.access_size: '64 ns' is a time, not a size", "KiB"

@@ -109,6 +109,8 @@ def test_dry_run_says_what_would_run_and_runs_nothing(
     small.write_text('kind = "latency"\nplatform = "tum-6212u"\n')
     assert main(["run", str(small), "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("latency, on tum-6212u\n")
+    assert main(["run", str(small), "--dry-run", "--set", 'sweep.platform=["tum-6212u", "ucsd-8260"]']) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["point", "platform"]
 
 
 def test_a_failing_point_makes_the_exit_status_1(

@@ -42,3 +42,16 @@ def test_a_point_whose_dram_still_takes_more_than_it_gives_up_is_not_steady() ->
     assert taken > 2 * short["counter.engine.evictions_dram"]
     assert short["steady"] == 0
     assert usual["steady"] == 1
+
+
+@pytest.mark.parametrize(("warmup", "steady"), [(2_000, 0), (100_000, 1)])
+def test_a_server_whose_engine_was_loaded_a_moment_ago_is_not_steady(warmup: int, steady: int) -> None:
+    """Its 99th percentile is the same in both halves, while mini pages take the place of pages in DRAM."""
+    platform = {"base": "tum-6212u", "block_device": "nvme-p4510"}
+    given = {"service": "engine", "engine": "three-tier", "workload": "ycsb-b", "rows": 50_000, "workers": 2}
+    given |= {"dram_capacity": "16 MiB", "pmem_capacity": "96 MiB", "ssd_capacity": "1 GiB"}
+    point = pmsim.simulate_point(
+        "system", platform, given | {"rate": 400_000, "requests": 8_000, "warmup": warmup}
+    )
+    assert point["keeps_up"] == 1
+    assert point["steady"] == steady

@@ -99,12 +99,13 @@ def _describe(scenario: Scenario, written: Scenario, origin: str, folder: Path) 
     machines = dict.fromkeys(point.platform.name for point in points)
     title = scenario.title or scenario.name or scenario.kind
     rows = [[str(index), *point.axes.values()] for index, point in enumerate(points[:_ROWS_SHOWN], start=1)]
+    columns = ["point", *(points[0].axes if points else [])]
     if len(machines) == 1:
         title += f", on {next(iter(machines))}"
-    else:
+    elif "platform" not in columns:
+        columns.append("platform")
         for row, point in zip(rows, points, strict=False):
             row.append(point.platform.name)
-    columns = ["point", *(points[0].axes if points else []), *(["platform"] if len(machines) > 1 else [])]
     print_table(console, columns, rows, title)
     if len(points) > _ROWS_SHOWN:
         console.print(f"the first {_ROWS_SHOWN} of {len(points)} points", style="dim")

@@ -7,7 +7,7 @@ acknowledgement.
 import itertools
 import math
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -162,7 +162,7 @@ def open_load(setting: Setting, rate: float, requests: int, batches: int = 1) ->
     with stretch(0, _WARM_UP):
         load.run(length // 10)
     load.restart_statistics()
-    before = load.server.counters_at(load.now)
+    before = _so_far(load.server, load.now)
     with stretch(_WARM_UP, 1):
         load.run(length + length // 10)
     found = load.summary() | {"offered": rate} | _of_batches(load.recorder(), load.now, batches)
@@ -182,7 +182,7 @@ def recorded_load(setting: Setting, arrivals: npt.NDArray[np.int64]) -> Summary:
     with stretch(0, 0.5):
         load.run(begin)
     load.restart_statistics()
-    before = load.server.counters_at(load.now)
+    before = _so_far(load.server, load.now)
     with stretch(0.5, 0.9):
         load.run(end)
     found = load.summary("second")
@@ -207,7 +207,7 @@ def two_tenants(
     with stretch(0, _WARM_UP):
         load.run(length // 10)
     load.restart_statistics()
-    before = load.server.counters_at(load.now)
+    before = _so_far(load.server, load.now)
     with stretch(_WARM_UP, 1):
         load.run(length + length // 10)
     found = load.summary("all") | {"offered": rate} | _of_batches(load.recorder("all"), load.now, batches)
@@ -255,13 +255,18 @@ def _teller(env: Environment, end: float) -> Callable[[], None]:
     return tell
 
 
-def _last_of(server: Server, now: int, before: Mapping[str, int] | None = None) -> Summary:
-    """Return what the machine has counted since a warm-up, what the parts say, and give the memory back."""
-    counted = server.counters_at(now)
-    since = {name: value - before[name] for name, value in counted.items()} if before else counted
-    last = {"counters": since, "facts": server.facts()}
+def _so_far(server: Server, now: int) -> Summary:
+    """Return what machine and parts have counted."""
+    return {"counters": server.counters_at(now), "facts": server.facts()}
+
+
+def _last_of(server: Server, now: int, before: Summary | None = None) -> Summary:
+    """Return what machine and parts have counted since a warm-up, and give the memory back."""
+    last = _so_far(server, now)
     server.close()
-    return last
+    if before is None:
+        return last
+    return {key: {name: value - before[key].get(name, 0) for name, value in last[key].items()} for key in last}
 
 
 def _batch(length: int, batches: int) -> int:
@@ -319,7 +324,7 @@ def group_commit(
     env.process(transactions())
     env.run(_length(requests / 10, rate))
     recorder.restart(env.now)
-    gathered, counted = (commit.groups, commit.entries), server.counters()
+    gathered, counted = (commit.groups, commit.entries), _so_far(server, env.now)
     env.run(env.now + _length(requests, rate))
     groups, entries = commit.groups - gathered[0], commit.entries - gathered[1]
     found = recorder.summary(env.now)
@@ -388,7 +393,7 @@ def propagation(
     env.process(arrivals())
     env.run(_length(requests / 10, rate))
     recorder.restart(env.now)
-    stalls, counted = dirty.stalls, server.counters()
+    stalls, counted = dirty.stalls, _so_far(server, env.now)
     env.run(env.now + _length(requests, rate))
     found = recorder.summary(env.now) | {"offered": rate} | _of_batches(recorder, env.now, batches)
     found |= _last_of(server, env.now, counted)

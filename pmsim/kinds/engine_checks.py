@@ -1,11 +1,14 @@
 """What kinds that run a storage engine refuse: what the machine or the benchmark cannot be."""
 
+import math
+
 from pmsim.errors import ConfigError
 from pmsim.kinds.applies import ENGINE, LOGGED, check_file
 from pmsim.kinds.checks import check_threads, check_tier
 from pmsim.kinds.engine_options import EngineParameters, recorded
 from pmsim.kinds.log_place import DURABLE_LOGS, check_log_survives
 from pmsim.platforms import Platform
+from pmsim.units import Quantity, format_value
 
 #: Warehouses whose number fits into a key of TPC-C.
 _MOST_WAREHOUSES = 65535
@@ -52,6 +55,7 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
             "choose lookup8, requests with row_size = 8, or another engine"
         )
     _check_row_size(parameters)
+    _check_data(parameters)
     if parameters.workload == "requests":
         _check_requests(parameters)
     if parameters.workload == "tpcc" and parameters.loading != "bulk":
@@ -91,6 +95,22 @@ def _check_row_size(parameters: EngineParameters) -> None:
         raise ConfigError(
             f"row_size: {parameters.row_size} B; a row has 8 B at least and a page four rows, "
             f"choose 8 to {most} B"
+        )
+
+
+def _check_data(parameters: EngineParameters) -> None:
+    """Refuse a table without a page of its own beside the catalog's (table_size.hpp)."""
+    if parameters.workload == "tpcc" or parameters.engine == "fptree":
+        return
+    least = 2 * parameters.page_size
+    if parameters.simulated_data < least:
+        given, choose = (
+            format_value(size, Quantity.SIZE)
+            for size in (parameters.data_size, math.ceil(least / parameters.factor))
+        )
+        raise ConfigError(
+            f"data_size: {given} at scale {parameters.scale} are less than two pages; choose at least {choose}, "
+            "or another scale"
         )
 
 

@@ -12,7 +12,7 @@ _FLOWS = (
 )
 
 
-def is_filling(facts: Mapping[str, float], transactions: int) -> bool:
+def is_filling(facts: Mapping[str, float], transactions: float, prefix: str = "engine.") -> bool:
     """Tell whether DRAM or PMem took more pages than it gave up.
 
     Not where the data have grown by as many, where chance explains it (two standard deviations), or where it is
@@ -21,13 +21,15 @@ def is_filling(facts: Mapping[str, float], transactions: int) -> bool:
     Parameters
     ----------
     facts : mapping
-        With the counters of the engine, ``engine.NAME``; what an engine does not count is 0.
-    transactions : int
+        With the counters of the engine; what an engine does not count is 0.
+    transactions : float
         In which they were counted.
+    prefix : str
+        Before the names of the counters.
     """
 
     def pages(name: str) -> float:
-        return facts.get(f"engine.{name}", 0.0)
+        return facts.get(prefix + name, 0.0)
 
     grown = pages("pages_allocated") - pages("pages_released")
     for comes, leaves in _FLOWS:

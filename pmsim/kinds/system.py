@@ -14,6 +14,7 @@ from pmsim.kinds.applies import SYSTEM
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.capacities import capacity_columns
 from pmsim.kinds.counters import machine_counters
+from pmsim.kinds.filling import is_filling
 from pmsim.kinds.latches import LOGS
 from pmsim.kinds.log_place import AUTO
 from pmsim.kinds.measurement import COUNTED_METRICS, LATENCY_METRICS
@@ -54,7 +55,10 @@ class System(Kind[SystemParameters]):
     unrecordable = (
         "when its requests come decides what is executed; record another kind, such as log, page-flush or oltp"
     )
-    unsteady = "the 99th percentile was still changing while requests were counted; raise requests, or warmup"
+    unsteady = (
+        "the 99th percentile was still changing while requests were counted, or DRAM or PMem of an engine was "
+        "still filling; raise requests, or warmup"
+    )
     unseeded = frozenset({"load_percent"})  # so the saturation is one, too, and is sought once
     uses = SYSTEM
     parameter_model = SystemParameters
@@ -145,7 +149,10 @@ _WINDOW_METRICS = (
 _BATCHES = (
     *intervals.LATENCY_ENDS,
     Metric(
-        "steady", "", "1: the 99th percentile is the same in the first half of the requests and in the second"
+        "steady",
+        "",
+        "1: the 99th percentile is the same in the first half of the requests and in the second, and DRAM and "
+        "PMem of an engine gave up as many pages as they took",
     ),
 )
 _OWN: dict[str, tuple[Metric, ...]] = {
@@ -322,6 +329,9 @@ def _metrics(found: dict[str, Any], parameters: SystemParameters) -> dict[str, i
     }
     if parameters.study in _IN_BATCHES:
         metrics |= _of_batches(intervals.Latencies(*found["batches"]), bool(metrics["keeps_up"]))
+        engine = f"{parts_of(parameters)[0].name}."
+        if metrics["keeps_up"] and is_filling(found["facts"], found["count"], engine):
+            metrics["steady"] = 0
     own = ("scans_per_s", "entries_per_group", "stalled_ratio", "cut_off")
     metrics |= {name: found[name] for name in own if name in found}
     if "recovery" in found:

@@ -42,16 +42,34 @@ DurabilityTracker::Segment& DurabilityTracker::segment() {
   return segments_[thread_];
 }
 
+/// The line, which may have been certain so far.
+DurabilityTracker::Line& DurabilityTracker::line_of(Address address, const std::byte* line_before) {
+  const auto place = lines_.lower_bound(address);
+  if (place != lines_.end() && place->first == address)
+    return place->second;
+  Lines::iterator made;
+  if (spare_.empty()) {
+    made = lines_.try_emplace(place, address);
+  } else {
+    spare_.back().key() = address;
+    made = lines_.insert(place, std::move(spare_.back()));
+    spare_.pop_back();
+  }
+  std::memcpy(made->second.certain.data(), line_before, kLineBytes);
+  return made->second;
+}
+
+/// The line is certain.
+void DurabilityTracker::drop(Lines::iterator line) {
+  line->second.pending.clear();
+  spare_.push_back(lines_.extract(line));
+}
+
 void DurabilityTracker::store(Address address, std::span<const std::byte> data, const std::byte* line_before,
                               bool streamed) {
   const Address line_address = address & ~Address{kLineBytes - 1};
   ensure(!data.empty() && address - line_address + data.size() <= kLineBytes, "a tracked store crosses a line");
-  auto [found, inserted] = lines_.try_emplace(line_address);
-  if (inserted)
-    std::memcpy(found->second.certain.data(), line_before, kLineBytes);
-  std::vector<Store>& pending = found->second.pending;
-  if (inserted)
-    pending.reserve((data.size() + kAtomicBytes - 1) / kAtomicBytes);  // mostly all that the line will have
+  std::vector<Store>& pending = line_of(line_address, line_before).pending;
   Segment& now = segment();
   const bool sure = persistence_ == Persistence::kEadr && !streamed && !now.loose;
   std::size_t done = 0;
@@ -86,25 +104,27 @@ void DurabilityTracker::settle(Address address, Chosen chosen) {
   if (found == lines_.end())
     return;
   Line& line = found->second;
-  std::vector<Store> kept;
+  if (std::ranges::all_of(line.pending, chosen)) {  // nearly always
+    drop(found);
+    return;
+  }
+  std::size_t kept = 0;
   for (const Store& store : line.pending) {
     if (!chosen(store)) {
-      kept.push_back(store);
+      line.pending[kept++] = store;
       continue;
     }
     apply(store, line.certain.data());
-    for (Store& older : kept) {
+    for (Store& older : std::span(line.pending).first(kept)) {
       if (older.word == store.word)
         older.mask = static_cast<std::uint8_t>(older.mask & ~store.mask);
     }
   }
+  line.pending.erase(line.pending.begin() + static_cast<std::ptrdiff_t>(kept), line.pending.end());
   // What no longer shows is forgotten, unless a clflush may still ask whether it was chosen.
-  std::erase_if(kept, [this](const Store& store) { return store.mask == 0 && clflushes_.empty(); });
-  if (kept.empty()) {
-    lines_.erase(found);
-  } else {
-    line.pending = std::move(kept);
-  }
+  std::erase_if(line.pending, [this](const Store& store) { return store.mask == 0 && clflushes_.empty(); });
+  if (line.pending.empty())
+    drop(found);
 }
 
 void DurabilityTracker::flush(Address line, FlushKind kind) {
@@ -409,7 +429,8 @@ void DurabilityTracker::sample_corners(Random& random, DurableImage& image) cons
 }
 
 void DurabilityTracker::clear() {
-  lines_.clear();
+  while (!lines_.empty())
+    drop(lines_.begin());
   sectors_.clear();
   write_backs_.clear();
   streams_.clear();

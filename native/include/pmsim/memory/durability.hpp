@@ -139,6 +139,10 @@ class DurabilityTracker {
   using Choice = std::vector<bool>;
   using Choices = std::map<Address, Choice>;
 
+  using Lines = std::map<Address, Line>;
+
+  [[nodiscard]] Line& line_of(Address address, const std::byte* line_before);
+  void drop(Lines::iterator line);
   static void apply(const Store& store, std::byte* line) noexcept;
   static std::array<std::byte, kLineBytes> replay(const Line& line, const Choice& choice);
   template <typename Chosen>
@@ -162,7 +166,8 @@ class DurabilityTracker {
   Persistence persistence_;
   std::uint32_t thread_ = 0;
   std::uint64_t sequence_ = 0;
-  std::map<Address, Line> lines_;
+  Lines lines_;
+  std::vector<Lines::node_type> spare_;  ///< of lines that have settled: their memory is used again
   std::map<Address, std::vector<SectorBytes>>
       sectors_;                         ///< versions since the last flush, the certain one first
   std::vector<WriteBack> write_backs_;  ///< flushes that await their fence
