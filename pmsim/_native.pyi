@@ -291,7 +291,7 @@ class Recorder:
         """
         A request has been lost.
         """
-    def latencies(self, at: int) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    def latencies(self, at: int) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]]:
         """
         Requests by time window and bucket, and the largest latency [ps] of each bucket.
         """

@@ -120,11 +120,16 @@ def number_in(row: Row, column: str) -> float:
 
     Raises
     ------
-    ConfigError : the row has no such column, as of a counter that its engine does not have.
+    ConfigError : the row has no such column, as of a counter that its engine does not have, or no number in it.
     """
     if column not in row:
         raise ConfigError(f"{column}: no result has such a column; {nearest(column, row)}")
-    return float(row[column])
+    try:
+        return float(row[column])
+    except ValueError:
+        raise ConfigError(
+            f"{column}: {shown(row[column])} is no number; take another column, or numbers only"
+        ) from None
 
 
 def _is_number(value: Scalar) -> bool:

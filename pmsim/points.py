@@ -15,7 +15,7 @@ from pmsim.fields import fields
 from pmsim.file_names import BLOCK_DEVICE
 from pmsim.hints import nearest
 from pmsim.kinds import find_kind
-from pmsim.kinds.base import Scalar
+from pmsim.kinds.base import COUNTER_PREFIX, Scalar
 from pmsim.kinds.types import KindParameters, files_of
 from pmsim.platforms import Platform, find_field
 from pmsim.plot_spec import Plot
@@ -220,7 +220,7 @@ def _point(
 
 def _check_stack(plot: Plot, scenario: Scenario, points: Sequence[Point]) -> None:
     kind = find_kind(scenario.kind)
-    if plot.stack == "time" and not kind.rate:
+    if plot.stack == "time" and not (kind.rate and f"{COUNTER_PREFIX}elapsed_ps" in kind.counters()):
         raise ConfigError(f"plot.stack: kind '{kind.name}' has no rate of operations; choose \"share\"")
     if any(kind.curve(point.parameters) for point in points):
         raise ConfigError("plot.stack: rows of these points are a curve, which has none; remove it")

@@ -193,7 +193,7 @@ def _passes(points: Sequence[Point], indices: Sequence[int]) -> list[list[int]]:
     for index in indices:
         point = points[index]
         shared = find_kind(point.kind).executes_regardless_of_time(point.parameters)
-        passes.setdefault(f"{point.execution}:{point.base_seed}" if shared else str(index), []).append(index)
+        passes.setdefault(f"{point.execution}:{point.seed}" if shared else str(index), []).append(index)
     return list(passes.values())
 
 

@@ -42,7 +42,7 @@ BEYOND = {
         'workload = "tpcc"\nwarehouses = 1048576': "warehouses: 1048576 are too many; choose at most 1048560",
         "cache_line_grained = false": "mini_pages: they hold a part of the lines of a page; choose false",
         'page_size = "64 KiB"': "mini_pages: pages of 65536 B have too many lines for them; choose false",
-        'data_size = "511 KiB"': "data_size: 511 KiB at scale 1/16 are less than two pages; choose at least",
+        'data_size = "511 KiB"': "data_size: 511 KiB at scale 1/16 are less than two pages; choose 512 KiB or",
         'engine = "fptree"': "workload: ycsb-ro; fptree holds rows with a key and a payload of 8 B only",
         'scale = "1e-999999999"': "scale: '1e-999999999' is not a scale; write \"1/16\"",
     },

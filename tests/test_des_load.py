@@ -192,6 +192,17 @@ def test_statistics_stay_bounded_and_keep_their_sums():
     assert [window["begin_ps"] for window in windows[:3]] == [0, 8_000, 16_000]
 
 
+def test_waits_of_a_long_queue_add_up_to_more_than_a_picosecond_counter_holds():
+    recorder, requests, end = _native.Recorder(10**16), 10_000, 10**15
+    for _ in range(requests):
+        recorder.submitted(0)
+    for _ in range(requests):
+        recorder.completed(0, end, end)
+    found = recorder.summary(end)
+    assert found["mean_ps"] == found["waited_ps"] == end
+    assert recorder.latencies(end)[2].tolist() == [requests * end]
+
+
 def test_windows_in_which_nothing_ends_are_there_at_the_end_as_they_are_in_between():
     recorder = _native.Recorder(1_000)
     assert recorder.windows(0) == []

@@ -19,6 +19,8 @@ SCENARIOS = sorted(
     for path in (scenarios_dir() / group).glob("*.toml")
     if 'kind = "bandwidth"' not in path.read_text()
 )
+#: As the paper's figures do: their curves end where the home of an engine is full.
+ENDS_WHERE_FULL = ("hymem/fig08", "hymem/fig09")
 ENGINES = ["main-memory", "nvm-direct", "basic-nvm-bm", "file-bm", "redirect-bm", "ssd-bm", "three-tier"]
 ENGINES += ["spitfire"]
 #: A warehouse of 105 MB in DRAM of 16 MiB: every transition between tiers happens.
@@ -42,7 +44,7 @@ def test_every_scenario_is_valid_and_its_ends_run(name: str) -> None:
         # The point's own machine is at scale already, and in memory mode has only so much DRAM.
         machine = scenario.platform if "platform" not in point.axes else point.platform
         measured = pmsim.simulate_point(point.kind, machine, tiny(point))
-        assert measured["fits"] == 0 or measured["transactions_per_s"] > 0
+        assert measured["transactions_per_s"] > 0 or (measured["fits"] == 0 and name in ENDS_WHERE_FULL)
 
 
 def holds(point: Point) -> bool:
@@ -59,9 +61,9 @@ def holds(point: Point) -> bool:
     return bool(given[home[given["engine"]]] >= given["data_size"])
 
 
-@pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in ("hymem/fig08", "hymem/fig09")])
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in ENDS_WHERE_FULL])
 def test_a_scenario_asks_for_nothing_that_an_engine_cannot_hold(name: str) -> None:
-    # Figures 8 and 9 do, as the paper does: their curves end there. Warehouses have no data_size.
+    # Warehouses have no data_size.
     points = [point for point in points_of(load_scenario(name)) if point.columns["workload"] != "tpcc"]
     assert [point.axes for point in points if not holds(point)] == []
 

@@ -355,6 +355,14 @@ def test_in_memory_mode_both_names_mean_main_memory(kind: str) -> None:
     assert counters[0]["counter.dram_write_lines"] > 0
 
 
+def test_in_memory_mode_regions_of_both_names_share_main_memory() -> None:
+    small = {"dram": {"capacity": "16 MiB"}, "pmem": {"capacity": "1 GiB"}}
+    machine = {"base": "tum-6212u", "controller": {"memory_mode": True}, **small}
+    groups = [{"task": "lookup", "memory": memory, "threads": 1} for memory in ("dram", "pmem")]
+    with pytest.raises(ConfigError, match="for the regions of 2 groups"):
+        pmsim.simulate_point("mixed", machine, {"groups": groups, "region_size": "640 MiB"})
+
+
 def test_memory_mode_is_a_property_of_the_point() -> None:
     given = {"region_size": "64 MiB", "mode": "memory-mode"}
     assert pmsim.simulate_point("latency", "tum-6212u", given)["counter.memory_mode_hits"] > 0

@@ -8,11 +8,13 @@ import sys
 import weakref
 from contextlib import suppress
 
+import numpy as np
 import pytest
 
 from pmsim import des
 from pmsim.cli import main
 from pmsim.errors import ConfigError
+from pmsim.time_stack import CAUSES, IDLE
 
 PLATFORM = "ucsd-8260"
 SEGMENT = 2 * des.MS
@@ -51,6 +53,26 @@ def test_an_interrupted_long_run_ends_as_one_that_was_not(tmp_path):
     assert resumed.counters() == whole.counters()
     assert whole.load.summary("a")["count"] > 10_000
     assert resumed.segments == 8
+
+
+def test_workers_of_a_long_run_have_the_time_of_the_run_and_no_more():
+    run = long_run(None, 8 * SEGMENT)
+    counted = run.counters()
+    assert sum(counted[name] for name in CAUSES.values()) == pytest.approx(2 * run.now, rel=0.001)
+    assert 0 < counted[CAUSES[IDLE]] < 2 * run.now
+
+
+def test_a_state_of_another_recording_is_refused(tmp_path):
+    def replayed(times):
+        tenant = des.Tenant("all", des.TraceDriven(times), [des.Ask("log.append")], "1 ms")
+        run = des.LongRun(small_server, [tenant], segment=SEGMENT, state=tmp_path / "run.state", seed=3)
+        run.run(SEGMENT)
+
+    times = np.arange(2_000) * 10**6
+    replayed(times)
+    times[1_000] += 1  # in the part that the text of an array leaves out
+    with pytest.raises(ConfigError, match="belongs to another run or build"):
+        replayed(times)
 
 
 HOURS = """

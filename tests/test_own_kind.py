@@ -10,8 +10,9 @@ import pytest
 
 import pmsim
 from pmsim import ConfigError, Scenario
-from pmsim.kinds import KINDS
+from pmsim.kinds import KINDS, find_kind
 from pmsim.tuning import tune
+from pmsim.versions import files_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding.md"
 MODULE = "own_kind_of_the_docs"
@@ -49,6 +50,15 @@ def test_it_refuses_what_its_check_and_its_parameters_refuse(gap: Scenario) -> N
     ):
         with pytest.raises(ConfigError, match=message):
             pmsim.run(Scenario(kind="gap", platform="tum-6212u", parameters=parameters), jobs=1)
+
+
+def test_what_simulates_decides_on_points_and_what_shows_them_does_not(gap: Scenario) -> None:
+    package = Path(pmsim.__file__).parent
+    files = files_of(type(find_kind(gap.kind)))
+    decide = ("des/studies.py", "kinds/intervals.py", "kinds/engine_options.py", "seeds.py")
+    assert {package / file for file in decide} < set(files)
+    assert not {package / "plots", package / "commands"} & {file.parent for file in files}
+    assert sys.modules[MODULE].__file__ in map(str, files)
 
 
 def test_finished_points_of_changed_code_are_simulated_again(gap: Scenario, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import pmsim
 from pmsim import ConfigError, RunInterrupted, Scenario, SimulationError, runner
 from pmsim.executors import LocalPool
-from pmsim.points import Point
+from pmsim.points import Point, points_of
 
 SMALL = Scenario(
     kind="latency",
@@ -27,6 +27,20 @@ SMALL = Scenario(
 )
 
 Evaluate = Callable[[Point], dict[str, Any]]
+
+
+def test_points_that_settle_to_the_same_with_seeds_of_their_own_are_runs_of_their_own() -> None:
+    """Lanes of one execution have one seed: the row of the other point would name one that was not used."""
+    scenario = Scenario(
+        kind="oltp",
+        platform={"base": "tum-6212u", "block_device": "nvme-p4510"},
+        parameters={"engine": "ssd-bm", "pmem_capacity": 0},
+        sweep={"log_device": ["auto", "ssd"]},
+    )
+    auto, ssd = points_of(scenario)
+    assert auto.execution == ssd.execution
+    assert auto.seed != ssd.seed
+    assert runner._passes([auto, ssd], [0, 1]) == [[0], [1]]
 
 
 @pytest.fixture

@@ -166,6 +166,11 @@ def test_what_has_no_rate_or_is_too_much_is_refused() -> None:
             "plot.stack: kind 'latency' has no rate of operations; choose \"share\"",
         ),
         (
+            "system",
+            {"stack": "time"},
+            "plot.stack: kind 'system' has no rate of operations; choose \"share\"",
+        ),
+        (
             "restart",
             {"stack": "share"},
             "plot.stack: rows of these points are a curve, which has none; remove it",

@@ -18,6 +18,7 @@ from pmsim.api import load_scenario
 from pmsim.cli import main
 from pmsim.errors import ConfigError, HostMemoryError, PmsimError
 from pmsim.executors import InlineExecutor
+from pmsim.goal import number_in
 from pmsim.point_cache import Metrics
 from pmsim.points import Point, points_of
 from pmsim.search_space import SearchSpace
@@ -208,6 +209,12 @@ def test_a_point_that_fails_is_reported_and_the_search_goes_on(
     assert "pmsim: point 4 (threads = 2, access_size = 256 B): too large for this host" in printed.err
     monkeypatch.setattr(ahead, "evaluate", really)
     assert not tune(scenario, steps=60, seed=1, out=tmp_path / "out").failures  # they are no results
+
+
+def test_a_column_that_has_a_text_in_one_row_is_refused_where_it_is_met() -> None:
+    assert number_in({"warmup": 1000}, "warmup") == 1000
+    with pytest.raises(ConfigError, match=r"^warmup: 'auto' is no number; "):
+        number_in({"warmup": "auto"}, "warmup")
 
 
 @pytest.mark.parametrize(

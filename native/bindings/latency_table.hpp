@@ -13,7 +13,7 @@ namespace pmsim::bindings {
 /// Operations by part of a run and bucket of their latency, the largest latency of each bucket, and the sum of
 /// the latencies of each part.
 using LatencyTable =
-    std::tuple<pybind11::array_t<std::int64_t>, pybind11::array_t<Picoseconds>, pybind11::array_t<Picoseconds>>;
+    std::tuple<pybind11::array_t<std::int64_t>, pybind11::array_t<Picoseconds>, pybind11::array_t<double>>;
 
 /// No bucket behind the last one that is used; none holds more than `maximum`, the largest latency of the run.
 [[nodiscard]] inline LatencyTable latency_table(std::span<const machine::Histogram> parts,
@@ -30,7 +30,7 @@ using LatencyTable =
   pybind11::array_t<Picoseconds> edges(static_cast<pybind11::ssize_t>(used));
   for (std::size_t index = 0; index < used; ++index)
     *edges.mutable_data(index) = std::min(maximum, machine::Histogram::upper_edge(index));
-  pybind11::array_t<Picoseconds> sums(static_cast<pybind11::ssize_t>(parts.size()));
+  pybind11::array_t<double> sums(static_cast<pybind11::ssize_t>(parts.size()));
   for (std::size_t part = 0; part < parts.size(); ++part)
     *sums.mutable_data(part) = parts[part].sum();
   return {counts, edges, sums};

@@ -43,6 +43,17 @@ TEST_F(NvmDirect, AnInsertLogsTheBeforeImagesOfWhatItMovesAndOfNothingElse) {
             lines(kEntry + 4) + lines(kEntry + 30 * kKey) + lines(kEntry + 30 * kPayload));
 }
 
+TEST_F(NvmDirect, CountsTheFencesOfAnInsertThatSplitsALeafToo) {
+  std::size_t most = 0;
+  for (std::uint64_t key = 1; key < 100; key += 2) {
+    const double before = engine_->counters().at("barriers");
+    const std::size_t waited = fences([&] { EXPECT_TRUE(insert(key)); });
+    EXPECT_EQ(engine_->counters().at("barriers") - before, static_cast<double>(waited)) << "key " << key;
+    most = std::max(most, waited);
+  }
+  EXPECT_GT(most, 3U) << "no leaf was split";
+}
+
 TEST_F(NvmDirect, AnErasedRowIsOneChange) {
   const auto erase = [this] { engine_->erase(memory_, table_, 0); };
   EXPECT_EQ(cost("barriers", erase), 3);

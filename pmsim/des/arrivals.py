@@ -80,6 +80,10 @@ class TraceDriven:
 
     times: Sequence[int]
 
+    def __post_init__(self) -> None:
+        # Of its own and in full: what a long run is known by (`LongRun`) is not the shortened text of an array.
+        object.__setattr__(self, "times", tuple(self.times))
+
     def native(self, seed: int) -> _native.Arrivals:
         """Return what gives the gaps."""
         try:

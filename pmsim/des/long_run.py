@@ -89,6 +89,7 @@ class LongRun:
         """Return the counters of the machine, summed over the segments."""
         total = self._before.copy()
         total.update(self._load.server.session.counters(self._load.now))
+        total.subtract(self._earlier)
         return dict(total)
 
     def run(self, until: Time) -> None:
@@ -116,6 +117,8 @@ class LongRun:
         load = NativeLoad(server, self._tenants, seed=self._seed)
         if saved:
             load.restore(saved)
+        # To the clock of a fresh server its workers have been idle for all that was before.
+        self._earlier = server.session.counters(load.now)
         return load
 
     def _write(self, saved: bytes) -> None:

@@ -191,7 +191,7 @@ def recorded_load(setting: Setting, arrivals: npt.NDArray[np.int64]) -> Summary:
     with stretch(0.9, 1):  # where it keeps up, they are few
         load.finish()
     found = load.summary("second")
-    offered = found["submitted"] * S / (end - begin)
+    offered = (found["submitted"] - 1) * S / (end - begin)  # as many as there are gaps
     return found | {"offered": offered, "keeps_up": kept_up} | _last_of(load.server, load.now, before)
 
 

@@ -109,7 +109,7 @@ def _check_data(parameters: EngineParameters) -> None:
             for size in (parameters.data_size, math.ceil(least / parameters.factor))
         )
         raise ConfigError(
-            f"data_size: {given} at scale {parameters.scale} are less than two pages; choose at least {choose}, "
+            f"data_size: {given} at scale {parameters.scale} are less than two pages; choose {choose} or more, "
             "or another scale"
         )
 

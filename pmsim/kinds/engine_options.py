@@ -285,8 +285,10 @@ class EngineParameters(KindParameters):
             return self.operations
         if self.workload == "requests":
             return max(1, len(recorded(self)) // 2)
+        if self.scan_length == "table":
+            return 8
         if self.workload in _SCANS:
-            return 8 if self.scan_length == "table" else max(200, int(500_000 * self.factor))
+            return max(200, int(500_000 * self.factor))
         return max(200, int(_GROWING.get(self.workload, 5_000_000) * self.factor))
 
     @property
@@ -297,8 +299,10 @@ class EngineParameters(KindParameters):
         if self.workload == "requests":
             measured = self.simulated_operations
             return max(0, len(recorded(self)) - measured - timed_warmup(measured))
+        if self.scan_length == "table":
+            return 2
         if self.workload in _SCANS:
-            return 2 if self.scan_length == "table" else max(200, int(1_000_000 * self.factor))
+            return max(200, int(1_000_000 * self.factor))
         filling = _PER_PAGE * self._pages_to_fill
         return max(200, int(_GROWING_WARMUP.get(self.workload, max(20_000_000, filling)) * self.factor))
 

@@ -174,13 +174,13 @@ class Latencies:
         Operations of each batch by bucket of their latency.
     edges : array of int [ps]
         The largest latency of each bucket, ascending.
-    sums : array of int [ps]
+    sums : array of float [ps]
         Of the latencies of each batch.
     """
 
     counts: npt.NDArray[np.int64]
     edges: npt.NDArray[np.int64]
-    sums: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.float64]
 
     def __eq__(self, other: object) -> bool:
         """Return whether the same has been measured."""

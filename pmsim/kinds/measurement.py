@@ -237,7 +237,7 @@ def replayed(trace: Path, machines: Sequence[Platform]) -> list[Measurement]:
 
 def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
     """Return what the core's dictionary for one lane says."""
-    latencies = (np.array(part, dtype=np.int64) for part in result["batch_latencies"])
+    counts, edges, sums = result["batch_latencies"]
     return Measurement(
         total=_group(result),
         groups=tuple(_group(group) for group in result["groups"]),
@@ -246,7 +246,7 @@ def measurement_of(result: Mapping[str, Any], machine: Platform) -> Measurement:
         facts={str(name): float(value) for name, value in result.get("facts", {}).items()},
         started_ps=_integer(result["started_ps"]),
         batch_ends_ps=tuple(_integer(end) for end in result["batch_ends_ps"]),
-        batch_latencies=Latencies(*latencies),
+        batch_latencies=Latencies(np.asarray(counts), np.asarray(edges), np.asarray(sums)),
         batch_bytes=tuple(tuple(map(_integer, group)) for group in result["batch_bytes"]),
     )
 

@@ -116,9 +116,13 @@ class Mixed(Kind[MixedParameters]):
         """Refuse more threads than hardware threads, and regions that do not fit together."""
         check_threads(machine, sum(group.threads for group in parameters.groups), "groups")
         sources = sum(_SOURCE_BYTES.get(group.task, 0) * group.threads for group in parameters.groups)
+        # In memory mode both are the one main memory.
+        main = "dram" if machine.value("controller", "memory_mode") else ""
         for memory, beside in (("dram", sources), ("pmem", 0)):
             users = [
-                number for number, group in enumerate(parameters.groups, start=1) if group.memory == memory
+                number
+                for number, group in enumerate(parameters.groups, start=1)
+                if (main or group.memory) == memory
             ]
             if not users and not beside:
                 continue
@@ -142,12 +146,13 @@ class Mixed(Kind[MixedParameters]):
         for number, group in enumerate(parameters.groups, start=1):
             for name, value in (group.model_dump() | {"access_size": group.access_bytes}).items():
                 named[f"groups.{number}.{name}"] = value
+        on_dram = all(group.memory == "dram" for group in parameters.groups)
         return (
             named
             | super().columns(machine, parameters)
             | {
                 "prefetcher": bool(machine.value("prefetcher", "enabled")),
-                "page_size": machine.value("tlb", "page_size"),
+                "page_size": machine.value("tlb", "dram_page_size" if on_dram else "page_size"),
             }
         )
 

@@ -144,7 +144,7 @@ void Driver::drain() {
 }
 
 void Driver::archive(Archive& archive) {
-  constexpr std::uint64_t kVersion = 1;
+  constexpr std::uint64_t kVersion = 2;
   std::uint64_t version = kVersion;
   archive.value(version);
   if (version != kVersion)

@@ -41,7 +41,7 @@ class TraverseWorkload final : public Workload {
       : memory_(capacities_of(platform)), options_(options_from(parameters, seed)), driver_(memory_, options_) {
     const std::int64_t levels = driver_.levels();
     const std::int64_t walks =
-        accesses_to_warm_page_tables(platform, options_.leaves, pmem_footprint(), kLongestWarmup);
+        accesses_to_warm_page_tables(platform, options_.leaves, bytes_on(options_.leaves), kLongestWarmup);
     const std::int64_t warmup =
         std::clamp<std::int64_t>(std::max(walks, cached_lines(platform, 1)) / levels, 1'000, kLongestWarmup);
     length_ = machine::RunLength::in_order(warmup, kSettling, kMeasured);
@@ -51,10 +51,7 @@ class TraverseWorkload final : public Workload {
 
   [[nodiscard]] std::uint32_t threads() const override { return 1; }
   [[nodiscard]] machine::RunLength usual_length() const override { return length_; }
-  [[nodiscard]] std::uint64_t pmem_footprint() const override {
-    const std::uint64_t inner = options_.inner == memory::Medium::kPmem ? options_.depth : 0;
-    return options_.level_bytes * (inner + (options_.leaves == memory::Medium::kPmem ? 1 : 0));
-  }
+  [[nodiscard]] std::uint64_t pmem_footprint() const override { return bytes_on(memory::Medium::kPmem); }
 
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     driver_.prepare(memory_);
@@ -65,6 +62,12 @@ class TraverseWorkload final : public Workload {
   }
 
  private:
+  /// Of the tree.
+  [[nodiscard]] std::uint64_t bytes_on(memory::Medium medium) const {
+    const std::uint64_t inner = options_.inner == medium ? options_.depth : 0;
+    return options_.level_bytes * (inner + (options_.leaves == medium ? 1 : 0));
+  }
+
   memory::SimMemory memory_;
   TraverseOptions options_;
   blocks::node::TraverseDriver<memory::SimMemory> driver_;

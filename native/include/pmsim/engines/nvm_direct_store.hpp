@@ -176,7 +176,7 @@ class NvmDirectStore : public PmemPages<M, NvmDirectStore<M>> {
   void commit(M& memory) {
     this->free_released(memory);
     if (unfenced_)
-      memory.sfence(kFreshFence);
+      fence(memory, kFreshFence);
     end(memory);
   }
   template <typename Undo>

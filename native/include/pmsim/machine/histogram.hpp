@@ -19,7 +19,7 @@ class Histogram {
     const auto value = static_cast<std::uint64_t>(std::max<Picoseconds>(latency, 0));
     ++buckets_[bucket_of(value)];
     ++count_;
-    sum_ += static_cast<Picoseconds>(value);
+    sum_ += static_cast<PicosecondSum>(value);
     maximum_ = std::max(maximum_, static_cast<Picoseconds>(value));
   }
 
@@ -45,12 +45,10 @@ class Histogram {
   }
 
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
-  [[nodiscard]] Picoseconds sum() const noexcept { return sum_; }
+  [[nodiscard]] double sum() const noexcept { return static_cast<double>(sum_); }
   [[nodiscard]] Picoseconds maximum() const noexcept { return maximum_; }
   /// With its fraction; 0 where nothing has been recorded.
-  [[nodiscard]] double mean() const noexcept {
-    return count_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(count_);
-  }
+  [[nodiscard]] double mean() const noexcept { return count_ == 0 ? 0.0 : sum() / static_cast<double>(count_); }
 
   /// Upper edge of the bucket in which the fraction `quantile` of all records is reached, at most the maximum.
   [[nodiscard]] Picoseconds percentile(double quantile) const noexcept {
@@ -93,8 +91,8 @@ class Histogram {
                                     ((value >> exponent) - kSub));
   }
   std::array<std::int64_t, (64 - kSubBits) * kSub> buckets_{};
+  PicosecondSum sum_ = 0;
   std::int64_t count_ = 0;
-  Picoseconds sum_ = 0;
   Picoseconds maximum_ = 0;
 };
 

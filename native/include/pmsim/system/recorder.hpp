@@ -21,7 +21,7 @@ class Recorder {
 
   struct Window {
     machine::Histogram latency;
-    Picoseconds waited = 0;  ///< sum over its requests of the time until a worker was granted
+    PicosecondSum waited = 0;  ///< sum over its requests of the time until a worker was granted
     std::int64_t failed = 0;
   };
 

@@ -91,7 +91,7 @@ Session::WarmUp Session::warm_up(std::uint64_t limit, const Watch& watch) {
     const std::uint64_t piece = std::min(window, limit - done.transactions);
     for (std::uint64_t run = 0; run < piece; ++run) {
       // By its bytes: one transaction may scan the whole table.
-      const Outcome outcome = transaction(static_cast<std::uint32_t>(run % threads()));
+      const Outcome outcome = transaction(static_cast<std::uint32_t>((done.transactions + run) % threads()));
       poll.worked(1 + outcome.user_bytes / kBytesPerUnit);
       done.user_bytes += outcome.user_bytes;
     }

@@ -30,7 +30,7 @@ struct WorkloadOptions {
   std::uint32_t warehouses = 1;      ///< of tpcc
   tpcc::LockOptions locks;           ///< of tpcc
   std::uint32_t update_percent = 0;  ///< of ycsb-rw
-  std::uint32_t scan_length = 100;   ///< of ycsb-scan, at most; 0: the whole table
+  std::uint32_t scan_length = 100;   ///< of ycsb-scan and ycsb-e, at most; 0: the whole table
   engines::ScanMode scan_mode = engines::ScanMode::kGrained;
   std::uint32_t row_cycles = 0;  ///< of table-scan
   bool whole_rows = false;       ///< of ycsb: lookups and updates are of rows instead of fields
@@ -86,12 +86,11 @@ template <memory::Memory M>
     ycsb.mix.updates = options.update_percent;
   } else if (options.workload == "ycsb-scan") {
     ycsb.mix.scans = 100;
-    ycsb.full_scan = options.scan_length == 0;
   } else if (options.workload != "ycsb-ro") {
     ycsb.mix = ycsb_mix(std::string_view(options.workload).substr(std::string_view("ycsb-").size()));
   }
-  if (options.scan_length != 0)
-    ycsb.scan_length = options.scan_length;
+  ycsb.full_scan = options.scan_length == 0;
+  ycsb.scan_length = options.scan_length;
   ycsb.scan_mode = options.scan_mode;
   return std::make_unique<Ycsb<M>>(ycsb);
 }
