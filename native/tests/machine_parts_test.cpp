@@ -211,6 +211,48 @@ TEST(DramChannel, ClosesNoRowBeforeItsLinesAreServed) {
   EXPECT_GE(channel.read(0, 0), last + params.dram.row_miss_penalty);
 }
 
+/// Writes that arrive together, ten times as many as the queue holds.
+class FullDramQueue : public ::testing::Test {
+ protected:
+  FullDramQueue() {
+    for (std::int64_t line = 0; line < 10 * queue_; ++line)
+      accepted_.push_back(channel_.write(static_cast<std::uint64_t>(line), 0));
+  }
+
+  const PlatformParams params_ = plain_machine();
+  const DramParams& dram_ = params_.dram;
+  const std::int64_t queue_ = params_.controller.dram_write_queue;
+  const std::int64_t batch_ = queue_ - params_.controller.dram_write_low;
+  const Picoseconds batch_time_ = dram_.turnaround + batch_ * dram_.write_burst;
+  Counters counters_;
+  DramChannel channel_{dram_, params_.controller, counters_};
+  std::vector<Picoseconds> accepted_;
+};
+
+TEST_F(FullDramQueue, AcceptsALineWhenAnotherHasLeft) {
+  for (std::int64_t line = 0; line < 10 * queue_; ++line) {
+    const std::int64_t left = std::max<std::int64_t>(line + 1 - queue_, 0);
+    const std::int64_t batches = (left + batch_ - 1) / batch_;
+    EXPECT_EQ(accepted_[static_cast<std::size_t>(line)], batches * dram_.turnaround + left * dram_.write_burst);
+  }
+}
+
+TEST_F(FullDramQueue, LetsReadsGoBetweenBatches) {
+  const Picoseconds unloaded = dram_.row_miss_penalty + dram_.row_hit_latency;
+  const std::uint64_t elsewhere = std::uint64_t{1} << 40;
+  EXPECT_EQ(channel_.read(elsewhere, 0), batch_time_ + unloaded) << "behind the batch under way";
+  const Picoseconds between = batch_time_ + 1;
+  EXPECT_EQ(channel_.read(elsewhere + 1, between), 2 * batch_time_ + dram_.read_burst + dram_.row_hit_latency)
+      << "behind the read before, and the batch that has begun after it";
+  EXPECT_EQ(counters_.dram_forced_drains, 2);
+}
+
+TEST_F(FullDramQueue, IsWrittenWithoutAnyReadsToo) {
+  const Picoseconds done = accepted_.back() + batch_time_ * 2;
+  EXPECT_EQ(channel_.write(0, done), done);
+  EXPECT_EQ(channel_.read(1, done), done + dram_.row_miss_penalty + dram_.row_hit_latency);
+}
+
 BlockDeviceParams plain_device() {
   BlockDeviceParams params;
   params.capacity = std::int64_t{1} << 40;

@@ -21,13 +21,19 @@ std::uint64_t lines_between_rows(const DramParams& dram, const ControllerParams&
 DramChannel::DramChannel(const DramParams& dram, const ControllerParams& controller, Counters& counters)
     : dram_(dram),
       queue_capacity_(controller.dram_write_queue),
-      queue_low_(controller.dram_write_low),
+      batch_(controller.dram_write_queue - controller.dram_write_low),
       banks_(static_cast<std::size_t>(dram.banks)),
       bank_count_(banks_.size()),
       row_lines_(lines_between_rows(dram, controller)),
       counters_(&counters) {}
 
-void DramChannel::drain_idle(Picoseconds now) {
+void DramChannel::settle(Picoseconds now) {
+  while (waiting_writes_ >= queue_capacity_ && batch_end_ <= now) {
+    ++counters_->dram_forced_drains;
+    bus_free_ += dram_.turnaround + batch_ * dram_.write_burst;
+    batch_end_ = bus_free_;
+    waiting_writes_ -= batch_;
+  }
   if (waiting_writes_ > 0 && bus_free_ < now) {
     const std::int64_t drained = std::min(waiting_writes_, (now - bus_free_) / dram_.write_burst);
     waiting_writes_ -= drained;
@@ -35,9 +41,22 @@ void DramChannel::drain_idle(Picoseconds now) {
   }
 }
 
+Picoseconds DramChannel::when_left(std::int64_t lines, Picoseconds now) const {
+  const std::int64_t leaving = leaving_at(now);
+  if (lines <= leaving)
+    return batch_end_ - (leaving - lines) * dram_.write_burst;
+  const std::int64_t later = lines - leaving;
+  return std::max(now, bus_free_) + ((later - 1) / batch_ + 1) * dram_.turnaround + later * dram_.write_burst;
+}
+
+std::int64_t DramChannel::leaving_at(Picoseconds now) const {
+  const Picoseconds left = std::max<Picoseconds>(batch_end_ - now, 0);
+  return std::min(batch_, (left + dram_.write_burst - 1) / dram_.write_burst);
+}
+
 Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now) {
   ++counters_->dram_read_lines;
-  drain_idle(now);
+  settle(now);
   const Picoseconds start = recent_writes_.not_before(line, std::max(now, bus_free_));
   bus_free_ = std::max(now, bus_free_) + dram_.read_burst;
   const std::uint64_t row = row_lines_.quotient(line);
@@ -59,29 +78,25 @@ Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now) {
 
 Picoseconds DramChannel::write(std::uint64_t line, Picoseconds now) {
   ++counters_->dram_write_lines;
-  drain_idle(now);
-  Picoseconds accepted = now;
-  if (waiting_writes_ >= queue_capacity_) {
-    ++counters_->dram_forced_drains;
-    accepted = std::max(now, bus_free_) + dram_.write_burst;
-    bus_free_ =
-        std::max(now, bus_free_) + dram_.turnaround + (waiting_writes_ - queue_low_) * dram_.write_burst;
-    waiting_writes_ = queue_low_;
-  }
+  settle(now);
+  if (waiting_writes_ == 0)
+    bus_free_ = std::max(bus_free_, now);  // nothing leaves before it has come
   ++waiting_writes_;
+  const std::int64_t beyond = waiting_writes_ + leaving_at(now) - queue_capacity_;
+  const Picoseconds accepted = beyond > 0 ? std::max(now, when_left(beyond, now)) : now;
   recent_writes_.note(line, accepted + dram_.reread_delay);
   return accepted;
 }
 
 Picoseconds DramChannel::take_bus(Picoseconds now, Picoseconds duration) {
-  drain_idle(now);
+  settle(now);
   const Picoseconds start = std::max(now, bus_free_);
   bus_free_ = start + duration;
   return start;
 }
 
 void DramChannel::yield_bus_to_write(Picoseconds now, Picoseconds duration) {
-  drain_idle(now);
+  settle(now);
   bus_free_ = std::max(now, bus_free_) + duration + dram_.turnaround;
 }
 

@@ -15,7 +15,10 @@ namespace pmsim::machine {
 /// behind it.
 ///
 /// Reads are served first come, first served. Writes wait in the write pending queue (durable there under ADR),
-/// drain while the bus is idle, and are forced out in one batch when the queue is full: then reads wait.
+/// drain while the bus is idle, and are forced out in a batch when the queue is full: then reads wait. Where it
+/// is full again, the reads that came during a batch go before the next one. A place is free when its line has
+/// left. A line that finds none is accepted when as many have left as are before it, reads that come until then
+/// not counted.
 class DramChannel {
  public:
   DramChannel(const DramParams& dram, const ControllerParams& controller, Counters& counters);
@@ -34,13 +37,19 @@ class DramChannel {
   Picoseconds take_bus(Picoseconds now, Picoseconds duration);
 
  private:
-  void drain_idle(Picoseconds now);
+  /// What has happened up to `now`: batches of a queue that was full, and lines that left an idle bus.
+  void settle(Picoseconds now);
+  /// Lines of the batch under way, or about to begin, that have not left.
+  [[nodiscard]] std::int64_t leaving_at(Picoseconds now) const;
+  /// When so many lines have left, by the batch under way and those behind it.
+  [[nodiscard]] Picoseconds when_left(std::int64_t lines, Picoseconds now) const;
 
   DramParams dram_;
   std::int64_t queue_capacity_;
-  std::int64_t queue_low_;
+  std::int64_t batch_;  ///< lines
   Picoseconds bus_free_ = 0;
-  std::int64_t waiting_writes_ = 0;
+  Picoseconds batch_end_ = 0;        ///< of the last one; 0: there was none
+  std::int64_t waiting_writes_ = 0;  ///< in no batch; those that find no place too
   struct Bank {
     std::uint64_t row = ~std::uint64_t{0};
     Picoseconds free = 0;       ///< another row may be opened
