@@ -62,6 +62,39 @@ TEST(PmemWrites, SlicesTakeTurnsAndALoneCreditKeepsTheOrderOfTheirLines) {
   EXPECT_EQ(two.drain(0), std::vector<std::uint32_t>{2});
 }
 
+/// When the medium has begun the last of eight blocks that are written at once, with `reads` that arrive at
+/// `arrival`.
+Picoseconds last_written(int reads, Picoseconds arrival) {
+  PlatformParams params = plain_machine();
+  params.pmem.block_size = 64;
+  params.pmem.own_path = 1;
+  params.pmem.write_buffer_blocks = 1;
+  params.pmem.reads_per_write = 4;
+  params.controller.pmem_write_queue = 16;
+  Counters counters;
+  DramChannel channel(params.dram, params.controller, counters);
+  PmemModule module(params, channel, counters, 1);
+  for (int read = 0; read < reads; ++read)
+    static_cast<void>(module.read(1'000'000 + static_cast<std::uint64_t>(read), arrival));
+  for (std::uint64_t block = 0; block < 9; ++block)
+    module.accept(block, 0);
+  Picoseconds begun = 0;
+  for (int block = 0; block < 9; ++block) {
+    begun = module.drain();
+    module.schedule_drain();
+  }
+  return begun;
+}
+
+TEST(PmemWrites, WaitForReadsThatHaveComeAndForNoneThatIsOnItsWay) {
+  const Picoseconds alone = last_written(0, 0);
+  EXPECT_EQ(last_written(20, 100 * alone), alone);
+  const Picoseconds read = plain_machine().pmem.media_read_service;
+  ASSERT_GT(read, 0);
+  EXPECT_EQ(last_written(2, 0), alone + 2 * read) << "all there are";
+  EXPECT_GT(last_written(20, 0), alone + 16 * read) << "four before each write";
+}
+
 /// As many lines of a slice as it has credits compete, in no order; one more waits until one of them has gone.
 TEST(PmemWrites, AnyLineWithACreditMayGoAndNoOther) {
   constexpr std::int64_t kCredits = 8;

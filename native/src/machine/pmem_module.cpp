@@ -104,11 +104,15 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   }
   ++counters_->pmem_media_read_blocks;
   Bank& bank = bank_of(block);
-  const Picoseconds free = std::max(media_free_, bank.reads_until);
+  const Picoseconds free = std::max(reads_free_, bank.reads_until);
   const Picoseconds start = behind_write(bank, std::max(arrived, free));
   counters_->read_queue_wait_ps += start - arrived;
   // A line that cannot be re-read yet does not keep the medium waiting.
-  media_free_ = std::max(on_bus, media_free_) + params_.media_read_service;
+  if (coming_.is_full()) {
+    media_free_ = std::max(media_free_, coming_.take()) + params_.media_read_service;
+  }
+  coming_.put(on_bus);
+  reads_free_ = std::max(on_bus, reads_free_) + params_.media_read_service;
   bank.reads_until = std::max(on_bus, free) + params_.bank_read_busy;
   const Picoseconds available = start + params_.media_read_latency + translate(page_of(block));
   read_buffer_.put(oldest_read_, block, available);
@@ -116,8 +120,24 @@ Picoseconds PmemModule::read(std::uint64_t line, Picoseconds now) {
   return available + params_.buffer_latency;
 }
 
+/// The medium has the reads that have come until `now` to do.
+void PmemModule::receive(Picoseconds now) noexcept {
+  while (!coming_.is_empty() && coming_.next() <= now) {
+    media_free_ = std::max(media_free_, coming_.take()) + params_.media_read_service;
+  }
+}
+
+/// When it has done all reads, also those that are still on their way.
+Picoseconds PmemModule::when_all_are_read() const noexcept {
+  Picoseconds free = media_free_;
+  coming_.for_each([&](Picoseconds arrival) { free = std::max(free, arrival) + params_.media_read_service; });
+  return free;
+}
+
 void PmemModule::stall(Picoseconds now, Picoseconds duration) noexcept {
+  receive(now);
   media_free_ = std::max(media_free_, now) + duration;
+  reads_free_ = when_all_are_read();
   last_write_end_ = std::max(last_write_end_, now) + duration;
 }
 
@@ -177,6 +197,7 @@ Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseco
     ++counters_->pmem_media_read_blocks;  // read-modify-write; the read overlaps the write's service time
   }
   Picoseconds start = std::max(now, last_write_end_);
+  receive(start);
   if (media_free_ > start) {
     // Reads wait too: the medium serves a fixed number of them between two writes.
     start = std::min(media_free_,
@@ -192,6 +213,7 @@ Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseco
     }
   }
   media_free_ = std::max(media_free_, start) + service;
+  reads_free_ = when_all_are_read();
   last_write_end_ = start + service;
   if (params_.bank_write_busy > 0) {
     Bank& bank = bank_of(block);
@@ -203,6 +225,9 @@ Picoseconds PmemModule::write_block(std::uint64_t block, bool complete, Picoseco
 
 void PmemModule::write_out_idle(Picoseconds now) {
   // The medium has caught up and is idle: complete blocks leave, oldest first.
+  if (complete_head_ != complete_.size()) {
+    receive(now);
+  }
   while (complete_head_ != complete_.size()) {
     const auto [block, completed] = complete_[complete_head_];
     const Picoseconds start = std::max({media_free_, last_write_end_, completed});

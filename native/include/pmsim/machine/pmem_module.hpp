@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -127,6 +128,8 @@ class PmemModule {
   /// When a read that is at the controller at `now` has the channel, or the module's own path.
   Picoseconds take_path(Picoseconds now);
   Picoseconds combine(std::uint64_t line, Picoseconds now);
+  void receive(Picoseconds now) noexcept;
+  [[nodiscard]] Picoseconds when_all_are_read() const noexcept;
   Picoseconds write_block(std::uint64_t block, bool complete, Picoseconds now);
   void write_out_idle(Picoseconds now);
   void note_complete(std::uint64_t block, Picoseconds now);
@@ -180,7 +183,34 @@ class PmemModule {
 
   std::vector<Bank> banks_;
   ReadQueue reads_;
-  Picoseconds media_free_ = 0;  ///< the medium has work until then
+  /// Arrivals of reads that were on their way when they were noted, in the order of the calls; the oldest of so
+  /// many has come.
+  class ComingReads {
+   public:
+    [[nodiscard]] bool is_empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] bool is_full() const noexcept { return size_ == arrivals_.size(); }
+    [[nodiscard]] Picoseconds next() const noexcept { return arrivals_[head_]; }
+    Picoseconds take() noexcept {
+      const Picoseconds arrival = arrivals_[head_];
+      head_ = (head_ + 1) % arrivals_.size();
+      --size_;
+      return arrival;
+    }
+    void put(Picoseconds arrival) noexcept { arrivals_[(head_ + size_++) % arrivals_.size()] = arrival; }
+    template <typename Use>
+    void for_each(Use use) const {
+      for (std::size_t index = 0; index < size_; ++index)
+        use(arrivals_[(head_ + index) % arrivals_.size()]);
+    }
+
+   private:
+    std::array<Picoseconds, 32> arrivals_{};
+    std::size_t head_ = 0, size_ = 0;
+  };
+
+  Picoseconds media_free_ = 0;  ///< the medium has work until then, reads that are coming left out
+  Picoseconds reads_free_ = 0;  ///< the same with them
+  ComingReads coming_;
   Picoseconds last_write_end_ = 0;
 
   Cache translations_;
