@@ -99,10 +99,10 @@ def overloaded(result: "Result") -> str:
 
 
 def not_durable(result: "Result") -> str:
-    """Say in how many points a power failure takes along what the engine would restart from."""
+    """Say in how many points a power failure takes along what was to survive it."""
     return (
         f"in {len(result.not_durable)} of {result.provenance['points']} points pmem is volatile, and a power "
-        "failure takes along what the engine would restart from: a comparison of speeds; the first is "
+        "failure takes along what was to survive it: a comparison of speeds; the first is "
         f"{result.not_durable[0]}"
     )
 

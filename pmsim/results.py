@@ -123,7 +123,7 @@ class Result:
                 f"{found['offered_per_s']:,.0f} requests per second" if found.get("keeps_up") == 0 else ""
             )
         )
-        self.not_durable = told(lambda point, _: kind.lost_without_power(point.platform, point.parameters))
+        self.not_durable = told(lambda at, found: kind.lost_without_power(at.platform, at.parameters, found))
         self.cached = told(lambda point, found: kind.kept_in_caches(point.platform, point.parameters, found))
         self._lasting = [
             found is not None and kind.lasting(found, point.parameters)

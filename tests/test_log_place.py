@@ -118,14 +118,33 @@ def test_what_an_engine_would_restart_from_is_lost_on_a_volatile_expander(
     platform: object, given: dict[str, Any], lost: str
 ) -> None:
     asked = point(platform, **given)
-    assert find_kind("oltp").lost_without_power(asked.platform, asked.parameters) == lost
+    assert find_kind("oltp").lost_without_power(asked.platform, asked.parameters, {}) == lost
 
 
-def test_an_engine_of_a_server_too_but_not_its_log() -> None:
-    for service, lost in (("engine", "nvm-undo, its pages and logs on spr-cxl"), ("log", "")):
-        given = {"service": service} | ({"engine": "nvm-undo"} if lost else {})
-        asked = point("spr-cxl", "system", **given)
-        assert find_kind("system").lost_without_power(asked.platform, asked.parameters) == lost
+def test_an_engine_of_a_server_and_its_log_too() -> None:
+    asked = point("spr-cxl", "system", service="engine", engine="nvm-undo")
+    told = find_kind("system").lost_without_power(asked.platform, asked.parameters, {})
+    assert told == "nvm-undo, its pages and logs on spr-cxl"
+    log = {"service": "log", "study": "load", "rate": 100_000, "requests": 100, "workers": 1}
+    (failure,) = pmsim.run(Scenario(kind="system", platform="spr-cxl", parameters=log), jobs=1).not_durable
+    assert failure.message == "kind system, on spr-cxl"
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "lost"),
+    [
+        ("log", {}, 1),
+        ("log", {"memory": "dram"}, 0),
+        ("page-flush", {"pages": 64}, 1),
+        ("in-place", {"operation": "write", "region_size": "1 MiB"}, 1),
+        ("in-place", {"operation": "read", "region_size": "1 MiB"}, 0),
+        ("latency", {}, 0),
+    ],
+)
+def test_what_blocks_flush_to_a_volatile_expander_is_lost(kind: str, given: dict[str, Any], lost: int) -> None:
+    for platform, expected in (("spr-cxl", lost), (BATTERY, 0)):
+        result = pmsim.run(Scenario(kind=kind, platform=platform, parameters=given), jobs=1)
+        assert len(result.not_durable) == expected
 
 
 def test_who_runs_an_engine_without_persistence_is_told(
@@ -137,9 +156,7 @@ def test_who_runs_an_engine_without_persistence_is_told(
         'operations = 100\nwarmup = 1\n[sweep]\nengine = ["ssd-bm", "nvm-direct"]\n'
     )
     assert main(["run", str(scenario), "--jobs", "1", "--out", str(tmp_path / "out")]) == 0
-    told = (
-        "in 1 of 2 points pmem is volatile, and a power failure takes along what the engine would restart from"
-    )
+    told = "in 1 of 2 points pmem is volatile, and a power failure takes along what was to survive it"
     assert told in capsys.readouterr().err
     assert told in (tmp_path / "out" / "report.html").read_text()
 

@@ -16,7 +16,7 @@ from pmsim.kinds.counters import RUN_COUNTERS, machine_counters
 from pmsim.kinds.metric import Metric as Metric
 from pmsim.kinds.types import KindParameters
 from pmsim.messages import config_error, unicode_error
-from pmsim.platforms import Platform
+from pmsim.platforms import VOLATILE, Platform
 
 Scalar = int | float | str | bool
 _RATES = ("operations_per_s", "ops_per_s", "transactions_per_s", "throughput_per_s")
@@ -185,10 +185,15 @@ class Kind(ABC, Generic[P]):
         del metrics, parameters
         return True
 
-    def lost_without_power(self, machine: Platform, parameters: P) -> str:
-        """Say what a power failure takes along that a point takes for durable; empty where there is nothing."""
-        del machine, parameters
-        return ""
+    def lost_without_power(self, machine: Platform, parameters: P, metrics: Mapping[str, int | float]) -> str:
+        """Say what a power failure takes along that a point takes for durable; empty where there is nothing.
+
+        By default, of kinds about persistent memory, what has been flushed to PMem that is volatile. Speeds of
+        memories can be compared so; who does it has to know.
+        """
+        flushed = metrics.get(f"{COUNTER_PREFIX}lines_persisted", 0) > 0
+        volatile = machine.pmem_persistence == VOLATILE and getattr(parameters, "memory", "pmem") == "pmem"
+        return f"kind {self.name}, on {machine.name}" if self.app_direct and flushed and volatile else ""
 
     def kept_in_caches(self, machine: Platform, parameters: P, metrics: Mapping[str, int | float]) -> str:
         """Say what the caches held of a point that is about memory; empty where it has measured memory."""

@@ -208,7 +208,9 @@ class Oltp(Kind[OltpParameters]):
         """Load, warm up and measure."""
         return self.run_lanes([machine], parameters, seed)[0]
 
-    def lost_without_power(self, machine: Platform, parameters: OltpParameters) -> str:
+    def lost_without_power(
+        self, machine: Platform, parameters: OltpParameters, metrics: Mapping[str, int | float]
+    ) -> str:
         """Name the engine that keeps on volatile PMem what it would restart from."""
         return log_place.kept_on_volatile_pmem(machine, parameters)
 

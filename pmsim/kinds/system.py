@@ -116,10 +116,13 @@ class System(Kind[SystemParameters]):
         """Where the queue grows they are longer the longer it does; a recording ends when it ends."""
         return metrics.get("keeps_up") != 0 or parameters.study == "recorded"
 
-    def lost_without_power(self, machine: Platform, parameters: SystemParameters) -> str:
-        """Name the engine that keeps on volatile PMem what it would restart from."""
-        on_engine = parameters.service == "engine"
-        return log_place.kept_on_volatile_pmem(machine, parameters) if on_engine else ""
+    def lost_without_power(
+        self, machine: Platform, parameters: SystemParameters, metrics: Mapping[str, int | float]
+    ) -> str:
+        """Name the engine that keeps on volatile PMem what it would restart from, or the log there."""
+        if parameters.service == "engine":
+            return log_place.kept_on_volatile_pmem(machine, parameters)
+        return super().lost_without_power(machine, parameters, metrics)
 
     def ran_for(self, metrics: Mapping[str, int | float]) -> str:
         """Say how many requests there were."""
