@@ -156,7 +156,7 @@ def test_the_interval_of_a_bandwidth_is_as_wide_as_seeds_differ() -> None:
 @pytest.mark.parametrize(
     ("kind", "parameters", "metrics"),
     [
-        ("log", {"threads": 16}, "ops_per_s"),  # to seven the modules give places without a draw
+        ("log", {"threads": 16}, "ops_per_s"),  # with seven no line waits, so nothing is drawn
         ("page-flush", {"threads": 7, "technique": "microlog", "dirty_lines": 32}, "ops_per_s"),
         ("in-place", {"pattern": "random"}, "ops_per_s"),
         ("block", {"threads": 4}, "bandwidth_gb_s"),
