@@ -204,7 +204,9 @@ TEST(Extremes, NoWriteCombiningBufferTakesTheLastFillBuffer) {
         const std::vector<Ops> each(static_cast<std::size_t>(threads_per_core), ops);
         const LaneResult result = run(params, each);
         EXPECT_EQ(result.groups[0].operations, threads_per_core);
-        EXPECT_GE(result.counters.out_of_range_count, 2);  // incomplete lines
+        if (threads_per_core == 1) {  // of two, one may come when the other has closed its buffer
+          EXPECT_GE(result.counters.out_of_range_count, 2);  // incomplete lines
+        }
       }
     }
   }

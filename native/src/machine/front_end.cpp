@@ -327,11 +327,12 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
       front_key_ = kNever;
       return false;
     }
+    core_->fill_buffers.want(sibling_, FillBuffers::kFrontEnd, kNever);
     defer_load(op, dependent, bringer, translated);
     return true;
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
-  if (needs_buffer(level, op.flags) && wait_for_buffer()) {
+  if (waits_for_buffer(level, op.flags)) {
     return false;
   }
   const Picoseconds done =
@@ -340,7 +341,7 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
     return wait_at_module(op);
   }
   if (needs_buffer(level, op.flags)) {
-    core_->fill_buffers.take(done, cause_of(op.line, level, done - now_));
+    take_buffer(now_, done, cause_of(op.line, level, done - now_));
   }
   push_slot(done, cause_of(op.line, level, done - now_));
   last_load_done_ = done;
@@ -350,8 +351,9 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   return true;
 }
 
-bool VirtualThread::wait_for_buffer() {
-  const Picoseconds free = core_->fill_buffers.earliest();
+bool VirtualThread::waits_for_buffer(std::uint8_t level, std::uint8_t flags) {
+  const Picoseconds free = needs_buffer(level, flags) ? core_->fill_buffers.earliest(sibling_) : now_;
+  core_->fill_buffers.want(sibling_, FillBuffers::kFrontEnd, free > now_ ? now_ : kNever);
   if (free <= now_) {
     return false;
   }
@@ -374,11 +376,12 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
       front_key_ = kNever;
       return false;
     }
+    core_->fill_buffers.want(sibling_, FillBuffers::kFrontEnd, kNever);
     defer_load(op, false, -1, translated);
     return true;
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
-  if (needs_buffer(level, op.flags) && wait_for_buffer()) {
+  if (waits_for_buffer(level, op.flags)) {
     return false;
   }
   const Picoseconds done =
@@ -387,7 +390,7 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
     return wait_at_module(op);
   }
   if (needs_buffer(level, op.flags)) {
-    core_->fill_buffers.take(done, cause_of(op.line, level, done - now_));
+    take_buffer(now_, done, cause_of(op.line, level, done - now_));
   }
   core_->note_fill(op.line, done);
   step(1);

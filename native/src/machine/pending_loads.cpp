@@ -71,8 +71,7 @@ bool VirtualThread::wait_at_module(const TimedOp& op) {
     slot_at(load.slot).done = now_;  // a prefetch retires at once
   }
   unresolved_ |= std::uint32_t{1} << index;
-  core_->fill_buffers.take_waiting();
-  interrupted_ = interrupted_ || memory_->has_changed();
+  interrupted_ = core_->fill_buffers.take_waiting(sibling_, now_) || interrupted_ || memory_->has_changed();
   step(1);
   return true;
 }
@@ -185,7 +184,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
     return;
   }
   const std::uint8_t level = level_now(load.op.line, load.op.level, load.op.flags);
-  if (const Picoseconds free = core_->fill_buffers.earliest();
+  if (const Picoseconds free = core_->fill_buffers.earliest(sibling_);
       needs_buffer(level, load.op.flags) && free > at) {
     postpone_to(free, at);
     update_pending_key();
@@ -196,20 +195,20 @@ void VirtualThread::issue_pending(Picoseconds at) {
   load.buffer = core_->fill_buffers.earliest_held_for();
   const Picoseconds done = fetch_load(load.op.line, level, at, index);
   if (done == kNever) {
-    core_->fill_buffers.take_waiting();
+    interrupted_ = core_->fill_buffers.take_waiting(sibling_, at) || interrupted_;
     load.producer = kAtModule;
     issue_prefetches_of(static_cast<int>(index), at);
     interrupted_ = interrupted_ || memory_->has_changed();
   } else {
     const Cause cause = cause_of(load.op.line, level, done - at);
     if (needs_buffer(level, load.op.flags)) {
-      core_->fill_buffers.take(done, cause);
+      take_buffer(at, done, cause);
     }
     complete_pending(index, at, done, cause);
   }
   if (line_.asks_at() == at && !interrupted_) {
     // The next one in line would be the thread's next action, and put them all off.
-    if (const Picoseconds free = core_->fill_buffers.earliest(); free > at) {
+    if (const Picoseconds free = core_->fill_buffers.earliest(sibling_); free > at) {
       postpone_to(free, at);
     }
   }

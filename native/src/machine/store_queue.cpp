@@ -96,7 +96,7 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
   }
   entry.level = level_now(entry.line, entry.level, entry.flags);
   const bool buffered = needs_buffer(entry.level, entry.flags);
-  if (buffered && std::max(core_->fill_buffers.earliest(), miss_free_) > at) {
+  if (buffered && std::max(core_->fill_buffers.earliest(sibling_), miss_free_) > at) {
     return false;
   }
   if (entry.translation != kTlbFirst) {
@@ -114,7 +114,7 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
   entry.owned = fetch(entry.line, entry.level, at);
   if (buffered) {
     core_->note_fill(entry.line, entry.owned);
-    core_->fill_buffers.take(entry.owned, Cause::kStore);
+    take_buffer(at, entry.owned, Cause::kStore);
   }
   return true;
 }
@@ -130,7 +130,7 @@ void VirtualThread::send(std::uint64_t line, Picoseconds at, bool streaming, boo
   const Picoseconds accepted = memory_->write(line, at + delay + times_->half_write, at, token);
   if (accepted == kNever) {
     if (!combined) {
-      core_->fill_buffers.take_waiting();
+      interrupted_ = core_->fill_buffers.take_waiting(sibling_, at) || interrupted_;
     }
     ++outstanding_writes_;
   } else {
@@ -139,7 +139,7 @@ void VirtualThread::send(std::uint64_t line, Picoseconds at, bool streaming, boo
     if (combined) {
       core_->fill_buffers.release(free, Cause::kPersist);
     } else {
-      core_->fill_buffers.take(free, Cause::kPersist);
+      take_buffer(at, free, Cause::kPersist);
     }
     combining_free_ = streaming ? std::max(combining_free_, free) : combining_free_;
     writes_done_ = std::max(writes_done_, done + known);
@@ -165,6 +165,20 @@ void VirtualThread::close_last_write_combining(Picoseconds at) {
   }
 }
 
+[[gnu::always_inline]] inline Picoseconds VirtualThread::with_buffer(Picoseconds from) {
+  const Picoseconds free = core_->fill_buffers.earliest(sibling_);
+  waits_for_buffer_ = waits_for_buffer_ || free == kNever;
+  buffer_wanted_ = std::min(buffer_wanted_, from);
+  return std::max(from, free);
+}
+
+[[gnu::always_inline]] inline Picoseconds VirtualThread::with_any_buffer(Picoseconds from) {
+  const Picoseconds free = core_->fill_buffers.earliest_of_all(sibling_);
+  waits_for_buffer_ = waits_for_buffer_ || free == kNever;
+  buffer_wanted_ = std::min(buffer_wanted_, from);
+  return std::max(from, free);
+}
+
 [[gnu::always_inline]] inline Picoseconds VirtualThread::head_time() {
   const QueuedStore& head = queue_at(queue_head_);
   if (head.senior == kNever) {
@@ -180,19 +194,18 @@ void VirtualThread::close_last_write_combining(Picoseconds at) {
   switch (head.kind) {
     case code(OpKind::kStore):
       return head.owned != kNever ? std::max(at, head.owned)
-                                  : std::max({at, head.dispatched, core_->fill_buffers.earliest(), miss_free_});
+                                  : with_buffer(std::max({at, head.dispatched, miss_free_}));
     case code(OpKind::kStreamStore):
       if ((head.flags & kTimedCached) != 0) {
-        return std::max({at, head.dispatched, miss_free_, core_->fill_buffers.earliest()});
+        return with_buffer(std::max({at, head.dispatched, miss_free_}));
       }
       return combining_bytes_ > 0 && combining_line_ == head.line
                  ? at
-                 : std::max({at, head.dispatched, miss_free_, streams_again_,
-                             core_->fill_buffers.earliest_of_all()});
+                 : with_any_buffer(std::max({at, head.dispatched, miss_free_, streams_again_}));
     case code(OpKind::kClwb):
     case code(OpKind::kClflushOpt):
     case code(OpKind::kClflush):
-      return std::max({at, miss_free_, (head.flags & kTimedDirty) != 0 ? core_->fill_buffers.earliest() : 0});
+      return (head.flags & kTimedDirty) != 0 ? with_buffer(std::max(at, miss_free_)) : std::max(at, miss_free_);
     case kLatchRelease:
       return at;
     default:  // fences, locked read-modify-writes
@@ -207,15 +220,14 @@ void VirtualThread::close_last_write_combining(Picoseconds at) {
         return at;
       }
       return head.owned != kNever ? std::max(at, head.owned)
-                                  : std::max({at, head.dispatched, core_->fill_buffers.earliest(), miss_free_});
+                                  : with_buffer(std::max({at, head.dispatched, miss_free_}));
   }
 }
 
 void VirtualThread::update_store_key() {
   store_key_changes_ = core_->fill_buffers.changes();
+  buffer_wanted_ = kNever;
   store_key_ = queued() == 0 ? kNever : head_time();
-  waits_for_buffer_ =
-      waits_for_buffer_ || (store_key_ == kNever && queued() > 0 && core_->fill_buffers.earliest() == kNever);
   while (ownership_next_ != queue_tail_ &&
          (ownership_next_ < queue_head_ || queue_at(ownership_next_).kind != code(OpKind::kStore) ||
           queue_at(ownership_next_).owned != kNever)) {
@@ -224,12 +236,12 @@ void VirtualThread::update_store_key() {
   if (ownership_next_ != queue_tail_) {
     const QueuedStore& entry = queue_at(ownership_next_);
     if (may_ask_early(entry)) {
-      store_key_ =
-          std::min(store_key_, needs_buffer(entry.level, entry.flags)
-                                   ? std::max({asks_from(entry), core_->fill_buffers.earliest(), miss_free_})
-                                   : asks_from(entry));
+      store_key_ = std::min(store_key_, needs_buffer(entry.level, entry.flags)
+                                            ? with_buffer(std::max(asks_from(entry), miss_free_))
+                                            : asks_from(entry));
     }
   }
+  core_->fill_buffers.want(sibling_, FillBuffers::kStoreQueue, buffer_wanted_);
 }
 
 void VirtualThread::charge_drain(std::uint64_t slot, Picoseconds at) noexcept {
@@ -285,7 +297,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           } else if (head.bytes >= memory::kLineBytes) {
             send(head.line, at, true);
           } else if (core_->open_combining()) {
-            core_->fill_buffers.take_waiting();
+            interrupted_ = core_->fill_buffers.take_waiting(sibling_, at) || interrupted_;
             combining_line_ = head.line;
             combining_bytes_ = head.bytes;
           } else {

@@ -19,6 +19,7 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
                              CoreTraffic& traffic, Counters& counters, Progress& progress, Feed& feed,
                              std::uint64_t seed)
     : id_(id),
+      sibling_(core.fill_buffers.join()),
       times_(&times),
       core_(&core),
       memory_(&memory),
@@ -289,7 +290,7 @@ void VirtualThread::granted(const Grant& grant) {
 }
 
 void VirtualThread::buffers_changed() {
-  const Picoseconds free = core_->fill_buffers.earliest();
+  const Picoseconds free = core_->fill_buffers.earliest(sibling_);
   if (free == kNever) {
     update_store_key();  // one of those that are kept back for its streaming stores
     return;

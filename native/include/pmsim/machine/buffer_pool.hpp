@@ -59,6 +59,10 @@ class BufferPool {
     insert(known_++, at, what);
   }
 
+ protected:
+  /// The answers change for another reason.
+  void touch() noexcept { ++changes_; }
+
  private:
   /// Behind all that are not later. Times come nearly in order, so few have to move.
   void insert(std::size_t count, Picoseconds time, Cause what) noexcept {

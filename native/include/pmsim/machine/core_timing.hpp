@@ -6,6 +6,7 @@
 
 #include "pmsim/core/time.hpp"
 #include "pmsim/machine/buffer_pool.hpp"
+#include "pmsim/machine/fill_buffers.hpp"
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/tlb.hpp"
 #include "pmsim/memory/micro_op.hpp"
@@ -67,7 +68,7 @@ class CoreTiming {
         prefetch_slots(static_cast<std::size_t>(params.prefetcher.queue)),
         may_combine_(params.core.line_fill_buffers - 1) {}
 
-  BufferPool fill_buffers;  ///< one that waits holds a write, or a load, that its module has still to accept
+  FillBuffers fill_buffers;  ///< one that waits holds a write, or a load, that its module has still to accept
   BufferPool writeback_slots;
   BufferPool prefetch_slots;
 

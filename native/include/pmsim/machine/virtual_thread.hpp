@@ -15,6 +15,7 @@
 #include "pmsim/machine/marks.hpp"
 #include "pmsim/machine/memory_system.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/machine/queued_store.hpp"
 #include "pmsim/machine/thread_environment.hpp"
 #include "pmsim/machine/time_ledger.hpp"
 #include "pmsim/machine/timed_loads.hpp"
@@ -124,21 +125,6 @@ class VirtualThread {
     Cause buffer = Cause::kCore;  ///< which was held for that
   };
   static constexpr int kAtModule = -2;
-  /// A host cache line each.
-  struct alignas(64) QueuedStore {
-    std::uint64_t line;
-    std::uint64_t slot;  ///< fences: their window slot
-    Picoseconds dispatched;
-    Picoseconds senior;  ///< when it may leave the queue: all older loads have retired; kNever: not known yet
-    Picoseconds owned;   ///< stores: when the line is writable in L1; kNever: not asked for yet
-    std::uint64_t fences_before;
-    std::uint8_t kind;
-    std::uint8_t bytes;
-    std::uint8_t level;
-    std::uint8_t translation;
-    std::uint8_t flags;
-    bool neighbour = false;  ///< store: to the line of the store right before, or the next one
-  };
   static constexpr std::size_t kPendingLoads = BufferLine::kLoads;
   static constexpr std::uint32_t kAllPending = (std::uint32_t{1} << kPendingLoads) - 1;
 
@@ -235,7 +221,10 @@ class VirtualThread {
   /// A load that has a place among the pending ones issues later, not before `translated`.
   /// `bringer`: whoever brings its line, which it waits for; -1: nobody does.
   void defer_load(const TimedOp& op, bool dependent, int bringer, Picoseconds translated);
-  bool wait_for_buffer();
+  bool waits_for_buffer(std::uint8_t level, std::uint8_t flags);
+  void take_buffer(Picoseconds at, Picoseconds until, Cause what) noexcept {
+    interrupted_ = core_->fill_buffers.take(sibling_, at, until, what) || interrupted_;
+  }
   /// Lines from beyond L2 come through a fill buffer, and those that a prefetch brings, which may still be on
   /// their way: otherwise late prefetches would add to the misses that a core has under way. Other hits in L2
   /// hold theirs for so short a time that it does not matter.
@@ -323,7 +312,10 @@ class VirtualThread {
   [[nodiscard]] std::size_t next_in_line() noexcept;
   /// A pending load has been served: at `done` its value is there.
   void complete_pending(std::size_t index, Picoseconds at, Picoseconds done, Cause cause);
-  void update_pending_key() noexcept { pending_key_ = std::min(line_.asks_at(), timed_.next()); }
+  void update_pending_key() noexcept {
+    pending_key_ = std::min(line_.asks_at(), timed_.next());
+    core_->fill_buffers.want(sibling_, FillBuffers::kPendingLoads, line_.empty() ? kNever : 0);
+  }
 
   void process_store_queue(Picoseconds at);
   void update_store_key();
@@ -340,11 +332,16 @@ class VirtualThread {
   /// Of a thread that has finished: nobody else would.
   void close_last_write_combining(Picoseconds at);
   [[nodiscard]] Picoseconds head_time();
+  /// When an entry of the queue that wants a common buffer from `from` on has one.
+  [[nodiscard]] Picoseconds with_buffer(Picoseconds from);
+  /// The same of a streaming store, which may take any.
+  [[nodiscard]] Picoseconds with_any_buffer(Picoseconds from);
   /// All that stood before the locked read-modify-write of this slot has left the queue: what the front end has
   /// waited so far is due to that.
   void charge_drain(std::uint64_t slot, Picoseconds at) noexcept;
 
   std::uint32_t id_;
+  std::size_t sibling_;  ///< among the threads of its core
   const CoreTimes* times_;
   CoreTiming* core_;
   MemorySystem* memory_;
@@ -436,6 +433,7 @@ class VirtualThread {
   Leading leading_ = Leading::kNothing;  ///< of the group that it leads
   Picoseconds group_asked_ = 0;          ///< since when it waits for a group of others
   Picoseconds group_seen_;               ///< how long it takes to see that that has ended: the way of a line
+  Picoseconds buffer_wanted_ = kNever;   ///< from when on the first of the queue to want one does
   Picoseconds last_commit_ = 0;
   Picoseconds fence_done_ = 0;  ///< the latest fence that has completed
   /// The way from L1 to what lies below takes the next line of a store, or flush, from then on.
