@@ -22,10 +22,10 @@ TEST(FillBuffers, OneThreadNeverWaitsForATurn) {
   const std::size_t only = buffers.join();
   buffers.want(only, kAgent, 0);
   EXPECT_FALSE(buffers.take(only, 0, 50, Cause::kDram));
-  EXPECT_EQ(buffers.earliest(only), 0);
+  EXPECT_EQ(buffers.earliest(only, 0), 0);
   EXPECT_FALSE(buffers.take(only, 0, 70, Cause::kDram));
-  EXPECT_EQ(buffers.earliest(only), 50);
-  EXPECT_EQ(buffers.earliest_of_all(only), 0);
+  EXPECT_EQ(buffers.earliest(only, 0), 50);
+  EXPECT_EQ(buffers.earliest_of_all(only, 0), 0);
 }
 
 TEST(FillBuffers, WhoTookTheLastOneLetsTheOtherGoFirst) {
@@ -33,15 +33,15 @@ TEST(FillBuffers, WhoTookTheLastOneLetsTheOtherGoFirst) {
   const std::size_t first = buffers.join();
   const std::size_t second = buffers.join();
   EXPECT_FALSE(buffers.take(first, 0, 50, Cause::kDram)) << "nobody else wants one";
-  EXPECT_EQ(buffers.earliest(first), 0);
+  EXPECT_EQ(buffers.earliest(first, 0), 0);
   EXPECT_FALSE(buffers.take(first, 0, 60, Cause::kDram));
   buffers.want(first, kAgent, 0);
   buffers.want(second, kAgent, 10);
-  EXPECT_EQ(buffers.earliest(first), kNever);
-  EXPECT_EQ(buffers.earliest(second), 50);
+  EXPECT_EQ(buffers.earliest(first, 0), kNever);
+  EXPECT_EQ(buffers.earliest(second, 0), 50);
   EXPECT_TRUE(buffers.take(second, 50, 200, Cause::kDram));
-  EXPECT_EQ(buffers.earliest(first), 60);
-  EXPECT_EQ(buffers.earliest(second), kNever);
+  EXPECT_EQ(buffers.earliest(first, 0), 60);
+  EXPECT_EQ(buffers.earliest(second, 0), kNever);
 }
 
 TEST(FillBuffers, WhoWantsOneLaterKeepsNobodyWaiting) {
@@ -50,11 +50,25 @@ TEST(FillBuffers, WhoWantsOneLaterKeepsNobodyWaiting) {
   const std::size_t second = buffers.join();
   EXPECT_FALSE(buffers.take(first, 0, 50, Cause::kDram));
   buffers.want(second, kAgent, 51);
-  EXPECT_EQ(buffers.earliest(first), 50);
+  EXPECT_EQ(buffers.earliest(first, 0), 50);
   buffers.want(second, kAgent, 50);
-  EXPECT_EQ(buffers.earliest(first), kNever);
+  EXPECT_EQ(buffers.earliest(first, 0), kNever);
   buffers.want(second, kAgent, kNever);
-  EXPECT_EQ(buffers.earliest(first), 50);
+  EXPECT_EQ(buffers.earliest(first, 0), 50);
+}
+
+/// A load that needs more of them free than there are: streaming stores must not take those, free or not.
+TEST(FillBuffers, ThoseThatHaveBeenFreeForLongAreNotTakenOutOfTurn) {
+  FillBuffers buffers(2, 1);
+  const std::size_t streams = buffers.join();
+  const std::size_t loads = buffers.join();
+  EXPECT_FALSE(buffers.take(streams, 0, 50, Cause::kDram));
+  EXPECT_FALSE(buffers.take(streams, 1, 60, Cause::kDram));
+  EXPECT_EQ(buffers.earliest_of_all(streams, 30), 30);
+  buffers.want(loads, kAgent, 20);
+  EXPECT_EQ(buffers.earliest_of_all(streams, 10), 10) << "it was there before";
+  EXPECT_EQ(buffers.earliest_of_all(streams, 30), kNever);
+  EXPECT_EQ(buffers.earliest(loads, 20), 50);
 }
 
 TEST(FillBuffers, WhoHasWaitedForHisTurnTakesNoneBeforeIt) {
@@ -66,7 +80,7 @@ TEST(FillBuffers, WhoHasWaitedForHisTurnTakesNoneBeforeIt) {
   buffers.take(first, 0, 500, Cause::kDram);
   buffers.take(second, 30, 500, Cause::kDram);
   buffers.release(20);  // as if a third had been free all the time
-  EXPECT_EQ(buffers.earliest(first), 30);
+  EXPECT_EQ(buffers.earliest(first, 0), 30);
 }
 
 /// Whoever wants one gets it in time, whatever the others do; and of those that want one, one may take it.
@@ -85,14 +99,15 @@ TEST(FillBuffers, GoRound) {
       std::size_t may = threads;
       for (std::size_t thread = 0; thread < threads; ++thread) {
         // Streaming threads and loading ones.
-        const Picoseconds free = thread % 2 == 0 ? buffers.earliest_of_all(thread) : buffers.earliest(thread);
+        const Picoseconds free =
+            thread % 2 == 0 ? buffers.earliest_of_all(thread, 0) : buffers.earliest(thread, 0);
         if (free != kNever) {
           EXPECT_EQ(may, threads) << "one at a time";
           may = thread;
         }
       }
       ASSERT_LT(may, threads);
-      const Picoseconds at = may % 2 == 0 ? buffers.earliest_of_all(may) : buffers.earliest(may);
+      const Picoseconds at = may % 2 == 0 ? buffers.earliest_of_all(may, 0) : buffers.earliest(may, 0);
       EXPECT_TRUE(buffers.take(may, at, at + 1 + static_cast<Picoseconds>(random.below(100)), Cause::kDram));
       ++taken[may];
     }
@@ -107,6 +122,7 @@ std::array<double, 2> together(const std::string& first, const std::string& seco
   params.core.cores = 1;
   params.core.threads_per_core = 2;
   params.core.stream_fill_buffers = kept_back;
+  params.core.frequency = 2'900'000'000;  // few things happen at the same time, where the first goes first
   const LaneResult result =
       run_workload("mixed",
                    {{"groups", first + ":1:256;" + second + ":1:256"}, {"region_size", std::int64_t{64} << 20}},
@@ -125,9 +141,8 @@ TEST(Siblings, NeitherStarvesAndWhichComesFirstDoesNotMatter) {
       const auto [streams_first, loads_second] = together("write" + memory, "read" + memory, kept_back);
       EXPECT_GT(loads, streams / 3) << memory << kept_back;
       EXPECT_GT(streams, loads / 3) << memory << kept_back;
-      // At a module, whoever is first goes first where two come at the same time.
-      EXPECT_NEAR(loads_second / loads, 1, 0.1) << memory << kept_back;
-      EXPECT_NEAR(streams_first / streams, 1, 0.1) << memory << kept_back;
+      EXPECT_NEAR(loads_second / loads, 1, 0.05) << memory << kept_back;
+      EXPECT_NEAR(streams_first / streams, 1, 0.05) << memory << kept_back;
     }
   }
 }

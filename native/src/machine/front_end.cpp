@@ -352,7 +352,7 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
 }
 
 bool VirtualThread::waits_for_buffer(std::uint8_t level, std::uint8_t flags) {
-  const Picoseconds free = needs_buffer(level, flags) ? core_->fill_buffers.earliest(sibling_) : now_;
+  const Picoseconds free = needs_buffer(level, flags) ? core_->fill_buffers.earliest(sibling_, now_) : now_;
   core_->fill_buffers.want(sibling_, FillBuffers::kFrontEnd, free > now_ ? now_ : kNever);
   if (free <= now_) {
     return false;

@@ -184,7 +184,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
     return;
   }
   const std::uint8_t level = level_now(load.op.line, load.op.level, load.op.flags);
-  if (const Picoseconds free = core_->fill_buffers.earliest(sibling_);
+  if (const Picoseconds free = core_->fill_buffers.earliest(sibling_, at);
       needs_buffer(level, load.op.flags) && free > at) {
     postpone_to(free, at);
     update_pending_key();
@@ -208,7 +208,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
   }
   if (line_.asks_at() == at && !interrupted_) {
     // The next one in line would be the thread's next action, and put them all off.
-    if (const Picoseconds free = core_->fill_buffers.earliest(sibling_); free > at) {
+    if (const Picoseconds free = core_->fill_buffers.earliest(sibling_, at); free > at) {
       postpone_to(free, at);
     }
   }

@@ -96,7 +96,7 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
   }
   entry.level = level_now(entry.line, entry.level, entry.flags);
   const bool buffered = needs_buffer(entry.level, entry.flags);
-  if (buffered && std::max(core_->fill_buffers.earliest(sibling_), miss_free_) > at) {
+  if (buffered && core_->fill_buffers.earliest(sibling_, std::max(at, miss_free_)) > at) {
     return false;
   }
   if (entry.translation != kTlbFirst) {
@@ -166,17 +166,17 @@ void VirtualThread::close_last_write_combining(Picoseconds at) {
 }
 
 [[gnu::always_inline]] inline Picoseconds VirtualThread::with_buffer(Picoseconds from) {
-  const Picoseconds free = core_->fill_buffers.earliest(sibling_);
-  waits_for_buffer_ = waits_for_buffer_ || free == kNever;
+  const Picoseconds at = core_->fill_buffers.earliest(sibling_, from);
+  waits_for_buffer_ = waits_for_buffer_ || at == kNever;
   buffer_wanted_ = std::min(buffer_wanted_, from);
-  return std::max(from, free);
+  return at;
 }
 
 [[gnu::always_inline]] inline Picoseconds VirtualThread::with_any_buffer(Picoseconds from) {
-  const Picoseconds free = core_->fill_buffers.earliest_of_all(sibling_);
-  waits_for_buffer_ = waits_for_buffer_ || free == kNever;
+  const Picoseconds at = core_->fill_buffers.earliest_of_all(sibling_, from);
+  waits_for_buffer_ = waits_for_buffer_ || at == kNever;
   buffer_wanted_ = std::min(buffer_wanted_, from);
-  return std::max(from, free);
+  return at;
 }
 
 [[gnu::always_inline]] inline Picoseconds VirtualThread::head_time() {

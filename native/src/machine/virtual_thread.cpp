@@ -290,7 +290,7 @@ void VirtualThread::granted(const Grant& grant) {
 }
 
 void VirtualThread::buffers_changed() {
-  const Picoseconds free = core_->fill_buffers.earliest(sibling_);
+  const Picoseconds free = core_->fill_buffers.earliest(sibling_, 0);
   if (free == kNever) {
     update_store_key();  // one of those that are kept back for its streaming stores
     return;

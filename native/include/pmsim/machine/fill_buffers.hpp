@@ -34,13 +34,14 @@ class FillBuffers : private BufferPool {
     return wanted_.size() - 1;
   }
 
-  /// When `thread` may take a common buffer; kNever where all of them wait to be released, or others go first.
-  [[nodiscard]] Picoseconds earliest(std::size_t thread) const noexcept {
-    return in_turn(thread, BufferPool::earliest());
+  /// When `thread`, which wants a common buffer from `from` on, may take one; kNever where all of them wait to
+  /// be released, or others go first.
+  [[nodiscard]] Picoseconds earliest(std::size_t thread, Picoseconds from) const noexcept {
+    return in_turn(thread, std::max(from, BufferPool::earliest()));
   }
   /// The same for streaming stores, which may take any buffer.
-  [[nodiscard]] Picoseconds earliest_of_all(std::size_t thread) const noexcept {
-    return in_turn(thread, BufferPool::earliest_of_all());
+  [[nodiscard]] Picoseconds earliest_of_all(std::size_t thread, Picoseconds from) const noexcept {
+    return in_turn(thread, std::max(from, BufferPool::earliest_of_all()));
   }
 
   /// An agent of the thread wants a buffer from `from` on; kNever: it wants none.
