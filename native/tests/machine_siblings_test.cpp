@@ -148,7 +148,8 @@ TEST(Siblings, NeitherStarvesAndWhichComesFirstDoesNotMatter) {
 }
 
 TEST(Siblings, ThatDoTheSameGetTheSame) {
-  for (const std::string task : {"read:dram", "write:dram", "read:pmem", "write:pmem", "append:pmem"}) {
+  for (const std::string task :
+       {"read:dram", "write:dram", "read:pmem", "write:pmem", "append:pmem", "page:dram"}) {
     for (const std::int64_t kept_back : {0, 2}) {
       const auto [first, second] = together(task, task, kept_back);
       EXPECT_NEAR(second / first, 1, 0.03) << task << kept_back;

@@ -361,7 +361,8 @@ bool VirtualThread::waits_for_buffer(std::uint8_t level, std::uint8_t flags) {
     stand(free, core_->fill_buffers.earliest_held_for());
   }
   front_key_ = free;
-  waits_for_buffer_ = front_waits_for_buffer_ = free == kNever;
+  front_waits_for_buffer_ = free == kNever;
+  waits_for_buffer_ = waits_for_buffer_ || front_waits_for_buffer_;
   return true;
 }
 
