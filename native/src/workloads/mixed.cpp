@@ -291,8 +291,8 @@ class Mixed final : public Workload {
     const bool pmem = parts[1] == "pmem";
     group.base = memory_.allocate(pmem ? memory::Medium::kPmem : memory::Medium::kDram, region_bytes,
                                   {.name = parts[0], .alignment = 1 << 21, .backing = memory::Backing::kNone});
-    group.part_bytes = region_bytes / threads / kLineBytes * kLineBytes;
     group.slot_bytes = group.access_bytes + (group.task == Task::kPage ? kHeaderBytes : 0);
+    group.part_bytes = region_bytes / threads / group.slot_bytes * group.slot_bytes;
     if (group.task == Task::kLog || group.task == Task::kPage) {
       group.sources =
           memory_.allocate(memory::Medium::kDram, threads * kSourceBytes,
