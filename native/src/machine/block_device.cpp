@@ -1,6 +1,7 @@
 #include "pmsim/machine/block_device.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "pmsim/core/random.hpp"
 
@@ -20,16 +21,17 @@ Picoseconds transfer_time(std::uint64_t bytes, std::int64_t bytes_per_s) {
 BlockDevice::BlockDevice(const BlockDeviceParams& params, Counters& counters)
     : params_(params),
       units_(static_cast<std::size_t>(params.units)),
-      commands_(static_cast<std::size_t>(params.queue_depth), 0),
+      places_(static_cast<std::size_t>(params.queue_depth), 0),
       counters_(&counters) {}
 
 Picoseconds BlockDevice::enter_queue(Picoseconds now) {
-  return std::max(now + params_.software_latency, commands_[next_command_]);
+  return std::max(now + params_.software_latency, places_.front());
 }
 
 void BlockDevice::leave_queue(Picoseconds done) {
-  commands_[next_command_] = checked_device_time(static_cast<WidePicoseconds>(done));
-  next_command_ = next_command_ + 1 == commands_.size() ? 0 : next_command_ + 1;
+  std::pop_heap(places_.begin(), places_.end(), std::greater{});
+  places_.back() = checked_device_time(static_cast<WidePicoseconds>(done));
+  std::push_heap(places_.begin(), places_.end(), std::greater{});
 }
 
 Picoseconds BlockDevice::position(std::uint64_t address, std::uint64_t bytes) noexcept {

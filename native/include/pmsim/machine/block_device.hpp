@@ -58,8 +58,7 @@ class BlockDevice {
 
   BlockDeviceParams params_;
   std::vector<BlockUnit> units_;
-  std::vector<Picoseconds> commands_;  ///< completion times of the last queue_depth commands: a ring
-  std::size_t next_command_ = 0;
+  std::vector<Picoseconds> places_;  ///< of the queue, free from then on: a heap, the earliest first
   Picoseconds link_in_free_ = 0;
   Picoseconds link_out_free_ = 0;
   Picoseconds paused_until_ = 0;
