@@ -11,7 +11,7 @@ EngineLatches = Annotated[
     Literal["none", "shared", "optimistic"],
     Field(
         description="of several threads, how readers hold the latch of a page; optimistic: not at all, they "
-        "look for writers afterwards; none: as if threads had no line in common",
+        "look for writers afterwards; none: nobody latches, as if threads never met",
     ),
 ]
 

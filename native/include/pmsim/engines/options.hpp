@@ -66,9 +66,11 @@ struct EngineOptions {
   std::uint32_t transaction_cycles = 0;
 
   /// Threads whose transactions run on the engine (Engine::work_as), and how readers of pages hold the latches
-  /// that they then need: "shared", "optimistic" (memory.hpp), or "none", as if threads had nothing to agree
-  /// on.
+  /// that they then need: "shared", "optimistic" (memory.hpp), or "none", as if threads never met on
+  /// a page.
   std::uint32_t threads = 1;
+  /// Whether what one thread writes another may find in its cache, latched or not.
+  [[nodiscard]] bool shares_lines() const noexcept { return threads > 1; }
   std::string latches = "optimistic";
   /// How a buffer manager keeps a page where it is while threads use it: "counted", in its frame's head, or
   /// "optimistic", not at all: who reads it learns from its latch that it has gone.

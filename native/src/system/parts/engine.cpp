@@ -128,7 +128,7 @@ class EnginePart final : public Part {
   [[nodiscard]] std::uint64_t pmem_bytes() const override { return pmem_bytes_; }
   [[nodiscard]] std::map<std::string, double> facts() const override { return engine_->counters(); }
   [[nodiscard]] bool shared() const override { return shared_; }
-  [[nodiscard]] bool shares_lines() const override { return engines::Latches::are_needed(options_); }
+  [[nodiscard]] bool shares_lines() const override { return options_.shares_lines(); }
 
   /// The number that each row begins with, by key.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> present(SimMemory& memory) override {

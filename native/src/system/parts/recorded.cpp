@@ -35,7 +35,7 @@ class RecordedPart final : public Part {
     const std::uint64_t before = bytes_in_use(context.memory, memory::Medium::kPmem);
     engine_ = engines::engine_named<SimMemory>(options.engine).create(context.memory, options);
     requests_->load(context.memory, *engine_, kLeafFill, Poll(context.watch, Phase::kLoad));
-    shares_lines_ = engines::Latches::are_needed(options);
+    shares_lines_ = options.shares_lines();
     pmem_bytes_ = bytes_in_use(context.memory, memory::Medium::kPmem) - before;
   }
 

@@ -57,7 +57,7 @@ class TransactionsPart final : public Part {
     const std::uint64_t before = bytes_in_use(context.memory, memory::Medium::kPmem);
     engine_ = engines::engine_named<SimMemory>(options.engine).create(context.memory, options);
     transactions_->load(context.memory, *engine_, kLeafFill, Poll(context.watch, Phase::kLoad));
-    shares_lines_ = engines::Latches::are_needed(options);
+    shares_lines_ = options.shares_lines();
     for (std::uint32_t worker = 0; worker < context.workers; ++worker)
       random_.emplace_back(mix64(context.seed) + worker);
     pmem_bytes_ = bytes_in_use(context.memory, memory::Medium::kPmem) - before;

@@ -41,8 +41,7 @@ class Session {
   void load(const Watch& watch);
 
   [[nodiscard]] std::uint32_t threads() const noexcept { return static_cast<std::uint32_t>(random_.size()); }
-  /// Whether threads have latches, and so lines, in common.
-  [[nodiscard]] bool shares_lines() const { return engines::Latches::are_needed(engine_options_); }
+  [[nodiscard]] bool shares_lines() const noexcept { return engine_options_.shares_lines(); }
   /// Runs one transaction of a thread.
   Outcome transaction(std::uint32_t thread) {
     engine_->work_as(thread);
