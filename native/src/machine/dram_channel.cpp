@@ -54,11 +54,11 @@ std::int64_t DramChannel::leaving_at(Picoseconds now) const {
   return std::min(batch_, (left + dram_.write_burst - 1) / dram_.write_burst);
 }
 
-Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now) {
+Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now, Picoseconds ahead) {
   ++counters_->dram_read_lines;
-  settle(now);
+  settle(now - ahead);
   const Picoseconds start = recent_writes_.not_before(line, std::max(now, bus_free_));
-  bus_free_ = std::max(now, bus_free_) + dram_.read_burst;
+  bus_free_ = std::max(now - ahead, bus_free_) + dram_.read_burst;
   const std::uint64_t row = row_lines_.quotient(line);
   Bank& bank = banks_[bank_count_.remainder(mix64(row))];
   if (bank.row != row) {

@@ -93,20 +93,21 @@ DramChannel& MemorySystem::channel_of(std::uint64_t line, Picoseconds acts_at) {
   }
 }
 
-Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds acts_at, std::uint32_t thread) {
+Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds acts_at, std::uint32_t thread,
+                               Picoseconds ahead) {
   acts_at = clock_ = std::max(clock_, acts_at);
   const bool dram = is_on_dram(line);
   if (special_) [[unlikely]] {
-    now = link_.read(now);
+    now = link_.read(now, ahead);
     tell(LineRequest::Operation::kRead, line, now, thread);
     ensure(dram || !modules_.empty(), kNoPmem);
     if (dram_cache_) {
       return is_page_table(line)
-                 ? channel_of(line, acts_at).read(line, now) + params_.controller.memory_mode_tag_latency
+                 ? channel_of(line, acts_at).read(line, now, ahead) + params_.controller.memory_mode_tag_latency
                  : read_memory_mode(line, now, acts_at);
     }
   }
-  return dram ? channel_of(line, acts_at).read(line, now) : read_pmem(line, now, acts_at);
+  return dram ? channel_of(line, acts_at).read(line, now, ahead) : read_pmem(line, now, acts_at);
 }
 
 Picoseconds MemorySystem::read_pmem(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
@@ -294,11 +295,14 @@ Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, 
   }
   ++counters_->memory_mode_misses;
   if (held.dirty) {
-    write_back_victim(held, checked, acts_at);
+    write_back_victim(held, now, acts_at);
   }
   dram_cache_->hold(set, used, false);
-  channel.write(set, checked);
-  return read_pmem(kFirstPmemLine + used, checked, acts_at);
+  // Asked for behind the read of the tag and answered when that has come: taken from then on, channel and
+  // module would be idle until then.
+  const Picoseconds behind = std::min(now + params_.dram.read_burst, checked);
+  channel.write(set, behind);
+  return read_pmem(kFirstPmemLine + used, behind, acts_at) + (checked - behind);
 }
 
 Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {

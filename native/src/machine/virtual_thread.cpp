@@ -234,7 +234,7 @@ Picoseconds VirtualThread::page_table_entry(std::uint64_t line, Level level, Pic
     case kFromCore:
       return traffic_->transfers.move(line, begins);
     default:
-      return memory_->read(line, begins + times_->half_read, at, id_) + times_->half_read;
+      return memory_->read(line, begins + times_->half_read, at, id_, begins - at) + times_->half_read;
   }
 }
 

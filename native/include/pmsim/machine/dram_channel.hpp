@@ -23,8 +23,10 @@ class DramChannel {
  public:
   DramChannel(const DramParams& dram, const ControllerParams& controller, Counters& counters);
 
-  /// Read of a line that arrives at the controller at `now`; returns when its data leave the controller.
-  Picoseconds read(std::uint64_t line, Picoseconds now);
+  /// Read of a line that arrives at the controller at `now`; returns when its data leave the controller. One
+  /// that is told of `ahead` of its time takes the bus from those that are told of before that, but does not
+  /// keep it idle until then.
+  Picoseconds read(std::uint64_t line, Picoseconds now, Picoseconds ahead = 0);
 
   /// Write that arrives at `now`; returns when the queue has accepted it.
   Picoseconds write(std::uint64_t line, Picoseconds now);

@@ -22,12 +22,12 @@ class MemoryLink {
 
   [[nodiscard]] bool limits() const noexcept { return read_interval_ > 0 || write_interval_ > 0; }
 
-  /// When a line that is asked for at `now` is on its way.
-  Picoseconds read(Picoseconds now) noexcept {
+  /// When a line that is asked for at `now` is on its way. `ahead` as of DramChannel::read().
+  Picoseconds read(Picoseconds now, Picoseconds ahead = 0) noexcept {
     Picoseconds start = now;
     if (write_interval_ > 0)
       start = std::max(start, write_free_ - most_behind_);
-    return read_interval_ > 0 ? take(read_free_, start, read_interval_) : start;
+    return read_interval_ > 0 ? take(read_free_, start, read_interval_, ahead) : start;
   }
   /// When a line that comes to the link at `now` is through.
   Picoseconds write(Picoseconds now) noexcept {
@@ -35,9 +35,10 @@ class MemoryLink {
   }
 
  private:
-  static Picoseconds take(Picoseconds& free, Picoseconds now, Picoseconds interval) noexcept {
+  static Picoseconds take(Picoseconds& free, Picoseconds now, Picoseconds interval,
+                          Picoseconds ahead = 0) noexcept {
     const Picoseconds start = std::max(now, free);
-    free = start + interval;
+    free = std::max(now - ahead, free) + interval;
     return start;
   }
 

@@ -35,9 +35,10 @@ class MemorySystem {
   MemorySystem(const PlatformParams& params, Counters& counters, std::uint64_t seed,
                std::uint64_t pmem_footprint);
 
-  /// `thread` has asked for it.
+  /// `thread` has asked for it. `ahead`: by so much `now` is later than that of others who act at the same
+  /// time.
   Picoseconds read(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
-                   std::uint32_t thread = LineRequest::kNobody);
+                   std::uint32_t thread = LineRequest::kNobody, Picoseconds ahead = 0);
 
   /// Read for a load that can wait. Returns when its data leave the controller, or kNever: it finds the read
   /// pending queue of its module full, and an Admission for `token` will follow from some admit().

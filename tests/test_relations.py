@@ -1,0 +1,101 @@
+"""Relations between runs that hold whatever the true numbers are: each has once been violated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pmsim
+
+PLATFORM = "tum-6212u"
+
+
+def point(kind: str, platform: str | dict[str, Any] = PLATFORM, **parameters: Any) -> dict[str, Any]:
+    """The one row of a scenario."""
+    scenario = pmsim.Scenario(kind=kind, name="relation", platform=platform, parameters=parameters)
+    result = pmsim.run(scenario, jobs=1, progress=False)
+    assert not result.failures
+    row: dict[str, Any] = result.frame.iloc[0].to_dict()
+    return row
+
+
+def bandwidth(platform: str | dict[str, Any] = PLATFORM, **parameters: Any) -> float:
+    return float(point("bandwidth", platform, **parameters)["bandwidth_gb_s"])
+
+
+def test_page_walks_cost_cores_time_and_channels_no_more_than_their_lines() -> None:
+    """Each walk took its channel from the end of its first level on, and the channel was idle until then."""
+    big = {"memory": "dram", "region_size": "96 GiB", "threads": 24}
+    small_pages = bandwidth(**big)
+    assert small_pages > 0.7 * bandwidth(page_size="2 MiB", **big)
+    assert small_pages > bandwidth(memory="pmem", region_size="96 GiB", threads=24)
+
+
+@pytest.mark.parametrize("threads", [8, 24])
+def test_half_of_the_data_in_dram_is_not_slower_than_none(threads: int) -> None:
+    """A miss in memory mode took its channel from when its tag was checked on."""
+    memory_mode = {"base": PLATFORM, "controller": {"memory_mode": True}}
+    cached = bandwidth(memory_mode, region_size="96 GiB", threads=threads)
+    assert cached > bandwidth(region_size="96 GiB", threads=threads)
+
+
+def test_checking_tags_is_a_latency() -> None:
+    """As many reads are under way as buffers allow, a fifth longer each."""
+
+    def with_tags(time: str) -> float:
+        controller = {"memory_mode": True, "memory_mode_tag_latency": time}
+        return bandwidth(
+            {"base": PLATFORM, "controller": controller}, region_size="700 GiB", access_size=4096, threads=24
+        )
+
+    assert with_tags("100 ns") > 0.7 * with_tags("0 ns")
+
+
+@pytest.mark.parametrize(("task", "operation"), [("read", "load"), ("write", "ntstore")])
+@pytest.mark.parametrize("threads", [7, 24])
+def test_a_group_alone_is_a_bandwidth(task: str, operation: str, threads: int) -> None:
+    """10 GiB in 24 equal parts: those of mixed began in the middle of a block of 256 B."""
+    groups = [{"task": task, "memory": "pmem", "threads": threads}]
+    mixed = point("mixed", groups=groups, region_size="10 GiB")["group_1_bandwidth_gb_s"]
+    alone = bandwidth(operation=operation, threads=threads, shared_region=False, region_size="10 GiB")
+    assert mixed == pytest.approx(alone, rel=0.05)
+
+
+@pytest.mark.parametrize("platform", ["perma-a256", "spr-cxl"])
+def test_which_group_is_named_first_does_not_matter(platform: str) -> None:
+    """Of two threads of a core the one with the lower number had taken all fill buffers."""
+    cores = {"base": platform, "core": {"cores": 6}}
+    read = {"task": "read", "memory": "dram", "threads": 6}
+    write = {"task": "write", "memory": "dram", "threads": 6}
+    one = point("mixed", cores, groups=[read, write])
+    other = point("mixed", cores, groups=[write, read])
+    for first, second in ((1, 2), (2, 1)):
+        assert one[f"group_{first}_bandwidth_gb_s"] == pytest.approx(
+            other[f"group_{second}_bandwidth_gb_s"], rel=0.05
+        )
+        assert one[f"group_{first}_bandwidth_gb_s"] > 0.3 * one[f"group_{second}_bandwidth_gb_s"]
+
+
+def test_a_queue_with_a_place_for_each_thread_is_deep_enough() -> None:
+    """A command waited for the place of the one so many before it, done or not."""
+
+    def with_places(depth: int) -> float:
+        device = {"base": PLATFORM, "block_device": "nvme-p4510", "block": {"queue_depth": depth}}
+        engine = {"engine": "ssd-bm", "workload": "ycsb-a", "scale": "1/64", "data_size": "4 GiB", "threads": 8}
+        capacities = {"dram_capacity": "1 GiB", "pmem_capacity": 0, "ssd_capacity": "16 GiB"}
+        return float(point("oltp", device, operations=4000, **engine, **capacities)["transactions_per_s"])
+
+    assert with_places(8) == with_places(4096)
+
+
+@pytest.mark.parametrize("engine", ["main-memory", "nvm-direct"])
+def test_latches_are_never_for_nothing(engine: str) -> None:
+    """Without them each thread had read from memory what another had in its cache."""
+
+    def with_latches(latches: str) -> float:
+        capacities = {"dram_capacity": "8 GiB", "pmem_capacity": "8 GiB", "ssd_capacity": 0}
+        load = {"workload": "ycsb-c", "scale": "1/64", "data_size": "4 GiB", "operations": 20000, "threads": 24}
+        return float(point("oltp", engine=engine, latches=latches, **load, **capacities)["transactions_per_s"])
+
+    assert with_latches("none") > 0.98 * with_latches("optimistic")
