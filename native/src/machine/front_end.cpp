@@ -332,7 +332,7 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
     return true;
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
-  if (waits_for_buffer(level, op.flags)) {
+  if (front_lacks_buffer(level, op.flags)) {
     return false;
   }
   const Picoseconds done =
@@ -351,7 +351,7 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   return true;
 }
 
-bool VirtualThread::waits_for_buffer(std::uint8_t level, std::uint8_t flags) {
+bool VirtualThread::front_lacks_buffer(std::uint8_t level, std::uint8_t flags) {
   const Picoseconds free = needs_buffer(level, flags) ? core_->fill_buffers.earliest(sibling_, now_) : now_;
   core_->fill_buffers.want(sibling_, FillBuffers::kFrontEnd, free > now_ ? now_ : kNever);
   if (free <= now_) {
@@ -382,7 +382,7 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
     return true;
   }
   const std::uint8_t level = level_now(op.line, op.level, op.flags);
-  if (waits_for_buffer(level, op.flags)) {
+  if (front_lacks_buffer(level, op.flags)) {
     return false;
   }
   const Picoseconds done =

@@ -69,9 +69,9 @@ struct EngineOptions {
   /// that they then need: "shared", "optimistic" (memory.hpp), or "none", as if threads never met on
   /// a page.
   std::uint32_t threads = 1;
-  /// Whether what one thread writes another may find in its cache, latched or not.
-  [[nodiscard]] bool shares_lines() const noexcept { return threads > 1; }
   std::string latches = "optimistic";
+  /// Whether caches have lines of several threads to keep coherent, with latches and without.
+  [[nodiscard]] bool shares_lines() const noexcept { return threads > 1; }
   /// How a buffer manager keeps a page where it is while threads use it: "counted", in its frame's head, or
   /// "optimistic", not at all: who reads it learns from its latch that it has gone.
   std::string fixes = "counted";

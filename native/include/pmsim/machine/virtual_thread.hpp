@@ -221,7 +221,8 @@ class VirtualThread {
   /// A load that has a place among the pending ones issues later, not before `translated`.
   /// `bringer`: whoever brings its line, which it waits for; -1: nobody does.
   void defer_load(const TimedOp& op, bool dependent, int bringer, Picoseconds translated);
-  bool waits_for_buffer(std::uint8_t level, std::uint8_t flags);
+  /// Of the front end: it stands until a buffer for its next access is free, or waits to be told.
+  bool front_lacks_buffer(std::uint8_t level, std::uint8_t flags);
   void take_buffer(Picoseconds at, Picoseconds until, Cause what) noexcept {
     interrupted_ = core_->fill_buffers.take(sibling_, at, until, what) || interrupted_;
   }
