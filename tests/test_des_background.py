@@ -175,6 +175,27 @@ def test_a_checkpoint_writes_what_is_dirty_and_truncates_the_logs():
     assert server.present() == []
 
 
+@pytest.mark.parametrize("writers", [1, 2, 8])
+def test_writers_leave_the_target_alone_however_many_they_are(writers):
+    """All had written a page each for one page too many, and slept until as many were dirty again."""
+    env = des.Environment()
+    server = des.Server(
+        env, [des.PagesPart(pages=256)], platform=PLATFORM, workers={"writers": writers, "clients": 1}
+    )
+    dirty = des.DirtyPages(env, limit=64)
+    propagation = des.PagePropagation(dirty, server["writers"], target=16)
+
+    def transactions():
+        for page in range(100):
+            yield env.timeout("20 us")
+            yield from dirty.change(page)
+
+    env.run(env.process(transactions()))
+    env.run(env.now + 1_000_000_000)
+    assert len(dirty) == 16
+    assert propagation.pages_written == 84
+
+
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_checkpoint_waits_for_pages_that_others_are_writing(busy):
     """With `busy` transactions never stop: it does not wait for what becomes dirty meanwhile."""

@@ -99,3 +99,21 @@ def test_latches_are_never_for_nothing(engine: str) -> None:
         return float(point("oltp", engine=engine, latches=latches, **load, **capacities)["transactions_per_s"])
 
     assert with_latches("none") > 0.98 * with_latches("optimistic")
+
+
+def test_tenants_without_scanners_are_a_load() -> None:
+    """Lookups had begun with cold caches there, and scans seemed to make them faster."""
+    load = {"service": "table", "rate": 2_000_000, "workers": 4, "rows": 200_000, "requests": 20_000}
+    alone = point("system", study="load", **load)
+    for scanners in (0, 2):
+        tenants = point("system", study="tenants", scanners=scanners, **load)
+        assert tenants["latency_ns"] == pytest.approx(alone["latency_ns"], rel=0.25)
+        assert tenants["latency_ns"] > 0.97 * alone["latency_ns"]
+
+
+@pytest.mark.parametrize("region_size", ["4 GiB", "10 GiB"])
+def test_a_bandwidth_does_not_depend_on_how_long_it_is_measured(region_size: str) -> None:
+    """Entries of page tables had not all been in the caches when it began."""
+    shared = {"memory": "dram", "access_size": 64, "threads": 24, "shared_region": False}
+    short = bandwidth(region_size=region_size, **shared)
+    assert short == pytest.approx(bandwidth(region_size=region_size, length=4, **shared), rel=0.03)

@@ -60,6 +60,11 @@ class DirtyPages:
         """Return how many pages are dirty, those that are being written included."""
         return len(self._dirty) + len(self._writes)
 
+    @property
+    def left(self) -> int:
+        """How many pages are dirty that nobody writes."""
+        return len(self._dirty)
+
     def change(self, page: int) -> Generator[Event, Any, None]:
         """Change a page, waiting for room where the buffer is full: ``yield from dirty.change(page)``."""
         if page in self._dirty:
@@ -219,7 +224,8 @@ class PagePropagation:
     def _write(self) -> Generator[Event, Any, None]:
         dirty = self.dirty
         while True:
-            write = dirty.begin() if len(dirty) > self.target else None
+            # Those of other writers do not count: for one page too many each of them would write one.
+            write = dirty.begin() if dirty.left > self.target else None
             if write is None:
                 yield dirty.more()
                 continue

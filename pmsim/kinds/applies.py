@@ -211,7 +211,7 @@ SYSTEM: Uses = {
     "update_percent": (_ON_ENGINE, _NOT_RECORDED, _WHOLE_ROWS),
     "warmup": (
         _one_of("service", "table", "log", "block-log", "engine"),
-        _one_of("study", "load", "long-run", "restart"),
+        _one_of("study", "load", "tenants", "long-run", "restart"),
     ),
     "prices": (_ON_ENGINE,),
     "group_size": (_GROUPS,),

@@ -197,7 +197,7 @@ def _warmup(machine: Platform, parameters: SystemParameters) -> int:
     At most a lookup for each of their lines. Of 262,144 rows by Zipf's law (z = 1) tum-6212u then serves 55
     million per second; with seven times as many for 57, with none for 23 (docs/des.md).
     """
-    if parameters.service != "table" or parameters.study != "load":
+    if parameters.service != "table" or parameters.study not in ("load", "tenants"):
         return 0
     caches = machine.value("llc", "size") + parameters.workers * machine.value("l2", "size")
     return min(_LOOKUPS_PER_ROW * parameters.rows * parameters.workers, caches // LINE_BYTES)

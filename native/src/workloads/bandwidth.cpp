@@ -110,15 +110,10 @@ class Bandwidth final : public Workload {
         on == memory::Medium::kPmem ? std::max(kSettling, lines_to_fill_modules(platform)) : kSettling;
     std::int64_t warmup_lines = std::max(settling, stores);
     if (pattern_ == Pattern::kRandom && chunk_bytes_ < kTranslatedOften) {
-      // Once, not three times as everywhere else, beside the loads that fill TLBs: runs eight times as long
-      // give the same within 1 % (8 and 24 threads, 64 and 256 B of 16 GiB of DRAM on the three calibrated
-      // machines).
-      constexpr std::int64_t kMeetingsOfChunks = 1;
       warmup_lines = std::max(
           warmup_lines,
-          std::min(kLongestWarmupLines,
-                   lines_in_chunk * accesses_to_warm_page_tables(platform, on, region_bytes,
-                                                                 kLongestWarmupLines, kMeetingsOfChunks)));
+          std::min(kLongestWarmupLines, lines_in_chunk * accesses_to_warm_page_tables(
+                                                             platform, on, region_bytes, kLongestWarmupLines)));
     }
     if (access_ == Access::kLoad || stores > 0) {
       const auto region_lines = static_cast<std::int64_t>(region_bytes / kLineBytes);

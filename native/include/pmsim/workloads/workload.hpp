@@ -73,9 +73,9 @@ inline constexpr std::int64_t kMeetings = 3;
 /// run do, as far as they fit; `most` where the caches are full before, or where nobody wants to wait longer.
 [[nodiscard]] inline std::int64_t accesses_to_warm_page_tables(const machine::PlatformParams& platform,
                                                                memory::Medium medium,
-                                                               std::uint64_t region_bytes, std::int64_t most,
-                                                               std::int64_t meetings = kMeetings) noexcept {
-  return std::min(meetings * page_table_lines(platform, medium, region_bytes), most);
+                                                               std::uint64_t region_bytes,
+                                                               std::int64_t most) noexcept {
+  return std::min(kMeetings * page_table_lines(platform, medium, region_bytes), most);
 }
 
 /// Lines that the caches of `threads` cores and the shared cache hold together: what a run of plain stores has
