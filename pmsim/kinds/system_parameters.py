@@ -132,8 +132,8 @@ class SystemParameters(KindParameters):
     warmup: CountZeroOrAuto = Field(
         AUTO,
         description="requests that have been served when the clock starts; 0: the log is empty, tiers are as "
-        "loading has left them, caches are cold; auto: 0, and of a table, under load and of tenants, what fills "
-        "these",
+        "loading has left them, caches are cold; auto: 0, and of a table, under load or of tenants, what "
+        "fills these",
     )
     prices: Prices = SHIPPED_PRICES
 
