@@ -162,7 +162,7 @@ PROBES: dict[str, tuple[tuple[str, dict[str, int | str]], dict[tuple[str, str], 
     "streaming stores to a hot place in PMem": (bandwidth("pmem", "ntstore", "random", 64, 4, 64 * KIB), {}),
     "streaming stores to one channel of DRAM": (
         bandwidth("dram", "ntstore", "sequential", 4 * KIB, 8),
-        {("controller", "channels"): 1, ("pmem", "dimms"): 1},
+        {("controller", "channels"): 1, ("pmem", "dimms"): 1, ("dram", "write_burst"): 20 * NS},
     ),
     "lookups whose branches are mispredicted": (leaf_lookups(), {}),
     "stores by one thread": (bandwidth("dram", "store", "random", 64, 1), {}),

@@ -131,7 +131,10 @@ LONG = {"study": "long-run", "rate": 1_000_000, "duration": "20 ms", "segment": 
             SYSTEM | {"study": "load", "service": "table"},
             {"seeking the saturation", "warming up", "measuring"},
         ),
-        (SYSTEM | {"study": "tenants", "service": "table", "rate": 500_000, "requests": 2_000}, {"measuring"}),
+        (
+            SYSTEM | {"study": "tenants", "service": "table", "rate": 500_000, "requests": 2_000},
+            {"warming up", "measuring"},
+        ),
         ({"study": "group-commit", "rate": 500_000, "requests": 20_000}, {"measuring"}),
         ({"study": "propagation", "rate": 100_000, "requests": 5_000}, {"measuring"}),
         (SYSTEM | LONG | {"service": "table"}, {"measuring"}),
