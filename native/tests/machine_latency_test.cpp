@@ -430,8 +430,7 @@ TEST(Latency, OperationsOfOneThreadDoNotOverlap) {
   const Histogram& latency = result.groups[0].latency;
   EXPECT_EQ(latency.count(), 200);
   // The run ends with the dispatch of its last end, which retires later.
-  EXPECT_NEAR(latency.sum(), static_cast<double>(result.elapsed),
-              static_cast<double>(latency.maximum()));
+  EXPECT_NEAR(latency.sum(), static_cast<double>(result.elapsed), static_cast<double>(latency.maximum()));
 }
 
 }  // namespace
