@@ -88,15 +88,7 @@ def test_a_recorded_run_is_replayed_in_memory_mode(changes: dict[str, Any], tmp_
     expected = evaluate(points_of(scenario)[0])
     trace.record(scenario, tmp_path / "a.trace")
     replayed = trace.replay(tmp_path / "a.trace").counted()
-    # Of three threads 17 of 18,900 ns of the last-level cache are told as page walks in a replay, and nothing
-    # else differs; why is not known.
-    causes = {name for name in replayed if name.startswith("counter.time_")}
-    assert {name: expected[name] for name in replayed if name not in causes} == {
-        name: value for name, value in replayed.items() if name not in causes
-    }
-    for name in causes:
-        assert replayed[name] == pytest.approx(expected[name], rel=0.02)
-    assert sum(replayed[name] for name in causes) == sum(expected[name] for name in causes)
+    assert {name: expected[name] for name in replayed} == replayed
 
 
 def test_data_that_do_not_fit_main_memory_are_said_to_exceed_pmem() -> None:

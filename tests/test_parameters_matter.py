@@ -160,7 +160,8 @@ PROBES: dict[str, tuple[tuple[str, dict[str, int | str]], dict[tuple[str, str], 
     "flushed stores to PMem": (bandwidth("pmem", "store+clwb", "sequential", 256, 8), {}),
     "updates under latches": (updates_of_two_threads(), {}),
     "streaming stores to a hot place in PMem": (bandwidth("pmem", "ntstore", "random", 64, 4, 64 * KIB), {}),
-    "streaming stores to one channel of DRAM": (
+    # A channel that takes longer for a line than the link (5 ns), or else its queue is never full.
+    "streaming stores to one slow channel of DRAM": (
         bandwidth("dram", "ntstore", "sequential", 4 * KIB, 8),
         {("controller", "channels"): 1, ("pmem", "dimms"): 1, ("dram", "write_burst"): 20 * NS},
     ),

@@ -71,7 +71,8 @@ bool VirtualThread::wait_at_module(const TimedOp& op) {
     slot_at(load.slot).done = now_;  // a prefetch retires at once
   }
   unresolved_ |= std::uint32_t{1} << index;
-  interrupted_ = core_->fill_buffers.take_waiting(sibling_, now_) || interrupted_ || memory_->has_changed();
+  take_waiting_buffer(now_);
+  interrupted_ = interrupted_ || memory_->has_changed();
   step(1);
   return true;
 }
@@ -195,7 +196,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
   load.buffer = core_->fill_buffers.earliest_held_for();
   const Picoseconds done = fetch_load(load.op.line, level, at, index);
   if (done == kNever) {
-    interrupted_ = core_->fill_buffers.take_waiting(sibling_, at) || interrupted_;
+    take_waiting_buffer(at);
     load.producer = kAtModule;
     issue_prefetches_of(static_cast<int>(index), at);
     interrupted_ = interrupted_ || memory_->has_changed();

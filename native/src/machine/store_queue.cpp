@@ -130,7 +130,7 @@ void VirtualThread::send(std::uint64_t line, Picoseconds at, bool streaming, boo
   const Picoseconds accepted = memory_->write(line, at + delay + times_->half_write, at, token);
   if (accepted == kNever) {
     if (!combined) {
-      interrupted_ = core_->fill_buffers.take_waiting(sibling_, at) || interrupted_;
+      take_waiting_buffer(at);
     }
     ++outstanding_writes_;
   } else {
@@ -165,15 +165,9 @@ void VirtualThread::close_last_write_combining(Picoseconds at) {
   }
 }
 
-[[gnu::always_inline]] inline Picoseconds VirtualThread::with_buffer(Picoseconds from) {
-  const Picoseconds at = core_->fill_buffers.earliest(sibling_, from);
-  waits_for_buffer_ = waits_for_buffer_ || at == kNever;
-  buffer_wanted_ = std::min(buffer_wanted_, from);
-  return at;
-}
-
-[[gnu::always_inline]] inline Picoseconds VirtualThread::with_any_buffer(Picoseconds from) {
-  const Picoseconds at = core_->fill_buffers.earliest_of_all(sibling_, from);
+[[gnu::always_inline]] inline Picoseconds VirtualThread::with_buffer(Picoseconds from, bool any) {
+  const FillBuffers& buffers = core_->fill_buffers;
+  const Picoseconds at = any ? buffers.earliest_of_all(sibling_, from) : buffers.earliest(sibling_, from);
   waits_for_buffer_ = waits_for_buffer_ || at == kNever;
   buffer_wanted_ = std::min(buffer_wanted_, from);
   return at;
@@ -201,7 +195,7 @@ void VirtualThread::close_last_write_combining(Picoseconds at) {
       }
       return combining_bytes_ > 0 && combining_line_ == head.line
                  ? at
-                 : with_any_buffer(std::max({at, head.dispatched, miss_free_, streams_again_}));
+                 : with_buffer(std::max({at, head.dispatched, miss_free_, streams_again_}), true);
     case code(OpKind::kClwb):
     case code(OpKind::kClflushOpt):
     case code(OpKind::kClflush):
@@ -297,7 +291,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
           } else if (head.bytes >= memory::kLineBytes) {
             send(head.line, at, true);
           } else if (core_->open_combining()) {
-            interrupted_ = core_->fill_buffers.take_waiting(sibling_, at) || interrupted_;
+            take_waiting_buffer(at);
             combining_line_ = head.line;
             combining_bytes_ = head.bytes;
           } else {

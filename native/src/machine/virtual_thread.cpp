@@ -154,8 +154,27 @@ void VirtualThread::settle_time(Picoseconds time) noexcept {
   } else if (sleeping_) {
     ledger_.charge(awaiting_.empty() ? Cause::kIdle : Cause::kPersist, time);
   } else if (front_key_ == kNever && !finished_) {
-    ledger_.charge(stands_because(), time);
+    const Cause cause = stands_because();
+    ledger_.charge(Cause::kTranslation, std::min(stands_for_translation_until(), time));
+    ledger_.charge(cause, time);
   }
+}
+
+Picoseconds VirtualThread::stands_for_translation_until() noexcept {
+  if (blocked_ || front_waits_for_buffer_ || front_waits_for_slot_ || queued() == queue_capacity_) {
+    return 0;
+  }
+  std::uint64_t oldest = window_head_;
+  while (oldest != window_tail_ && slot_at(oldest).done != kNever) {
+    ++oldest;
+  }
+  for (std::uint32_t pending = unresolved_; pending != 0; pending &= pending - 1) {
+    const PendingLoad& load = pending_[static_cast<std::size_t>(std::countr_zero(pending))];
+    if (load.slot == oldest && load.op.kind == code(OpKind::kLoad)) {
+      return load.translated;
+    }
+  }
+  return 0;
 }
 
 Cause VirtualThread::cause_of(const QueuedStore& head) noexcept {

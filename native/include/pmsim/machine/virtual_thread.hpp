@@ -15,6 +15,7 @@
 #include "pmsim/machine/marks.hpp"
 #include "pmsim/machine/memory_system.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/machine/pending_load.hpp"
 #include "pmsim/machine/queued_store.hpp"
 #include "pmsim/machine/thread_environment.hpp"
 #include "pmsim/machine/time_ledger.hpp"
@@ -116,14 +117,6 @@ class VirtualThread {
     std::uint64_t fences;
   };
   static constexpr std::uint64_t kNoSlot = Mark::kNoSlot;
-  struct PendingLoad {
-    TimedOp op;
-    std::uint64_t slot;
-    int producer;  ///< index of that producer, -1: none, kAtModule: a module will say when it has read the line
-    Picoseconds translated = 0;   ///< until then it waits for its translation; 0: it need not
-    Picoseconds issued = 0;       ///< until then for a fill buffer,
-    Cause buffer = Cause::kCore;  ///< which was held for that
-  };
   static constexpr int kAtModule = -2;
   static constexpr std::size_t kPendingLoads = BufferLine::kLoads;
   static constexpr std::uint32_t kAllPending = (std::uint32_t{1} << kPendingLoads) - 1;
@@ -198,6 +191,8 @@ class VirtualThread {
   void charge_slot(std::uint64_t index) noexcept;
   /// Why a front end stands that nobody has told when it may go on.
   [[nodiscard]] Cause stands_because() noexcept;
+  /// Where it stands for a load that waits for its translation first. 0: it does not.
+  [[nodiscard]] Picoseconds stands_for_translation_until() noexcept;
   /// What a load has waited for that took so long from when it could ask for its line.
   [[nodiscard]] Cause cause_of(std::uint64_t line, std::uint8_t level, Picoseconds took) const noexcept;
   void wake_front();
@@ -225,6 +220,9 @@ class VirtualThread {
   bool front_lacks_buffer(std::uint8_t level, std::uint8_t flags);
   void take_buffer(Picoseconds at, Picoseconds until, Cause what) noexcept {
     interrupted_ = core_->fill_buffers.take(sibling_, at, until, what) || interrupted_;
+  }
+  void take_waiting_buffer(Picoseconds at) noexcept {
+    interrupted_ = core_->fill_buffers.take_waiting(sibling_, at) || interrupted_;
   }
   /// Lines from beyond L2 come through a fill buffer, and those that a prefetch brings, which may still be on
   /// their way: otherwise late prefetches would add to the misses that a core has under way. Other hits in L2
@@ -333,10 +331,8 @@ class VirtualThread {
   /// Of a thread that has finished: nobody else would.
   void close_last_write_combining(Picoseconds at);
   [[nodiscard]] Picoseconds head_time();
-  /// When an entry of the queue that wants a common buffer from `from` on has one.
-  [[nodiscard]] Picoseconds with_buffer(Picoseconds from);
-  /// The same of a streaming store, which may take any.
-  [[nodiscard]] Picoseconds with_any_buffer(Picoseconds from);
+  /// When an entry of the queue that wants a buffer from `from` on has one; any: streaming stores.
+  [[nodiscard]] Picoseconds with_buffer(Picoseconds from, bool any = false);
   /// All that stood before the locked read-modify-write of this slot has left the queue: what the front end has
   /// waited so far is due to that.
   void charge_drain(std::uint64_t slot, Picoseconds at) noexcept;
