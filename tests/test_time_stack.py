@@ -54,6 +54,30 @@ def test_time_goes_where_the_experiment_sends_it(
     assert shares[cause] >= least, shares
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"memory": "pmem", "pattern": "sequential"},
+        {"memory": "dram", "pattern": "sequential", "prefetcher": True},
+        {"memory": "pmem", "access_size": "4 KiB"},
+    ],
+)
+def test_where_the_time_goes_does_not_depend_on_how_often_one_looks(
+    parameters: dict[str, Any], tmp_path: Path
+) -> None:
+    """What a front end stands for at the end of a batch is known later."""
+    scenario = Scenario(
+        kind="bandwidth", name="x", platform="tum-6212u", parameters={"threads": 24, **parameters}
+    )
+    in_batches = run(scenario, jobs=1).time_stack("share").iloc[0]
+    pmsim.trace.record(scenario, tmp_path / "a.trace")
+    counters = pmsim.trace.replay(tmp_path / "a.trace").counters
+    at_once = {cause: counters[name] for cause, name in CAUSES.items()}
+    assert {cause: in_batches.get(cause, 0) for cause in at_once} == pytest.approx(
+        {cause: 100 * time / sum(at_once.values()) for cause, time in at_once.items()}, abs=0.1
+    )
+
+
 def test_time_of_a_server_without_work_is_idle() -> None:
     env = des.Environment()
     server = des.Server(env, [des.LogPart(entry_size="256 B")], platform="tum-6212u", workers=1)

@@ -157,5 +157,18 @@ TEST(Siblings, ThatDoTheSameGetTheSame) {
   }
 }
 
+/// What a core computes in a time, it computes for all of its threads, whether cycles or instructions say so.
+TEST(Siblings, TogetherComputeAsMuchAsOneThread) {
+  PlatformParams params = plain_machine();
+  params.core.cores = 1;
+  params.core.threads_per_core = 2;
+  for (const memory::MicroOp& work :
+       {memory::MicroOp{1000, 1, memory::OpKind::kCompute, 0, 0}, {0, 1000, memory::OpKind::kCompute, 0, 0}}) {
+    const Script::Ops ops(100, work);
+    const Picoseconds alone = run(params, ops).elapsed;
+    EXPECT_EQ(run(params, {ops, ops}).elapsed, 2 * alone) << work.address << " cycles";
+  }
+}
+
 }  // namespace
 }  // namespace pmsim::machine

@@ -104,6 +104,7 @@ void VirtualThread::dispatch(Picoseconds last) {
         return;
       }
     }
+    progress_->clock = std::max(progress_->clock, now_);
     const TimedOp& op = *next_;
     bool consumed = true;
     switch (op.kind) {
@@ -112,7 +113,7 @@ void VirtualThread::dispatch(Picoseconds last) {
             make_room(op.instructions, limit) && ((op.flags & kTimedDependent) == 0 || resolve_branch(limit));
         if (consumed) {
           now_ +=
-              std::max(static_cast<Picoseconds>(op.line) * times_->cycle, instruction_time_ * op.instructions);
+              std::max(static_cast<Picoseconds>(op.line) * compute_cycle_, instruction_time_ * op.instructions);
           if ((op.flags & kTimedSerialising) != 0) {
             stand(now_ + times_->mispredict, Cause::kBranch);
           }
@@ -200,7 +201,7 @@ bool VirtualThread::dispatch_operation_begin(const TimedOp& op, Picoseconds limi
     begin_ = now_;
   } else if ((op.flags & kTimedDependent) != 0) {
     stand_for(window_head_, window_tail_, loads_done_, Cause::kCore);
-    front_key_ = unresolved_ == 0 ? now_ : kNever;
+    front_key_ = awaits_loads() ? kNever : now_;
     if (front_key_ > limit) {
       return false;
     }
@@ -325,6 +326,7 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
   if (dependent || bringer >= 0 || op.translation != kTlbFirst || translated > now_) {
     if (unresolved_ == kAllPending) {
       front_key_ = kNever;
+      front_waits_for_pending_ = true;
       return false;
     }
     core_->fill_buffers.want(sibling_, FillBuffers::kFrontEnd, kNever);
@@ -375,6 +377,7 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
   if (op.translation != kTlbFirst || translated > now_) {
     if (unresolved_ == kAllPending) {
       front_key_ = kNever;
+      front_waits_for_pending_ = true;
       return false;
     }
     core_->fill_buffers.want(sibling_, FillBuffers::kFrontEnd, kNever);

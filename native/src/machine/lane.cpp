@@ -80,8 +80,9 @@ void Lane::settle_groups() {
 void Lane::step(Picoseconds at, Picoseconds until) {
   const std::size_t agent = agents_.earliest();
   now_ = std::max(now_, at);
+  progress_->clock = std::max(progress_->clock, at);
   if (agent >= thread_count_) {
-    step_module(agent - thread_count_, at, until);
+    step_module(agent - thread_count_);
   } else {
     step_thread(agent, until);
   }
@@ -114,20 +115,13 @@ void Lane::settle_siblings_of(std::size_t thread) {
   }
 }
 
-void Lane::step_module(std::size_t module, Picoseconds at, Picoseconds until) {
+void Lane::step_module(std::size_t module) {
   if (memory_.next_admission(module) < memory_.next_drain(module)) {
     const Admission admission = memory_.admit(module);
     settle_modules();
     const std::size_t thread = admission.token.thread;
     threads_[thread].admitted(admission);
-    settle_core_of(thread, [&] {
-      // A front end that waited goes on where it stopped, before now: nobody else is that early.
-      if (threads_[thread].next_action() < at && progress_->retired.empty()) {
-        step_thread(thread, until);
-      } else {
-        settle_thread(thread);
-      }
-    });
+    settle_core_of(thread);
     return;
   }
   grants_.clear();
@@ -139,18 +133,11 @@ void Lane::step_module(std::size_t module, Picoseconds at, Picoseconds until) {
     }
     const std::size_t thread = grant.token.thread;
     threads_[thread].granted(grant);
-    settle_core_of(thread, [&] { settle_thread(thread); });
+    settle_core_of(thread);
   }
 }
 
-template <typename Settle>
-void Lane::settle_core_of(std::size_t thread, Settle&& settle_alone) {
-  if (core_count_ == thread_count_) {
-    threads_[thread].buffers_changed();
-    threads_[thread].slots_changed();
-    settle_alone();
-    return;
-  }
+void Lane::settle_core_of(std::size_t thread) {
   // The thread itself and its siblings: those that are dealt to the same core.
   for (std::size_t sibling = thread % core_count_; sibling < thread_count_; sibling += core_count_) {
     threads_[sibling].buffers_changed();

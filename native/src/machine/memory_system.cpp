@@ -95,7 +95,7 @@ DramChannel& MemorySystem::channel_of(std::uint64_t line, Picoseconds acts_at) {
 
 Picoseconds MemorySystem::read(std::uint64_t line, Picoseconds now, Picoseconds acts_at, std::uint32_t thread,
                                Picoseconds ahead) {
-  acts_at = clock_ = std::max(clock_, acts_at);
+  acts(acts_at);
   const bool dram = is_on_dram(line);
   if (special_) [[unlikely]] {
     now = link_.read(now, ahead);
@@ -121,7 +121,7 @@ Picoseconds MemorySystem::load(std::uint64_t line, Picoseconds now, Picoseconds 
       (special_ && (dram_cache_ || modules_.empty()))) {
     return read(line, now, acts_at, token.thread);
   }
-  acts_at = clock_ = std::max(clock_, acts_at);
+  acts(acts_at);
   const Place place = place_in_pmem(line);
   PmemModule& module = modules_[place.module];
   const bool admitted = module.reads().admits(now);
@@ -142,7 +142,7 @@ Picoseconds MemorySystem::load(std::uint64_t line, Picoseconds now, Picoseconds 
 
 Admission MemorySystem::admit(std::size_t module) {
   const Picoseconds now = modules_[module].reads().next_admission();
-  clock_ = std::max(clock_, now);
+  acts(now);
   catch_up(module, clock_);
   changed_ |= std::uint32_t{1} << module;
   return modules_[module].admit(now);
@@ -150,7 +150,7 @@ Admission MemorySystem::admit(std::size_t module) {
 
 Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
                                 const WriteToken& token) {
-  acts_at = clock_ = std::max(clock_, acts_at);
+  acts(acts_at);
   const bool dram = is_on_dram(line);
   if (special_) [[unlikely]] {
     now = link_.write(now);
@@ -213,7 +213,7 @@ Picoseconds MemorySystem::write_pmem(const Place& place, std::uint64_t line, Pic
 
 void MemorySystem::drain(std::size_t module, std::vector<Grant>& grants) {
   const Picoseconds now = modules_[module].next_drain();
-  clock_ = std::max(clock_, now);
+  acts(now);
   const Picoseconds freed = modules_[module].drain();
   const auto grant = [&](const WaitingLine& waiting) {
     const Picoseconds accepted = std::max(freed, waiting.arrived);

@@ -10,7 +10,7 @@ namespace pmsim::machine {
 using memory::OpKind;
 
 int VirtualThread::pending_fetch(std::uint64_t line) const noexcept {
-  for (std::uint32_t left = unresolved_; left != 0; left &= left - 1) {
+  for (std::uint64_t left = unresolved_; left != 0; left &= left - 1) {
     const int index = std::countr_zero(left);
     const TimedOp& op = pending_[static_cast<std::size_t>(index)].op;
     if (op.line == line && op.level != kL1) {
@@ -18,6 +18,15 @@ int VirtualThread::pending_fetch(std::uint64_t line) const noexcept {
     }
   }
   return -1;
+}
+
+bool VirtualThread::awaits_loads() const noexcept {
+  for (std::uint64_t left = unresolved_; left != 0; left &= left - 1) {
+    if (pending_[static_cast<std::size_t>(std::countr_zero(left))].op.kind == code(OpKind::kLoad)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void VirtualThread::defer_load(const TimedOp& op, bool dependent, int bringer, Picoseconds translated) {
@@ -45,7 +54,7 @@ void VirtualThread::defer_load(const TimedOp& op, bool dependent, int bringer, P
     load.op.translation = kTlbFirst;
     load.translated = ready;
   }
-  const std::uint32_t bit = std::uint32_t{1} << index;
+  const std::uint64_t bit = std::uint64_t{1} << index;
   unresolved_ |= bit;
   chained_ |= load.producer >= 0 ? bit : 0;
   trigger_ = index;
@@ -70,7 +79,7 @@ bool VirtualThread::wait_at_module(const TimedOp& op) {
   } else {
     slot_at(load.slot).done = now_;  // a prefetch retires at once
   }
-  unresolved_ |= std::uint32_t{1} << index;
+  unresolved_ |= std::uint64_t{1} << index;
   take_waiting_buffer(now_);
   interrupted_ = interrupted_ || memory_->has_changed();
   step(1);
@@ -134,14 +143,14 @@ void VirtualThread::postpone_to(Picoseconds free, Picoseconds at) {
       line_.ask_at(free);
     }
   }
-  std::uint32_t others = 0;
+  std::uint64_t others = 0;
   while (timed_.next() == at) {
     const std::size_t index = timed_.front();
     timed_.leave_front();
     if (lacks_only_buffer(pending_[index].op, at)) {
       join_line(index, free);
     } else {
-      others |= std::uint32_t{1} << index;
+      others |= std::uint64_t{1} << index;
     }
   }
   for (; others != 0; others &= others - 1) {
@@ -226,14 +235,14 @@ void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseco
   } else {
     core_->note_fill(load.op.line, done);
   }
-  const std::uint32_t bit = std::uint32_t{1} << index;
+  const std::uint64_t bit = std::uint64_t{1} << index;
   unresolved_ &= ~bit;
   issue_prefetches_of(static_cast<int>(index), at);
   if (last_pending_ == static_cast<int>(index)) {
     last_pending_ = -1;
     last_load_done_ = done;
   }
-  for (std::uint32_t left = chained_; left != 0; left &= left - 1) {
+  for (std::uint64_t left = chained_; left != 0; left &= left - 1) {
     PendingLoad& other = pending_[static_cast<std::size_t>(std::countr_zero(left))];
     if (other.producer == static_cast<int>(index)) {
       other.producer = -1;

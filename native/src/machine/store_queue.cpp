@@ -167,9 +167,10 @@ void VirtualThread::close_last_write_combining(Picoseconds at) {
 
 [[gnu::always_inline]] inline Picoseconds VirtualThread::with_buffer(Picoseconds from, bool any) {
   const FillBuffers& buffers = core_->fill_buffers;
+  buffer_wanted_ = std::min(buffer_wanted_, from);
+  from = std::max(from, progress_->clock);
   const Picoseconds at = any ? buffers.earliest_of_all(sibling_, from) : buffers.earliest(sibling_, from);
   waits_for_buffer_ = waits_for_buffer_ || at == kNever;
-  buffer_wanted_ = std::min(buffer_wanted_, from);
   return at;
 }
 
@@ -235,6 +236,7 @@ void VirtualThread::update_store_key() {
                                             : asks_from(entry));
     }
   }
+  store_key_ = std::max(store_key_, progress_->clock);
   core_->fill_buffers.want(sibling_, FillBuffers::kStoreQueue, buffer_wanted_);
 }
 
@@ -357,7 +359,7 @@ void VirtualThread::process_store_queue(Picoseconds at) {
       retire_fence_at_head(std::max(at, last_commit_));
       if (front_key_ == kNever) {
         if (stands) {
-          stand(std::min(at, last_commit_), cause);
+          stand(at, cause);
         }
         wake_front();
       }

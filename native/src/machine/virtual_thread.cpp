@@ -27,6 +27,7 @@ VirtualThread::VirtualThread(std::uint32_t id, const PlatformParams& params, std
       progress_(&progress),
       feed_(&feed),
       instruction_time_(kSecond * threads_on_core / (params.core.frequency * params.core.dispatch_width)),
+      compute_cycle_(times.cycle * threads_on_core),
       window_limit_(
           static_cast<std::uint64_t>(std::max<std::int64_t>(1, params.core.window / threads_on_core))),
       window_(std::bit_ceil(2 * window_limit_ + 16)),
@@ -55,6 +56,7 @@ Picoseconds VirtualThread::advance(Picoseconds limit) {
     if (next > limit || next == kNever) {
       return next;
     }
+    progress_->clock = std::max(progress_->clock, next);
     if (pending_key_ == next) {
       issue_pending(next);
     } else if (store_key_ == next) {
@@ -121,7 +123,7 @@ void VirtualThread::retire_finished() {
   if (sleeping_) {  // until its operation has ended, its front end is not idle
     ledger_.charge(Cause::kCore, now_);
     for (std::uint64_t index = window_head_; index != window_tail_ && slot_at(index).done != kNever; ++index) {
-      charge_slot(index);
+      charge_slot(index, kNever);
     }
   }
   static_cast<void>(retire_until([](const Slot&, std::uint64_t, Picoseconds, bool) { return false; }));
@@ -132,14 +134,14 @@ void VirtualThread::charge_slots(std::uint64_t first, std::uint64_t last, Picose
   for (std::uint64_t index = first; index != last; ++index) {
     const Picoseconds done = slot_at(index).done;
     if (done > ledger_.charged() && done <= until) {
-      charge_slot(index);
+      charge_slot(index, until);
     }
   }
 }
 
-void VirtualThread::charge_slot(std::uint64_t index) noexcept {
+void VirtualThread::charge_slot(std::uint64_t index, Picoseconds until) noexcept {
   const Wait& wait = waits_[index & window_mask_];
-  const Picoseconds done = slot_at(index).done;
+  const Picoseconds done = std::min(slot_at(index).done, until);
   if (wait.pended) {
     ledger_.charge(Cause::kTranslation, std::min(before_[index & window_mask_].translated, done));
     ledger_.charge(wait.buffer, std::min(before_[index & window_mask_].issued, done));
@@ -154,27 +156,51 @@ void VirtualThread::settle_time(Picoseconds time) noexcept {
   } else if (sleeping_) {
     ledger_.charge(awaiting_.empty() ? Cause::kIdle : Cause::kPersist, time);
   } else if (front_key_ == kNever && !finished_) {
-    const Cause cause = stands_because();
-    ledger_.charge(Cause::kTranslation, std::min(stands_for_translation_until(), time));
-    ledger_.charge(cause, time);
+    if (stands_for_window()) {
+      settle_window(time);
+    } else {
+      ledger_.charge(stands_because(), time);
+    }
   }
 }
 
-Picoseconds VirtualThread::stands_for_translation_until() noexcept {
-  if (blocked_ || front_waits_for_buffer_ || front_waits_for_slot_ || queued() == queue_capacity_) {
-    return 0;
+bool VirtualThread::stands_for_window() const noexcept {
+  return !blocked_ && !front_waits_for_buffer_ && !front_waits_for_slot_ && queued() != queue_capacity_;
+}
+
+/// As retire_for_room() will, when it is known how long the first that has not finished takes.
+void VirtualThread::settle_window(Picoseconds time) noexcept {
+  std::uint64_t index = window_head_;
+  for (; index != window_tail_ && slot_at(index).done != kNever; ++index) {
+    charge_slot(index, time);
   }
-  std::uint64_t oldest = window_head_;
-  while (oldest != window_tail_ && slot_at(oldest).done != kNever) {
-    ++oldest;
-  }
-  for (std::uint32_t pending = unresolved_; pending != 0; pending &= pending - 1) {
-    const PendingLoad& load = pending_[static_cast<std::size_t>(std::countr_zero(pending))];
-    if (load.slot == oldest && load.op.kind == code(OpKind::kLoad)) {
-      return load.translated;
+  for (std::uint64_t left = unresolved_; left != 0; left &= left - 1) {
+    const PendingLoad& load = pending_[static_cast<std::size_t>(std::countr_zero(left))];
+    if (load.slot == index && load.op.kind == code(OpKind::kLoad)) {
+      settle_pending(load, time);
+      return;
     }
   }
-  return 0;
+  ledger_.charge(index != window_tail_ ? waits_[index & window_mask_].cause : Cause::kPersist, time);
+}
+
+void VirtualThread::settle_pending(const PendingLoad& load, Picoseconds time) noexcept {
+  ledger_.charge(Cause::kTranslation, std::min(load.translated, time));
+  if (load.producer == kAtModule) {
+    ledger_.charge(load.buffer, std::min(load.issued, time));
+    ledger_.charge(cause_of(load.op.line, kFromMemory, 0), time);
+    return;
+  }
+  for (std::size_t place = 0; place < line_.size(); ++place) {
+    if (&pending_[line_[place]] == &load) {
+      ledger_.charge(core_->fill_buffers.earliest_held_for(), time);
+      return;
+    }
+  }
+  // What it waits for is on its way, or still has to be asked for by another one.
+  const TimedOp& op = load.producer >= 0 ? pending_[static_cast<std::size_t>(load.producer)].op : load.op;
+  const bool coming = (op.flags & kTimedInFlight) != 0 && core_->arrival(op.line) > time;
+  ledger_.charge(cause_of(op.line, coming ? static_cast<std::uint8_t>(kFromMemory) : op.level, 0), time);
 }
 
 Cause VirtualThread::cause_of(const QueuedStore& head) noexcept {
@@ -309,7 +335,7 @@ void VirtualThread::granted(const Grant& grant) {
 }
 
 void VirtualThread::buffers_changed() {
-  const Picoseconds free = core_->fill_buffers.earliest(sibling_, 0);
+  const Picoseconds free = core_->fill_buffers.earliest(sibling_, progress_->clock);
   if (free == kNever) {
     update_store_key();  // one of those that are kept back for its streaming stores
     return;
@@ -321,6 +347,7 @@ void VirtualThread::buffers_changed() {
   }
   update_store_key();
   if (front_waits_for_buffer_) {
+    stand(progress_->clock, core_->fill_buffers.earliest_held_for());
     front_waits_for_buffer_ = false;
     wake_front();
   }

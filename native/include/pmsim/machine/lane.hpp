@@ -86,17 +86,15 @@ class Lane {
   /// The next agent acts, at `at`.
   void step(Picoseconds at, Picoseconds until);
   void step_thread(std::size_t thread, Picoseconds until);
-  void step_module(std::size_t module, Picoseconds at, Picoseconds until);
+  void step_module(std::size_t module);
   void settle_thread(std::size_t thread);
   void settle_modules();
   /// Threads that have got the latch they waited for go on.
   void settle_latches();
   /// The same of a group of block writes.
   void settle_groups();
-  /// Threads of the same core may go on, because a buffer of it has changed. A thread that has its core for
-  /// itself is settled by `settle_alone`.
-  template <typename Settle>
-  void settle_core_of(std::size_t thread, Settle&& settle_alone);
+  /// Threads of the same core may go on, because a buffer of it has changed.
+  void settle_core_of(std::size_t thread);
   void settle_siblings_of(std::size_t thread);
 
   PlatformParams params_;

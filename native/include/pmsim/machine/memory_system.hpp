@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "pmsim/core/error.hpp"
 #include "pmsim/core/time.hpp"
 #include "pmsim/machine/block_device.hpp"
 #include "pmsim/machine/counters.hpp"
@@ -100,6 +101,12 @@ class MemorySystem {
   }
 
  private:
+  /// Somebody acts at `time`. Nobody acts before who has acted: channels and modules would serve first what
+  /// comes last, and be idle, or busy, at times that are over.
+  void acts(Picoseconds time) {
+    ensure(time >= clock_, "a core or a module acts before one that has acted already");
+    clock_ = time;
+  }
   struct Place {
     std::size_t module;
     std::uint64_t local_line;
@@ -138,7 +145,7 @@ class MemorySystem {
   Divider channel_count_;
   std::uint32_t changed_ = 0;
   Picoseconds last_drain_ = 0;
-  Picoseconds clock_ = 0;  ///< somebody has acted then: modules are not looked at as they were before
+  Picoseconds clock_ = 0;  ///< when somebody has last acted
   /// Lines on their way to full write pending queues, by the slice of the last-level cache that their address
   /// hashes to. `pmem_credits` lines of a slice compete for places; behind these, in order of arrival, lines
   /// wait even if their own channel is idle (head-of-line blocking, which is what makes writes in pieces of one

@@ -44,6 +44,7 @@ struct CoreTraffic {
 
 /// How far the threads of a lane have come together, and where they stop to be looked at.
 struct Progress {
+  Picoseconds clock = 0;        ///< who acts now acts at that time
   std::int64_t operations = 0;  ///< ended so far
   std::int64_t goal = 0;        ///< a thread that ends this many stops at once
   Picoseconds reached_at = 0;   ///< when the latest operation ended

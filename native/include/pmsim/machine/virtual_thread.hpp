@@ -28,9 +28,8 @@ namespace pmsim::machine {
 ///
 /// - the front end dispatches in program order, as far as the window and the fill buffers allow;
 /// - dependent loads wait for the load before them and issue when its value is there;
-/// - the store queue, in program order and after retirement: commits stores (their ownership is fetched as soon
-/// as
-///   they are dispatched), sends streaming stores and flushes, and completes fences.
+/// - the store queue, in program order and after retirement: commits stores (their ownership is fetched as
+///   soon as they are dispatched), sends streaming stores and flushes, and completes fences.
 ///
 /// A mispredicted branch stops the front end until the value that decides it is there.
 ///
@@ -119,7 +118,7 @@ class VirtualThread {
   static constexpr std::uint64_t kNoSlot = Mark::kNoSlot;
   static constexpr int kAtModule = -2;
   static constexpr std::size_t kPendingLoads = BufferLine::kLoads;
-  static constexpr std::uint32_t kAllPending = (std::uint32_t{1} << kPendingLoads) - 1;
+  static constexpr std::uint64_t kAllPending = ~std::uint64_t{0};
 
   [[nodiscard]] std::size_t queued() const noexcept {
     return static_cast<std::size_t>(queue_tail_ - queue_head_);
@@ -188,11 +187,15 @@ class VirtualThread {
     stand(until, rest);
   }
   void charge_slots(std::uint64_t first, std::uint64_t last, Picoseconds until) noexcept;
-  void charge_slot(std::uint64_t index) noexcept;
+  /// What is done later than `until` counts as far as that.
+  void charge_slot(std::uint64_t index, Picoseconds until) noexcept;
   /// Why a front end stands that nobody has told when it may go on.
   [[nodiscard]] Cause stands_because() noexcept;
-  /// Where it stands for a load that waits for its translation first. 0: it does not.
-  [[nodiscard]] Picoseconds stands_for_translation_until() noexcept;
+  /// It stands because something in the window has not finished.
+  [[nodiscard]] bool stands_for_window() const noexcept;
+  /// Charges what such a front end has stood for up to `time`, and what the load that is in its way waits for.
+  void settle_window(Picoseconds time) noexcept;
+  void settle_pending(const PendingLoad& load, Picoseconds time) noexcept;
   /// What a load has waited for that took so long from when it could ask for its line.
   [[nodiscard]] Cause cause_of(std::uint64_t line, std::uint8_t level, Picoseconds took) const noexcept;
   void wake_front();
@@ -249,8 +252,11 @@ class VirtualThread {
     }
     trigger_ = -1;
     front_key_ = kNever;
+    front_waits_for_pending_ = true;
     return true;
   }
+  /// Of some load that has been dispatched it is not known when its value is there. Prefetches have none.
+  [[nodiscard]] bool awaits_loads() const noexcept;
   bool resolve_branch(Picoseconds limit);
   bool dispatch_operation_begin(const TimedOp& op, Picoseconds limit);
   bool dispatch_operation_end(const TimedOp& op, Picoseconds limit);
@@ -315,7 +321,6 @@ class VirtualThread {
     pending_key_ = std::min(line_.asks_at(), timed_.next());
     core_->fill_buffers.want(sibling_, FillBuffers::kPendingLoads, line_.empty() ? kNever : 0);
   }
-
   void process_store_queue(Picoseconds at);
   void update_store_key();
   /// Lets an sfence retire that has become the oldest of the queue.
@@ -346,6 +351,7 @@ class VirtualThread {
   Progress* progress_;
   Feed* feed_;
   Picoseconds instruction_time_;
+  Picoseconds compute_cycle_;  ///< of computation that states its cycles
   std::uint64_t window_limit_;
 
   const TimedOp* next_ = nullptr;
@@ -396,8 +402,8 @@ class VirtualThread {
   Picoseconds section_began_ = 0;
 
   std::array<PendingLoad, kPendingLoads> pending_{};
-  std::uint32_t unresolved_ = 0;     ///< bit i: pending_[i] is in use
-  std::uint32_t chained_ = 0;        ///< those that have a producer among them
+  std::uint64_t unresolved_ = 0;     ///< bit i: pending_[i] is in use
+  std::uint64_t chained_ = 0;        ///< those that have a producer among them
   TimedLoads timed_;                 ///< those of which is known when they can try to issue
   BufferLine line_;                  ///< those that lack nothing but a fill buffer, and have the time of all
   std::size_t fill_buffer_credits_;  ///< so many at the front of the line may take the next free buffer
@@ -405,8 +411,7 @@ class VirtualThread {
   std::uint64_t line_checked_ = 0;  ///< walks noted by the core when nobody in line lacked more than a buffer
   bool line_in_flight_ = false;     ///< somebody in line asks for a line that a prefetch may be bringing
   int last_pending_ = -1;
-  int trigger_ =
-      -1;  ///< the pending load that the next hardware prefetches belong to, -1: its access has issued
+  int trigger_ = -1;  ///< the pending load that the next hardware prefetches belong to, -1: it has issued
   struct WaitingPrefetch {
     std::uint64_t line;
     int load;
