@@ -10,7 +10,7 @@ from pmsim.errors import ConfigError
 
 KINDS = {name: number for number, name in enumerate(_native.micro_op_kinds())}
 DRAM, BLOCK = 1 << 44, 3 << 44
-EXCLUSIVE = 1
+SHARED, EXCLUSIVE, ATTEMPT = 0, 1, 3
 PLATFORM = {"base": "tum-6212u", "block_device": "nvme-p4510"}
 
 
@@ -87,6 +87,23 @@ def test_latches_that_wait_for_each_other_are_said_to(threads: list[list[bytes]]
     with pytest.raises(
         ConfigError, match=r"a\.trace: no thread can go on: the latches .* wait for each other; release"
     ):
+        trace.replay(path, PLATFORM)
+
+
+@pytest.mark.parametrize(
+    "latch",
+    [
+        [("release", EXCLUSIVE)],
+        [("acquire", SHARED), ("release", EXCLUSIVE)],
+        [("acquire", EXCLUSIVE), ("release", EXCLUSIVE), ("release", EXCLUSIVE)],
+        [("acquire", ATTEMPT), ("release", EXCLUSIVE)],
+    ],
+    ids=["never acquired", "shared", "twice", "an attempt"],
+)
+def test_latches_that_nobody_holds_are_not_released(latch: list[tuple[str, int]], tmp_path: Path) -> None:
+    held = [operation(kind, DRAM, 8, mode) for kind, mode in latch]
+    path = written(tmp_path / "a.trace", [BEGIN, *held, END] * 400, measured=400)
+    with pytest.raises(ConfigError, match=r"a\.trace: a latch is released that is not held like that; release"):
         trace.replay(path, PLATFORM)
 
 

@@ -9,8 +9,8 @@
 
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
+#include "pmsim/machine/latch_errors.hpp"
 #include "pmsim/machine/requests.hpp"
-#include "pmsim/machine/standstill.hpp"
 #include "pmsim/memory/region.hpp"
 #include "pmsim/trace/sources.hpp"
 #include "pmsim/workloads/registry.hpp"
@@ -173,6 +173,11 @@ std::vector<machine::LaneResult> replay(const std::filesystem::path& path,
     throw ConfigError("trace " + path.string() +
                       ": no thread can go on: the latches that they acquire wait for each other; release each "
                       "latch before its thread acquires it again, and acquire them in one order");
+  } catch (const machine::NotHeldError&) {
+    throw ConfigError(
+        "trace " + path.string() +
+        ": a latch is released that is not held like that; release each latch once, in the mode in "
+        "which it has been acquired");
   }
   source.drain();
   source.check_served();

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "pmsim/core/error.hpp"
-#include "pmsim/machine/standstill.hpp"
+#include "pmsim/machine/latch_errors.hpp"
 
 namespace pmsim::machine {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "pmsim/core/error.hpp"
 #include "pmsim/core/time.hpp"
+#include "pmsim/machine/latch_errors.hpp"
 #include "pmsim/machine/line_map.hpp"
 #include "pmsim/memory/micro_op.hpp"
 
@@ -63,8 +63,8 @@ class LatchTable {
     }
     Latch* const latch = latches_.find(line);
     const bool writer = mode == LatchMode::kExclusive;
-    ensure(latch != nullptr && (writer ? latch->holders == kWriter : latch->holders > 0),
-           "a latch is released that is not held like that");
+    if (latch == nullptr || (writer ? latch->holders != kWriter : latch->holders <= 0)) [[unlikely]]
+      throw NotHeldError("pmsim bug: a latch is released that is not held like that");
     latch->holders = writer ? 0 : latch->holders - 1;
     if (writer) {
       written_[line % written_.size()] = Written{line, at, kNobody};

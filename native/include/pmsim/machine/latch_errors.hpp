@@ -11,4 +11,10 @@ class StandstillError : public SimulationError {
   using SimulationError::SimulationError;
 };
 
+/// A latch is released that nobody holds in that mode. The same of a trace.
+class NotHeldError : public SimulationError {
+ public:
+  using SimulationError::SimulationError;
+};
+
 }  // namespace pmsim::machine
