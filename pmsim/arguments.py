@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
+from pmsim.output_place import place_of
 
 T = TypeVar("T")
 
@@ -75,8 +76,15 @@ def path(key: str, value: object) -> Path:
 
 
 def output(key: str, value: object, *inputs: Path) -> Path:
-    """Return the path of a file to write, or raise a ConfigError that names its key: none of what is read."""
+    """Return the path of a file to write, or raise a ConfigError that names its key: none of what is read.
+
+    Nor anything that a file must not replace (`place_of`).
+    """
     out = path(key, value)
+    try:
+        place_of(out)
+    except ConfigError as error:
+        raise error.prefixed(key) from None
     for file in inputs:
         try:
             same = out.samefile(file)

@@ -38,7 +38,7 @@ from pmsim.host_timing import (
     time_benchmark,
     try_file,
 )
-from pmsim.output_place import check_output_file
+from pmsim.output_place import check_output_file, place_of
 from pmsim.platforms import Platform
 from pmsim.profiles import CALIBRATED, load_platform
 from pmsim.toml_file import read_toml
@@ -263,6 +263,7 @@ def write_profile(platform: Platform, path: Path) -> None:
     ------
     ConfigError : the file cannot be written.
     """
+    place_of(path)  # which a pipe would let wait for a reader
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(profile_text(platform), encoding="utf-8")

@@ -136,4 +136,5 @@ def pareto_front(
             no_worse = (goals <= goal).all(axis=1)
             better = (goals < goal).any(axis=1)
             beaten[index] = bool((no_worse & better).any())
-    return pd.Series([not beaten.get(index, True) for index in frame.index], index=frame.index)
+    # Of no rows pandas would make no mask.
+    return pd.Series([not beaten.get(index, True) for index in frame.index], index=frame.index, dtype=bool)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmsim.host_machine import HostMachine
-from pmsim.host_timing import Effort, Subject, chase
+from pmsim.host_timing import COLD_REGION, Effort, Subject, chase
 
 #: Lines that are persisted one at a time stay in L2.
 _PERSIST_REGION = 256 * 2**10
@@ -63,20 +63,20 @@ class DeviceSubjects:
         return {subject.name: subject for subject in one}
 
     def _idle_read(self) -> Subject:
-        region = self.effort.region // 2
         return Subject(
             name="idle read",
             block="latency",
             benchmark="chase",
-            host=chase(region, _SPACING, cold=True, memory=self.memory),
+            host=chase(COLD_REGION, _SPACING, cold=True, memory=self.memory),
             kind="latency",
             simulated={
                 "memory": self.memory,
                 "operation": "load",
                 "pattern": "random",
-                "region_size": region,
+                "region_size": COLD_REGION,
             },
             metric="latency_ns",
+            cold=True,
         )
 
     def _persist(self, name: str, operation: str, pattern: str) -> Subject:
@@ -122,6 +122,7 @@ class DeviceSubjects:
             kind="bandwidth",
             simulated=simulated,
             metric="bandwidth_gb_s",
+            cold=True,
         )
 
 

@@ -17,6 +17,8 @@ from pmsim.platforms import Platform
 DISTURBED = 0.95
 #: Far between, so that trying a file touches little of it [B].
 _SPARSE = 2**21
+#: What a cold chase goes over, however short the effort: L2 holds next to nothing of it [B].
+COLD_REGION = 128 * 2**20
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,10 @@ def try_file(on: Path, effort: Effort) -> None:
     ------
     ConfigError : the operating system refuses it, for example because it is read-only or no regular file.
     """
-    once = Effort(repetitions=1, seconds=0.0, region=effort.region)
+    once = Effort(repetitions=1, seconds=0.0, region=max(effort.region, COLD_REGION))
     try:
         with emptied_afterwards(on):
-            time_benchmark("chase", chase(effort.region, _SPARSE, cold=False, memory="pmem"), once, on)
+            time_benchmark("chase", chase(once.region, _SPARSE, cold=False, memory="pmem"), once, on)
     except ConfigError as error:
         raise error.prefixed("--on") from None
 
@@ -186,6 +188,9 @@ class Subject:
         "latency_ns", "bandwidth_gb_s", "ops_per_s", ...: of the kind; how the timing is expressed.
     from_profile : callable, optional
         Gives parameters of the benchmark that follow from the profile which stands for this machine.
+    cold : bool
+        The benchmark flushes its memory first and hardly meets a line twice. What is simulated meets it with
+        warm caches, so it is simulated with a last-level cache that is no larger than L2.
     """
 
     name: str
@@ -196,6 +201,7 @@ class Subject:
     simulated: Mapping[str, Any] = field(default_factory=dict)
     metric: str = "ops_per_s"
     from_profile: Callable[[Platform], Mapping[str, int]] | None = None
+    cold: bool = False
 
     def time(self, likeness: Platform, effort: Effort, on: Path | None) -> Timing:
         """Run it on this machine, for which the profile stands."""
@@ -223,6 +229,9 @@ class Subject:
 
     def predict(self, platform: Platform, seed: int = 0) -> float:
         """Simulate it on a platform."""
+        if self.cold:  # not over a larger region instead, of which translation would take longer
+            small = {"llc": {"size": platform.value("l2", "size")}}
+            platform = platform.with_values(small, source=f"{self.name}: cold caches")
         return float(pmsim.simulate_point(self.kind, platform, self.simulated, seed)[self.metric])
 
 

@@ -1,6 +1,7 @@
 """Whether output can be written, tried before anything that takes long."""
 
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +10,28 @@ from pmsim.errors import ConfigError
 
 #: Files that `Result.save` writes; here, as what imports results takes a second.
 RUN_OUTPUTS = ("results.parquet", "scenario.resolved.toml", "provenance.json", "report.html")
+
+
+def place_of(path: Path) -> Path:
+    """Return where a file is to be written that replaces another one: where a link leads to.
+
+    Raises
+    ------
+    ConfigError : what is there is a device, a pipe or a socket, which a file in its place would destroy, or a
+        link that cannot be followed.
+    """
+    try:
+        place = path.resolve() if path.is_symlink() else path
+        mode = place.stat().st_mode
+    except FileNotFoundError:
+        return place
+    except (OSError, RuntimeError):  # links in a circle are one or the other, by the version of Python
+        if path.is_symlink():
+            raise ConfigError(f"{path}: is a link that cannot be followed; name a file") from None
+        return path  # who writes there is told why not
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise ConfigError(f"{path}: is a device, a pipe or a socket, which a file would replace; name a file")
+    return place
 
 
 def check_output_folder(folder: Path, files: Iterable[str], *, make: bool = True) -> None:
@@ -32,9 +55,12 @@ def check_output_folder(folder: Path, files: Iterable[str], *, make: bool = True
         if there == folder:
             folder.mkdir(parents=True, exist_ok=True)
         _probe(there)
-        taken = next((folder / name for name in files if (folder / name).is_dir()), None)
+        outputs = [folder / name for name in files]
+        taken = next((file for file in outputs if file.is_dir()), None)
     except OSError as error:
         raise _refused(folder, error.strerror, "directory") from None
+    for file in outputs:
+        _place(file)
     if taken is not None:
         raise ConfigError(f"--out {taken}: is a directory; delete it, or choose another output directory")
 
@@ -49,14 +75,22 @@ def check_output_file(path: Path) -> None:
     try:
         if path.is_dir():
             raise ConfigError(f"--out {path}: is a directory; name a file in it")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _probe(path.parent)
-        if path.exists():
-            path.open("ab").close()
-        elif len(os.fsencode(path.name)) > os.pathconf(path.parent, "PC_NAME_MAX"):
+        place = _place(path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _probe(place.parent)
+        if place.exists():
+            place.open("ab").close()
+        elif len(os.fsencode(place.name)) > os.pathconf(place.parent, "PC_NAME_MAX"):
             raise _refused(path, "the name is too long", "file")
     except OSError as error:
         raise _refused(path, error.strerror, "file") from None
+
+
+def _place(path: Path) -> Path:
+    try:
+        return place_of(path)
+    except ConfigError as error:
+        raise ConfigError(f"--out {error}") from None
 
 
 def _existing(folder: Path) -> Path:

@@ -201,8 +201,8 @@ def _derived(mapping: Mapping[str, Any]) -> Platform:
             chosen: Any = {section: _choice(changes, section, f"platform.{section}")}
             platform = replace(platform, **chosen)
             continue
-        if not isinstance(changes, Mapping):
-            _refuse_scalar(section)
+        if section not in fields() or not isinstance(changes, Mapping):
+            _refuse_section(section)
         for name, value in changes.items():
             try:
                 values.setdefault(section, {})[name] = parse_field(section, name, value)
@@ -216,7 +216,7 @@ def _derived(mapping: Mapping[str, Any]) -> Platform:
         raise ConfigError(f"platform: {error}") from None
 
 
-def _refuse_scalar(section: str) -> None:
+def _refuse_section(section: str) -> None:
     if section in fields():
         raise ConfigError(f"platform.{section}: is a section of parameters; write {section} = {{NAME = value}}")
     known = [*fields(), "name", *_CHOICES, *_REFERENCES]

@@ -57,7 +57,13 @@ def report_html(result: "Result") -> str:
 def _figure(result: "Result") -> str:
     if result.frame.empty:
         return ""
-    return str(plotly.io.to_html(result.figure(), full_html=False, include_plotlyjs=True, div_id="figure"))
+    try:
+        figure = result.figure()
+    except ConfigError as error:
+        if not (result.plot and result.plot.stack):
+            raise
+        return f"<p>No figure: {_text(str(error))}</p>"  # the values are worth a report all the same
+    return str(plotly.io.to_html(figure, full_html=False, include_plotlyjs=True, div_id="figure"))
 
 
 def _time(result: "Result") -> str:

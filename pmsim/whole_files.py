@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pandas as pd
 
+from pmsim.output_place import place_of
+
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file beside the old one and put it in its place."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    place = place_of(path)
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     temporary.write_bytes(content)
-    os.replace(temporary, path)
+    os.replace(temporary, place)
 
 
 def one_type_each(frame: pd.DataFrame) -> pd.DataFrame:

@@ -61,3 +61,12 @@ def test_a_bad_profile(name: str, working_folder: Path, complaint: Callable[...,
     line = complaint("platform", "show", "p.toml")
     assert place in line
     assert remedy in line
+
+
+@pytest.mark.parametrize("value", ["{}", "{ dimms = 1 }", "3"])
+def test_an_unknown_section_of_a_derived_platform(
+    value: str, working_folder: Path, complaint: Callable[..., str]
+) -> None:
+    scenario = f'kind = "bandwidth"\nplatform = {{ base = "tum-6212u", pmen = {value} }}\n'
+    (working_folder / "s.toml").write_text(scenario)
+    assert "platform.pmen: unknown key; did you mean 'pmem'?" in complaint("run", "s.toml", "--dry-run")

@@ -15,13 +15,14 @@ from pmsim import calibrate_read
 from pmsim.calibrate_caches import chase_latency, fit_last_level
 from pmsim.calibrate_draft import Draft, base_of
 from pmsim.calibrate_profile import profile_text
-from pmsim.calibrate_steps import dram_steps, fit_step
+from pmsim.calibrate_steps import Step, dram_steps, fit_step
 from pmsim.calibrate_tier import dram_as_second_tier, modules_as_second_tier
 from pmsim.cli import main
 from pmsim.errors import ConfigError
 from pmsim.fitting import Candidate, cost_of_ratio, search
 from pmsim.host_machine import HostMachine, this_machine
-from pmsim.host_timing import QUICK
+from pmsim.host_subjects import DeviceSubjects
+from pmsim.host_timing import FULL, QUICK
 from pmsim.units import Quantity
 
 MIB = 2**20
@@ -217,6 +218,30 @@ def test_the_window_is_found_where_loads_cease_to_overlap(monkeypatch, window):
     loads = {"memory": "dram", "pattern": "random", "region_size": 64 * MIB}
     calibrate_read.read_window(draft, QUICK, pmsim.simulate_point("latency", platform, loads)["latency_ns"])
     assert window - 16 <= draft.platform.value("core", "window") <= window + 1
+
+
+@pytest.mark.parametrize("effort", [FULL, QUICK])
+@pytest.mark.parametrize("size", ["7 MiB", "105 MiB"])
+def test_the_way_to_memory_is_found_behind_a_last_level_cache_of_any_size(size, effort):
+    truth = pmsim.load_platform({"base": "spr-cxl", "llc": {"size": size}})
+    far = {"memory": "dram", "region_size": 2048 * MIB}  # the caches hold next to nothing of it
+    memory_ns = pmsim.simulate_point("latency", truth, far)["latency_ns"]
+    wanted = truth.value("core", "shared_read_latency")
+    draft = Draft(truth, machine("clflush"), "x", "today")
+    draft.set("core.shared_read_latency", wanted // 2, "another")
+    subjects = DeviceSubjects(machine("clflush"), effort).all()
+    step = Step("idle read", ("core.shared_read_latency",), ("idle read",), {})
+    fit_step(draft, step, subjects, {"idle read": SimpleNamespace(ns=memory_ns)}, rounds=5)
+    assert draft.platform.value("core", "shared_read_latency") == pytest.approx(wanted, rel=0.1)
+
+
+def test_bandwidth_that_is_measured_cold_is_not_simulated_out_of_the_last_level_cache():
+    name = "read, load sequential, 1 thread"
+    quick, full = (
+        DeviceSubjects(machine("clflush"), effort).all()[name].predict(pmsim.load_platform("spr-cxl"))
+        for effort in (QUICK, FULL)
+    )
+    assert quick == pytest.approx(full, rel=0.05)
 
 
 def test_the_link_is_what_all_cores_together_read_and_stream():

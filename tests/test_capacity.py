@@ -131,3 +131,10 @@ def test_prices_of_ones_own_change_the_cost_and_nothing_else(tmp_path: Path) -> 
     assert resolved_scenario(alone, points_of(alone)).parameters["prices"] == str(file)
     with pytest.raises(ConfigError, match=r"^sweep\.prices: .*nowhere\.toml: no such file"):
         points_of(small.model_copy(update={"sweep": {"prices": ["nowhere.toml"]}}))
+
+
+def test_the_front_of_no_rows_is_empty() -> None:
+    frame = pd.DataFrame({"cost_usd": [1.0], "transactions_per_s": [2.0]})
+    nothing = frame[:0]
+    assert nothing[pareto_front(nothing)].equals(nothing)
+    assert nothing[pareto_front(nothing, by=["cost_usd"])].equals(nothing)

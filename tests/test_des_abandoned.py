@@ -66,6 +66,35 @@ def test_who_waits_for_an_append_is_told_of_the_power_failure():
     assert env.run(waiting) == 100_000
 
 
+@pytest.mark.parametrize("synchronous", [False, True])
+def test_a_standby_gets_what_its_power_failure_has_cut_off(synchronous):
+    env = des.Environment()
+    primary, second, standby = machines(env, synchronous)
+    told = []
+
+    def client():
+        for number in range(100):
+            try:
+                yield standby.append(number)
+            except des.PowerFailureError:
+                told.append(number)
+
+    env.process(client())
+    env.run("5010 ns")
+    failing = standby.behind
+    assert second.busy == 1
+    second.power_failure(restart_after="50 us", seed=1)  # takes the entry with it
+    env.run(env.now + 1)
+    assert standby.behind >= failing + synchronous  # whose client has been told, and goes on
+    env.run("50 us")
+    assert standby.behind >= failing  # as long as it is down
+    env.run("10 ms")
+    assert standby.behind == 0
+    assert sorted(primary.present()) == list(range(100))
+    assert set(second.present()) == set(range(100))  # maybe one twice, that was durable and not acknowledged
+    assert told == ([0] if synchronous else [])
+
+
 def test_a_bad_append_ends_the_run_even_where_nobody_waits():
     env = des.Environment()
     _, _, standby = machines(env)

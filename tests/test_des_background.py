@@ -49,6 +49,50 @@ def test_a_full_group_costs_one_barrier():
     assert server.counters()["persist_barriers"] == before + 1
 
 
+@pytest.mark.parametrize("timeout", ["100 ns", "1 us", "10 us"])
+def test_a_group_gathers_while_another_is_appended_however_short_its_time_out(timeout):
+    """Of groups closed meanwhile each had cost a flush of the device, some 20 us, of one or two entries."""
+    env = des.Environment()
+    server = des.Server(env, [des.BlockLogPart()], platform=PLATFORM, workers=1)
+    commit = des.GroupCommit(server.main, size=64, timeout=timeout, append="block-log.append")
+    came = 2_000
+
+    def clients():
+        for _ in range(came):
+            yield env.timeout("2 us")
+            commit.append()
+            assert server.waiting == 0
+
+    env.run(env.process(clients()))
+    assert commit.entries > came - 64
+    assert commit.entries / commit.groups > 4
+
+
+def test_a_group_that_is_due_is_closed_when_the_append_ends_or_it_is_full():
+    env, _, commit = committing(3, "10 ns")
+    grants = []
+
+    def client():
+        _, durable = commit.append()
+        done = yield durable
+        grants.append((done.submitted, done.end))
+
+    def clients():
+        for at in (0, 20_000, 1_000, 100_000_000, 20_000, 1_000, 1_000):
+            yield env.timeout(at)
+            env.process(client())
+
+    env.process(clients())
+    env.run()
+    first, *due = grants[:3]
+    assert first[0] == 10_000
+    assert {submitted for submitted, _ in due} == {first[1]}
+    later, *full = grants[3:]
+    assert later[0] == 100_031_000
+    assert {submitted for submitted, _ in full} == {100_043_000}
+    assert later[1] > 100_043_000
+
+
 def test_entries_that_gather_are_lost_with_the_power():
     env = des.Environment()
     server = des.Server(env, [des.LogPart(log_size="64 KiB")], platform=PLATFORM, workers=1, crash=True)
@@ -145,6 +189,46 @@ def test_room_that_a_waiting_transaction_does_not_need_is_the_next_one_s():
     env.run()
     # At 20 the second change of page 7 finds it dirty: the room is free, and page 8 has waited for it.
     assert changed == [(10, 7), (20, 7), (20, 8)]
+
+
+def test_a_page_that_has_become_dirty_meanwhile_needs_no_room():
+    env = des.Environment()
+    dirty = des.DirtyPages(env, limit=2)
+    changed = []
+
+    def change(page):
+        yield from dirty.change(page)
+        changed.append((env.now, page))
+
+    def writer():
+        yield from dirty.change(1)
+        yield from dirty.change(2)
+        env.process(change(7))
+        dirty.take()
+        yield env.timeout(10)
+        dirty.written()
+        yield from change(7)  # before who has waited for the room, and takes it
+
+    env.process(writer())
+    env.run()
+    assert changed == [(10, 7), (10, 7)]
+
+
+def test_no_page_is_written_back_for_one_that_has_become_dirty_meanwhile():
+    env = des.Environment()
+    server = des.Server(env, [des.PagesPart(pages=16)], platform=PLATFORM, workers=2)
+    dirty = des.DirtyPages(env, limit=1)
+    changed = []
+
+    def change(page):
+        yield from dirty.change_and_evict(page, server.main, "pages.flush")
+        changed.append(page)
+
+    for page in (1, 7, 7, 7, 8):
+        env.process(change(page))
+    env.run()
+    assert changed == [1, 7, 7, 7, 8]  # nobody waits for ever for what others need no more
+    assert server.facts()["pages.flushed"] == 2
 
 
 def test_a_checkpoint_writes_what_is_dirty_and_truncates_the_logs():

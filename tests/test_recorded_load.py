@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 import pmsim
 from pmsim import _native, des
+from pmsim.des import studies
 from pmsim.errors import ConfigError
+from pmsim.profiles import load_platform
 from pmsim.requests import OPERATIONS, Requests, load_requests
 
 MACHINE = {"base": "tum-6212u", "block_device": "nvme-p4510"}
@@ -90,7 +92,9 @@ def test_what_comes_faster_waits_longer_and_everything_is_answered(recording: Pa
     assert [found["keeps_up"] for found in (slow, as_recorded, fast)] == [1, 0, 0]
 
 
-def test_what_counts_are_the_requests_of_the_second_half_whatever_the_first_has_left(recording: Path) -> None:
+def test_latencies_are_those_of_the_second_half_and_throughput_has_the_backlog_of_the_first(
+    recording: Path,
+) -> None:
     times = load_requests(recording).times
     assert times is not None
     part = ("recorded", {"engine": "three-tier", "requests": str(recording)} | capacities("three-tier"))
@@ -103,14 +107,33 @@ def test_what_counts_are_the_requests_of_the_second_half_whatever_the_first_has_
     assert sum(served.submitted < begin < served.end for served in load.log) > 50  # a backlog, answered later
     counted = [served for served in load.log if served.request >= half]
     found = pmsim.simulate_point("system", MACHINE, study(recording), seed=0)
-    assert found["simulated_ops"] == len(counted) == 750
+    assert len(counted) == 750
     latencies_s = sum(served.end - served.submitted for served in counted) / 1e12
     elapsed_s = (load.now - begin) / 1e12
     assert found["latency_ns"] == pytest.approx(latencies_s / 750 * 1e9)
-    assert found["throughput_per_s"] == pytest.approx(750 / elapsed_s)
-    assert found["mean_in_system"] == pytest.approx(latencies_s / elapsed_s)  # Little's law
+    # The backlog is served in the same time.
+    answered = [served for served in load.log if served.end > begin]
+    present_s = sum(served.end - max(begin, served.submitted) for served in answered) / 1e12
+    assert found["simulated_ops"] == len(answered)
+    assert found["throughput_per_s"] == pytest.approx(len(answered) / elapsed_s)
+    assert found["mean_in_system"] == pytest.approx(present_s / elapsed_s)
     assert found["offered_per_s"] == pytest.approx(1e12 / np.diff(times[half:]).mean())
     assert found["throughput_per_s"] < found["offered_per_s"]
+
+
+@pytest.mark.parametrize("gap", [1_000_000, 500_000, 100_000, 10_000])
+def test_a_busy_machine_answers_as_many_as_it_can_however_fast_they_come(gap: int) -> None:
+    """Requests of 1 us each for one worker."""
+    count, service = 2000, 1_000_000
+    setting = studies.Setting(
+        load_platform("tum-6212u"), (des.ComputePart(),), 1, (des.Ask("compute.run", first=service),), 1
+    )
+    found = studies.recorded_load(setting, np.arange(count, dtype=np.int64) * gap)
+    assert found["count"] * 1e12 / found["elapsed_ps"] == pytest.approx(1e6, rel=0.01)
+    begin, last, end = count // 2 * gap, (count - 1) * gap, count * service
+    waiting = [count - begin / service - (count - begin / gap), count - last / service, 0]
+    mean = np.trapezoid(waiting, [begin, last, end]) / (end - begin)
+    assert found["mean_in_system"] == pytest.approx(mean, rel=0.01, abs=1.01)
 
 
 def test_more_workers_shorten_the_queue(recording: Path) -> None:

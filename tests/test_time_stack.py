@@ -166,6 +166,28 @@ def test_a_scenario_may_ask_for_it_and_a_report_always_shows_it(
     assert "Where the time goes" not in (tmp_path / "stack" / "report.html").read_text()
 
 
+def test_a_run_of_which_nothing_has_a_time_ends_with_its_table_and_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = {"dram_capacity": "1 GiB", "pmem_capacity": "1 GiB", "ssd_capacity": 0, "scale": "1/256"}
+    scenario = Scenario(
+        kind="oltp",
+        name="stack",
+        platform="tum-6212u",
+        parameters={"engine": "nvm-direct", "operations": 500, **small},
+        sweep={"data_size": ["32 GiB", "64 GiB"]},
+        plot={"stack": "share"},
+    )
+    (tmp_path / "stack.toml").write_text(scenario.to_toml())
+    assert main(["run", str(tmp_path / "stack.toml"), "--out", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr()
+    assert "64 GiB" in printed.out
+    assert "in 2 of 2 points `fits` is 0" in printed.err
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "No figure: stack: no finished point has a time of its own" in report
+    assert "<h2>Values</h2>" in report
+
+
 def test_means_over_seeds_are_stacked_too() -> None:
     found = result(seeds=2)
     assert found.time_stack().sum(axis=1).tolist() == pytest.approx([100])

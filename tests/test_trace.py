@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pmsim import Scenario, _native, load_platform, run, trace
+from pmsim.cli import main
 from pmsim.commands.trace import trace_app
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind
@@ -303,6 +304,33 @@ def test_info_and_replay_name_what_the_scenario_had_changed_of_its_platform(tmp_
         assert result.output.splitlines()[1].startswith(f"{expected}  ")
         given = ["replay", str(tmp_path / "a.trace"), "--platform", "tum-6212u"]
         assert CliRunner().invoke(trace_app, given).output.splitlines()[1].startswith("tum-6212u  ")
+
+
+def test_a_replay_elsewhere_names_what_the_scenario_had_changed_of_its_platform(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "a.trace")
+    trace.record(SCENARIOS[1], file)
+    (tmp_path / "same.toml").write_text(
+        'base = "tum-6212u"\nname = "same"\ntitle = "t"\nkind = "machine"\n[pmem]\n'
+        'dimms = { value = 1, source = "as recorded", origin = "paper" }\n'
+        'capacity = { value = "126 GiB", source = "as recorded", origin = "paper" }\n'
+    )
+    same = str(tmp_path / "same.toml")
+    for platforms, others in (
+        ((), ""),
+        ((same,), ""),
+        (("tum-6212u",), "tum-6212u"),
+        ((same, "tum-6212u", "ucsd-8260"), "tum-6212u, ucsd-8260"),
+    ):
+        given = [argument for name in platforms for argument in ("--platform", name)]
+        assert main(["trace", "replay", file, *given]) == 0
+        note = (
+            f"pmsim: {file} was recorded on tum-6212u with pmem.dimms = 1, pmem.capacity = 126 GiB, "
+            f"which is not so of {others}; leave --platform out to time it as it was recorded, or name a "
+            "profile with these values\n"
+        )
+        assert capsys.readouterr().err == (note if others else "")
 
 
 @pytest.mark.parametrize(

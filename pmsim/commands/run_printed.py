@@ -23,10 +23,10 @@ _METRICS_SHOWN = 3
 def print_result(result: Result, folder: Path) -> None:
     """Print what a run gave: its values or effects, the front, what failed, and where the report is."""
     console = output()
-    if result.plot and result.plot.stack and not result.frame.empty:
-        times = result.time_stack(result.plot.stack)
+    stacked = result.plot.stack if result.plot and not result.frame.empty else None
+    if stacked and not (times := result.time_stack(stacked)).empty:
         causes = [name for name in times if name in CAUSES]
-        title = f"{result.title}: {STACK_TITLES[result.plot.stack]}"
+        title = f"{result.title}: {STACK_TITLES[stacked]}"
         _print_rows(console, result.as_written(times), causes, causes, title)
     elif len(compared := result.effects()):
         numbers = [BEFORE, AFTER, EFFECT, LOW, HIGH]

@@ -1,6 +1,6 @@
 """``pmsim trace``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -13,7 +13,7 @@ from pmsim.platforms import Platform
 from pmsim.profiles import load_platform, platform_names
 from pmsim.progress import progress_bar
 from pmsim.standing import watched
-from pmsim.terminal import Column, output, print_table
+from pmsim.terminal import Column, complaints, output, print_table
 from pmsim.trace.exchange import Loads, export, import_from
 from pmsim.trace.record import record
 from pmsim.trace.replay import replays
@@ -81,6 +81,8 @@ def _replay_command(
     print_table(
         output(), [Column("platform", narrow="wrap"), *(Column(name, right=True) for name in numbers)], rows
     )
+    if note := _without_changes(info(file), machines):
+        complaints().print(f"pmsim: {note}", soft_wrap=True)
 
 
 @trace_app.command("import")
@@ -219,10 +221,31 @@ def _recorded_on(trace: TraceInfo) -> str:
     return _with_changes(machine)
 
 
+def _without_changes(trace: TraceInfo, machines: Sequence[Platform]) -> str:
+    """Say that what the recording had changed of its platform, as ``scale`` its caches, is not so elsewhere."""
+    try:
+        recorded = recorded_platform(trace)
+    except ConfigError:
+        return ""
+    others = [machine.name for machine in machines if machine.hash != recorded.hash]
+    if not others or not (changed := _changes(recorded)):
+        return ""
+    return (
+        f"{trace.path} was recorded on {recorded.name} with {changed}, which is not so of {', '.join(others)}; "
+        "leave --platform out to time it as it was recorded, or name a profile with these values"
+    )
+
+
 def _with_changes(machine: Platform) -> str:
     """Name a machine, and what of it is not as in the shipped profile of that name."""
+    changed = _changes(machine)
+    return machine.name + (f" with {changed}" if changed else "")
+
+
+def _changes(machine: Platform) -> str:
+    """List what of a machine is not as in the shipped profile of its name."""
     if machine.name not in platform_names():
-        return machine.name
+        return ""
     shipped = load_platform(machine.name).native()
     changed = [
         f"{row.section}.{row.name} = {row.value}"
@@ -230,7 +253,7 @@ def _with_changes(machine: Platform) -> str:
         if machine.value(row.section, row.name) != shipped[row.section][row.name]
     ]
     more = f" and {len(changed) - _CHANGES_SHOWN} more" if len(changed) > _CHANGES_SHOWN else ""
-    return machine.name + (f" with {', '.join(changed[:_CHANGES_SHOWN])}{more}" if changed else "")
+    return ", ".join(changed[:_CHANGES_SHOWN]) + more
 
 
 def _verb(made_from: Mapping[str, Any]) -> str:

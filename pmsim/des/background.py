@@ -70,7 +70,7 @@ class DirtyPages:
         if page in self._dirty:
             return
         began = self.env.now
-        while len(self) >= self.limit:
+        while page not in self._dirty and len(self) >= self.limit:
             room = self.env.event()
             self._room.append(room)
             yield room
@@ -84,7 +84,7 @@ class DirtyPages:
         if page in self._dirty:
             return
         began = self.env.now
-        while len(self) >= self.limit:
+        while page not in self._dirty and len(self) >= self.limit:
             self.lost_with(group.server)
             oldest = self.begin()
             if oldest is None:  # all of them are being written by others
@@ -174,8 +174,9 @@ class DirtyPages:
             server.at_power_failure.append(self.forget)
 
     def _mark(self, page: int) -> None:
-        if page in self._dirty:  # changed by another one meanwhile: the room is for who waits next
-            if self._room and len(self) < self.limit:
+        if page in self._dirty:
+            # Changed by another one meanwhile: the turn is of who waits next, be it only to write a page back.
+            if self._room:
                 self._room.popleft().succeed()
             return
         self._dirty.add(page)
@@ -317,7 +318,8 @@ class GroupCommit:
     """Entries of several transactions that become durable together.
 
     A group is closed when it has `size` entries, or `timeout` after its first one. Groups are appended one
-    after the other; while one is, the next one gathers.
+    after the other; while one is, the next one gathers, until that ends or it is full, even beyond its
+    time-out.
 
     Parameters
     ----------
@@ -345,6 +347,8 @@ class GroupCommit:
         self._next = 0
         self._gathering: list[Event] = []
         self._number = 0  # of the group that gathers
+        self._due = False  # it has waited long enough
+        self._appends = 0  # groups that are closed and not durable yet
         group.server.at_power_failure.append(self._forget)
 
     def append(self) -> tuple[int, Event]:
@@ -366,12 +370,20 @@ class GroupCommit:
 
     def _expire(self, number: int) -> Generator[Event, Any, None]:
         yield self.env.timeout(self.timeout)
-        if number == self._number and self._gathering:
+        if number != self._number:
+            return
+        self._due = True
+        self._close_due()
+
+    def _close_due(self) -> None:
+        # Closed earlier it would only wait for the worker, in a queue of small groups instead of a large one.
+        if self._due and not self._appends:
             self._close()
 
     def _gathered(self) -> list[Event]:
         members, self._gathering = self._gathering, []
         self._number += 1
+        self._due = False
         return members
 
     def _forget(self) -> None:
@@ -380,8 +392,11 @@ class GroupCommit:
     def _close(self) -> None:
         members = self._gathered()
         execution = self.group.execute(self._kind, self._next - len(members), len(members))
+        self._appends += 1
 
         def tell(event: Event) -> None:
+            self._appends -= 1
+            self._close_due()
             if not event._ok:
                 execution._defused = True
                 _tell_lost(members)

@@ -12,6 +12,7 @@ from pmsim.des.load import NativeLoad, Tenant
 from pmsim.des.server import Server
 from pmsim.des.times import Time, picoseconds
 from pmsim.errors import ConfigError
+from pmsim.output_place import place_of
 from pmsim.standing import stretch
 from pmsim.versions import native_build
 
@@ -58,7 +59,7 @@ class LongRun:
         self._tenants = tuple(tenants)
         self._segment = picoseconds(segment)
         self._seed = seed
-        self._path = None if state is None else Path(state)
+        self._path = None if state is None else place_of(Path(state))
         self._before: Counter[str] = Counter()
         self.segments, saved = 0, b""
         if self._segment < 1:

@@ -16,7 +16,9 @@ class HotStandby:
     """Entries go to a log here and, over a network, to a log on a second machine.
 
     Synchronous: an entry is acknowledged when both have it durably, so the standby has every acknowledged entry
-    whatever happens to the primary. Asynchronous: when the primary has it; the standby follows.
+    whatever happens to the primary. Asynchronous: when the primary has it; the standby follows. What a power
+    failure of the standby cuts off is sent again and waits for its recovery, whatever its client has been told;
+    so an entry that was durable all the same is there twice.
 
     Parameters
     ----------
@@ -28,6 +30,11 @@ class HotStandby:
         Whom an acknowledgement waits for.
     append : str
         The request of both that appends entries `first` to `first + count - 1`.
+
+    Attributes
+    ----------
+    behind : int
+        Entries that have been given to `append` and are not durable on the standby yet.
     """
 
     def __init__(
@@ -61,7 +68,8 @@ class HotStandby:
     def _both(self, first: int, count: int) -> Generator[Event, Any, None]:
         appending = self.env.active_process
         assert appending is not None
-        followed = self.env.process(self._follow(first, count))
+        followed = self.env.event()
+        self.env.process(self._follow(first, count, followed))
         try:
             yield self._primary.execute(self._append, first, count)
             if self._synchronous and not (yield followed):
@@ -70,14 +78,17 @@ class HotStandby:
             appending.defused = True  # as `tell_cut_off`: SimPy would end the run where nobody waits any more
             raise
 
-    def _follow(self, first: int, count: int) -> Generator[Event, Any, bool]:
+    def _follow(self, first: int, count: int, followed: Event) -> Generator[Event, Any, None]:
         self.behind += count
         yield self.env.timeout(self._network)
-        try:
-            yield self._standby.execute(self._append, first, count)
-        except PowerFailureError:
-            return False
-        finally:
-            self.behind -= count
-        yield self.env.timeout(self._network)
-        return True
+        while True:
+            try:
+                yield self._standby.execute(self._append, first, count)
+                break
+            except PowerFailureError:  # sent again at once, before later entries: the log keeps its order
+                if not followed.triggered:
+                    followed.succeed(False)
+        self.behind -= count
+        if not followed.triggered:
+            yield self.env.timeout(self._network)
+            followed.succeed(True)

@@ -10,6 +10,7 @@ import numpy as np
 from pmsim import _native, arguments
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
+from pmsim.output_place import place_of
 from pmsim.standing import watcher
 from pmsim.trace.addresses import AddressSpace, ranges
 from pmsim.trace.compose import Composer
@@ -127,7 +128,8 @@ def import_from(
     plan = _plan(kept, len(threads), ended, warmup=warmup, operations=operations, seed=seed)
     imported = {"form": source.form, "pmem": list(map(list, pmem)), "loads": loads, "mark": mark}
     provenance = {**kept.get("provenance", {}), "pmsim": package_version(), "imported": imported}
-    writer = _native.TraceWriter(out, max(1, len(threads)), json.dumps(provenance, sort_keys=True), **plan)
+    place, text = place_of(out), json.dumps(provenance, sort_keys=True)
+    writer = _native.TraceWriter(place, max(1, len(threads)), text, **plan)
     try:
         composer = Composer(str(file), writer, threads, space, marked=ended > 0)
         for rows in source.pieces():

@@ -14,6 +14,7 @@ from pmsim.host_room import check_room
 from pmsim.kinds import find_kind
 from pmsim.kinds.measurement import simulator
 from pmsim.messages import shown
+from pmsim.output_place import place_of
 from pmsim.overrides import with_overrides
 from pmsim.points import Point
 from pmsim.runner import evaluate
@@ -54,7 +55,7 @@ def record(
     ------
     ConfigError : the scenario or the point cannot be run, or the file cannot be written.
     """
-    out = arguments.path("out", out)
+    out = arguments.output("out", out)
     written = load_scenario(scenario)
     if not isinstance(scenario, Scenario):
         arguments.output("out", out, find_scenario(str(scenario)))
@@ -69,7 +70,7 @@ def record(
     if reason := find_kind(chosen.kind).unrecordable:
         raise ConfigError(f"kind '{chosen.kind}' cannot be recorded: {reason}")
     check_room([chosen])
-    recorder = _Recorder(out, _provenance(resolved, point, chosen))
+    recorder = _Recorder(place_of(out), _provenance(resolved, point, chosen))
     token = simulator.set(recorder)
     try:
         evaluate(chosen)

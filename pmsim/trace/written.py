@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pmsim.errors import ConfigError
+from pmsim.output_place import place_of
 
 
 @contextmanager
@@ -16,10 +17,11 @@ def written(out: Path) -> Iterator[Path]:
     ------
     ConfigError : it cannot be written.
     """
-    partial = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    place = place_of(out)
+    partial = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
         yield partial
-        partial.replace(out)
+        partial.replace(place)
     except OSError as error:
         raise ConfigError(f"{out}: {error.strerror or error}; name a writable place with enough room") from None
     finally:
