@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -99,6 +100,28 @@ def test_latches_are_never_for_nothing(engine: str) -> None:
         return float(point("oltp", engine=engine, latches=latches, **load, **capacities)["transactions_per_s"])
 
     assert with_latches("none") > 0.98 * with_latches("optimistic")
+
+
+def spitfire(scale: str = "1/256", **parameters: Any) -> float:
+    """Transactions per second with data of twice PMem's size, which mini pages in DRAM can cover."""
+    capacities = {"dram_capacity": "1 GiB", "pmem_capacity": "2 GiB", "ssd_capacity": "20 GiB", **parameters}
+    load = {"workload": "ycsb-c", "data_size": "4 GiB", "operations": 20000, "warmup": 40000}
+    ssd = {"base": PLATFORM, "block_device": "nvme-p4510"}
+    return float(point("oltp", ssd, engine="spitfire", scale=scale, **load, **capacities)["transactions_per_s"])
+
+
+def test_spitfire_with_threads_does_not_depend_on_the_scale() -> None:
+    """For each page from the SSD all frames of PMem were looked at, each with a latch, and all were kept."""
+    small = spitfire("1/256", threads=16)
+    assert spitfire("1/64", threads=16) == pytest.approx(small, rel=0.3)
+    assert small > 4 * spitfire("1/256", threads=1)
+
+
+def test_spitfire_with_threads_gains_by_more_dram() -> None:
+    """The more mini pages, the longer nothing of PMem could be evicted."""
+    rates = [spitfire(threads=16, dram_capacity=f"{gib} GiB") for gib in (0.25, 0.5, 1, 2)]
+    for less, more in itertools.pairwise(rates):
+        assert more > 0.95 * less
 
 
 def test_tenants_without_scanners_are_a_load() -> None:

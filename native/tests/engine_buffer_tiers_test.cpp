@@ -117,6 +117,28 @@ TEST(Transitions, SpitfirePagesGoFromTheSsdToPmemOrToDram) {
   }
 }
 
+// Mini pages let a small DRAM have a frame of every page on PMem, none of which can be evicted then.
+TEST(Transitions, SpitfireLooksForAFrameOnPmemNoLongerTheMoreThereAre) {
+  const auto operations = [](std::uint64_t frames) {
+    OnPmem rig(tiny("spitfire", kPage, 32, frames, 512), frames + 64);
+    for (PageId id = 0; id < frames; ++id)
+      rig.touch(id);
+    Stream stream;
+    rig.memory.attach(stream, 0);
+    rig.touch(frames);
+    rig.memory.detach();
+    EXPECT_EQ(rig.counts().pages_loaded_ssd, 1U) << "to DRAM alone";
+    EXPECT_EQ(rig.counts().evictions_dram, 0U);
+    for (PageId id = frames; id < frames + 64; ++id)
+      rig.touch(id);
+    EXPECT_GT(rig.counts().evictions_pmem, 0U) << "DRAM has given up frames over PMem";
+    EXPECT_GT(rig.counts().pages_ssd_to_pmem, 0U);
+    EXPECT_EQ(rig.check(), "");
+    return stream.size();
+  };
+  EXPECT_LT(operations(240), operations(30) + 30) << "but for probes of the page table";
+}
+
 TEST(Transitions, SpitfireThrowsForReadsOrForWrites) {
   for (const bool writes_stay : {false, true}) {
     BufferConfig config = tiny("spitfire", kPage, 8, 32, 64);

@@ -236,6 +236,8 @@ void BufferManager<M>::drop(M& memory, PageId id) {
         dram_.give_slot(memory, frame);
     }
     if (config_.pmem_cache && source != 0) {
+      if (source != frame)
+        pmem_.uncover(memory, source);
       pmem_writer_.invalidate(memory, source);
       pmem_.give(memory, source);
     }

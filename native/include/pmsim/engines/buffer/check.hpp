@@ -87,6 +87,7 @@ std::string BufferManager<M>::check(M& memory, std::span<const PageId> owned) {
   }
   if (slabs * dram_.minis_per_slab() - minis != dram_.free_minis())
     return "slabs have lost places of mini pages";
+  std::uint64_t covered = 0;
   for (std::uint64_t index = 0; index < pmem_.fresh(); ++index) {
     const Address frame = pmem_.frame(index);
     const Descriptor descriptor = pmem_.load(memory, frame);
@@ -103,7 +104,13 @@ std::string BufferManager<M>::check(M& memory, std::span<const PageId> owned) {
       complain(descriptor.id, "its descriptor and its mark disagree on what the SSD has");
     if (!in_pmem.emplace(descriptor.id, frame).second)
       complain(descriptor.id, "two frames on PMem");
+    const bool has_copy = in_dram.contains(descriptor.id);
+    covered += has_copy ? 1 : 0;
+    if ((descriptor.referenced == PmemPool::kInDram) != has_copy)
+      complain(descriptor.id, "its descriptor does not say whether DRAM has a frame of it");
   }
+  if (covered != pmem_.covered())
+    return "frames on PMem of which DRAM has one are counted wrong";
 
   // What counts as clean is on the SSD. (A crash may leave new bytes in a frame whose mark is old; redo has
   // then changed the page in DRAM, and its write-back will say so.)

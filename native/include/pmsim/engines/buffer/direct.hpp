@@ -58,6 +58,7 @@ Address BufferManager<M>::migrate(M& memory, const Page& page) {
   Descriptor descriptor = pmem_.load(memory, page.frame);
   descriptor.flags |= PmemPool::kMigrated;
   pmem_.store(memory, page.frame, descriptor);
+  pmem_.cover(memory, page.frame);
   return full;
 }
 

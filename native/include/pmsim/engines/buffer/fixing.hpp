@@ -188,7 +188,7 @@ Address BufferManager<M>::load_from_pmem(M& memory, PageId id, Address source, c
     table_.assign(memory, table_.generation() == generation ? found : table_.find(memory, id), frame);
   }
   if (config_.pmem_cache)
-    pmem_.touch(memory, source);
+    pmem_.cover(memory, source);
   if (mini || (access != Access::kFull && config_.cache_line_grained) ||
       config_.page_access == PageAccess::kRedirected)
     return frame;

@@ -194,7 +194,7 @@ void BufferManager<M>::evict(M& memory, Address frame, const FrameHead& head) {
   const IdTable::Found found = table_.find(memory, head.id);
   if (config_.pmem_cache) {
     table_.assign(memory, found, source);  // its copy on PMem is found from now on (section 4.3)
-    pmem_.touch(memory, source);
+    pmem_.uncover(memory, source);
   } else {
     table_.erase(memory, found);
   }
@@ -238,7 +238,13 @@ void BufferManager<M>::admit_or_deny(M& memory, Address full, const FrameHead& h
   table_.erase(memory, table_.find(memory, head.id));
 }
 
-/// A frame of the PMem cache without a page: a free one, or transition 6. 0: all are in use.
+/// A frame of the PMem cache without a page: a free one, or transition 6. 0: all are in use, or DRAM has frames
+/// of nearly all their pages.
+///
+/// A page's descriptor knows of both copies, as Spitfire's (Zhou et al., SIGMOD 2021), so that no page table is
+/// asked at each step. Spitfire evicts a page from NVM whatever DRAM has of it, and reads it from the SSD again
+/// when a line is missing. Here it stays, so that missing lines are always on PMem, and what comes from the SSD
+/// goes to DRAM alone until DRAM's clock, which that moves, has given up enough of its frames.
 template <memory::Memory M>
 Address BufferManager<M>::take_pmem(M& memory) {
   {
@@ -246,12 +252,14 @@ Address BufferManager<M>::take_pmem(M& memory) {
     if (const Address frame = pmem_.take(memory))
       return frame;
   }
+  if (!pmem_.can_replace())
+    return 0;
   for (std::uint64_t step = 0; step < 2 * pmem_.count() + 1; ++step) {
     HeldLatch<M> alone = replacing(memory);
     const Address frame = pmem_.advance();
     Descriptor descriptor = pmem_.load(memory, frame);
-    if (frame == guarded_ || is_used(frame, descriptor))
-      continue;
+    if (descriptor.referenced == PmemPool::kInDram || frame == guarded_ || is_used(frame, descriptor))
+      continue;  // of the first, lines are in DRAM, the others only here
     if (descriptor.referenced != 0) {
       descriptor.referenced = 0;
       pmem_.store(memory, frame, descriptor);
@@ -259,8 +267,7 @@ Address BufferManager<M>::take_pmem(M& memory) {
     }
     alone.done();
     const IdTable::Found found = table_.find(memory, descriptor.id);
-    if (!on_pmem(found.value))
-      continue;  // lines of it are in DRAM, the others only here
+    ensure(on_pmem(found.value), "a page is evicted from PMem while DRAM has a frame of it");
     ++counters_.evictions_pmem;
     const HeldLatch<M> changed = changing(memory, descriptor.id);
     if ((descriptor.flags & PmemPool::kDirty) != 0)

@@ -15,13 +15,17 @@ class PmemPool {
     PageId id = kNoPage;  ///< kNoPage: the frame is free, and `link` the next free one (number + 1)
     std::uint32_t link = 0;
     std::uint16_t fixes = 0;      ///< of the page where it lies (spitfire)
-    std::uint8_t referenced = 0;  ///< since the hand last came by
+    std::uint8_t referenced = 0;  ///< since the hand last came by; kInDram
     std::uint8_t flags = 0;
   };
   static_assert(sizeof(Descriptor) == 16);
   static constexpr std::uint8_t kDirty = 1;  ///< the SSD has an older version
   static constexpr std::uint8_t kMigrated =
       2;  ///< in DRAM by now, while somebody holds it fixed here (spitfire)
+
+  /// DRAM has a frame over this one, and may lack lines of it: as long as it does, this one stays. Said in the
+  /// place of the reference bit, so that the hand reads it with that, and asks no page table.
+  static constexpr std::uint8_t kInDram = 2;
 
   PmemPool() = default;
   PmemPool(Address frames, Address descriptors, std::uint64_t count, std::uint32_t page_bytes)
@@ -45,9 +49,23 @@ class PmemPool {
   void store(M& memory, Address frame, const Descriptor& value) const {
     memory.template store<Descriptor>(descriptor(frame), value);
   }
+  /// DRAM has a frame of the page from now on.
   template <memory::Memory M>
-  void touch(M& memory, Address frame) const {
+  void cover(M& memory, Address frame) {
+    memory.template store<std::uint8_t>(descriptor(frame) + kReferencedAt, kInDram);
+    ++covered_;
+  }
+  /// It has none any more, and has used the page until now.
+  template <memory::Memory M>
+  void uncover(M& memory, Address frame) {
     memory.template store<std::uint8_t>(descriptor(frame) + kReferencedAt, 1);
+    --covered_;
+  }
+  [[nodiscard]] std::uint64_t covered() const noexcept { return covered_; }
+  /// Where no frame is free: whether the hand finds one to evict within some steps. Where DRAM has frames over
+  /// nearly all of them, it would go round for each, the longer the more there are.
+  [[nodiscard]] bool can_replace() const noexcept {
+    return covered_ < count_ && (count_ - covered_) * kReach >= count_;
   }
   template <memory::Memory M>
   void set_flags(M& memory, Address frame, std::uint8_t flags) const {
@@ -86,6 +104,7 @@ class PmemPool {
   }
 
  private:
+  static constexpr std::uint64_t kReach = 16;  ///< frames that the hand passes for one without a frame in DRAM
   static constexpr Address kReferencedAt = 14;
   static constexpr Address kFlagsAt = 15;
 
@@ -96,6 +115,7 @@ class PmemPool {
   std::uint64_t fresh_ = 0;
   std::uint64_t free_ = 0;  ///< number + 1
   std::uint64_t hand_ = 0;
+  std::uint64_t covered_ = 0;  ///< frames of which DRAM has one
 };
 
 }  // namespace pmsim::engines::buffer
