@@ -16,7 +16,7 @@ bool VirtualThread::dispatch_block_io(const TimedOp& op, Picoseconds limit) {
   if (!drain_window(limit)) {
     return false;
   }
-  BlockDevice& device = memory_->block_device();
+  BlockDevice& device = memory_->block_device(now_);
   if (op.kind == code(OpKind::kBlockRead)) {
     stand_for_device(device.read(op.line, op.instructions, now_));
   } else if (op.kind == code(OpKind::kBlockWrite)) {
@@ -42,7 +42,6 @@ bool VirtualThread::dispatch_block_gather(const TimedOp& op, Picoseconds limit) 
 /// threads in the order of time.
 bool VirtualThread::dispatch_block_commit(Picoseconds limit) {
   GroupCommit& group = traffic_->group;
-  BlockDevice& device = memory_->block_device();
   GroupCommit::Range range;
   switch (leading_) {
     case Leading::kNothing:
@@ -62,9 +61,9 @@ bool VirtualThread::dispatch_block_commit(Picoseconds limit) {
       }
       ++counters_->block_groups;
       range = group.begin();
-      return lead(Leading::kWrite, device.write(range.address, range.bytes, now_));
+      return lead(Leading::kWrite, memory_->block_device(now_).write(range.address, range.bytes, now_));
     case Leading::kWrite:
-      return lead(Leading::kFlush, device.flush(now_));
+      return lead(Leading::kFlush, memory_->block_device(now_).flush(now_));
     case Leading::kFlush:
       leading_ = Leading::kNothing;
       group.end(now_);

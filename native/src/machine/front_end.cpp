@@ -22,6 +22,22 @@ void VirtualThread::wake_front() {
   }
 }
 
+bool VirtualThread::acts_by(Picoseconds limit) {
+  if (now_ > limit) {
+    return false;
+  }
+  progress_->clock = std::max(progress_->clock, now_);
+  return true;
+}
+
+void VirtualThread::go_on(Picoseconds at, Cause cause) {
+  stand(at, cause);
+  if (front_key_ != kNever) {
+    front_key_ = now_;  // something else has woken it before, and it has not acted yet
+  }
+  wake_front();
+}
+
 void VirtualThread::step(std::uint32_t instructions) {
   now_ += instruction_time_ * instructions;
   position_ += instructions;
@@ -45,7 +61,7 @@ bool VirtualThread::retire_for_room(std::uint32_t instructions, Picoseconds limi
     stand_for(before, window_head_, retired_, Cause::kCore);
   }
   front_key_ = finished ? now_ : kNever;
-  return finished && now_ <= limit;
+  return finished && acts_by(limit);
 }
 
 bool VirtualThread::drain_window(Picoseconds limit) {
@@ -59,7 +75,7 @@ bool VirtualThread::drain_window(Picoseconds limit) {
     stand(std::max({loads_done_, streams_again_, fence_done_}), Cause::kPersist);
   }
   front_key_ = finished ? now_ : kNever;
-  return finished && now_ <= limit;
+  return finished && acts_by(limit);
 }
 
 void VirtualThread::look_ahead() const noexcept {
@@ -79,7 +95,7 @@ void VirtualThread::dispatch(Picoseconds last) {
   for (;;) {
     // The other two agents win ties; their keys may have moved with the operation before.
     const Picoseconds limit = std::min(last, std::min(store_key_, pending_key_) - 1);
-    if (now_ > limit) {
+    if (!acts_by(limit)) {
       if (store_queue_stops_next()) {
         front_key_ = kNever;
       }
@@ -104,7 +120,6 @@ void VirtualThread::dispatch(Picoseconds last) {
         return;
       }
     }
-    progress_->clock = std::max(progress_->clock, now_);
     const TimedOp& op = *next_;
     bool consumed = true;
     switch (op.kind) {
@@ -429,7 +444,7 @@ bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {
       stand(free, Cause::kStore);
     }
     front_waits_for_slot_ = front_key_ == kNever;
-    if (front_key_ > limit) {
+    if (front_waits_for_slot_ || !acts_by(limit)) {
       return false;
     }
   }

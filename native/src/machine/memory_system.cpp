@@ -48,6 +48,7 @@ MemorySystem::MemorySystem(const PlatformParams& params, Counters& counters, std
   }
   special_ = dram_cache_ || params.pmem.dimms == 0 || link_.limits();
   modules_.reserve(static_cast<std::size_t>(params.pmem.dimms));
+  victims_waiting_.resize(static_cast<std::size_t>(params.pmem.dimms));
   for (std::int64_t module = 0; module < params.pmem.dimms; ++module) {
     modules_.emplace_back(params, channels_[static_cast<std::size_t>(module)], counters,
                           mix64(seed) + static_cast<std::uint64_t>(module));
@@ -157,7 +158,7 @@ Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds
     tell(LineRequest::Operation::kWrite, line, now, token.writeback ? LineRequest::kNobody : token.thread);
     ensure(dram || !modules_.empty(), kNoPmem);
     if (dram_cache_ && !is_page_table(line)) {
-      return write_memory_mode(line, now, acts_at);  // DRAM accepts at once
+      return write_memory_mode(line, now, acts_at, token);
     }
   }
   if (dram) {
@@ -219,6 +220,7 @@ void MemorySystem::drain(std::size_t module, std::vector<Grant>& grants) {
     const Picoseconds accepted = std::max(freed, waiting.arrived);
     modules_[waiting.module].accept(waiting.line, accepted);
     counters_->write_queue_wait_ps += accepted - waiting.arrived;
+    victims_waiting_[waiting.module] -= waiting.token.controller ? 1 : 0;
     const Picoseconds acknowledged = accepted + modules_[waiting.module].write_latency();
     grants.push_back(Grant{waiting.token, waiting.module, acknowledged});
   };
@@ -275,12 +277,18 @@ void MemorySystem::slow(memory::Medium medium, Picoseconds now, std::int64_t per
   }
 }
 
-void MemorySystem::write_back_victim(const MemoryModeCache::Held& victim, Picoseconds now,
-                                     Picoseconds acts_at) {
-  // The controller writes it on its own account: no core waits for it.
+Picoseconds MemorySystem::write_back_victim(const MemoryModeCache::Held& victim, Picoseconds now,
+                                            Picoseconds acts_at, const WriteToken& token) {
   ++counters_->out_of_range_count;  // only reads have been measured in memory mode
   const std::uint64_t line = kFirstPmemLine + victim.line;
-  write_pmem(place_in_pmem(line), line, now, acts_at, WriteToken{.writeback = true, .controller = true});
+  return write_pmem(place_in_pmem(line), line, now, acts_at, token);
+}
+
+Picoseconds MemorySystem::make_room(const MemoryModeCache::Held& victim, Picoseconds now, Picoseconds acts_at) {
+  const std::size_t module = place_in_pmem(kFirstPmemLine + victim.line).module;
+  if (write_back_victim(victim, now, acts_at, WriteToken{.writeback = true, .controller = true}) != kNever)
+    return now;
+  return now + ++victims_waiting_[module] * params_.pmem.media_write_service;
 }
 
 Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
@@ -294,26 +302,26 @@ Picoseconds MemorySystem::read_memory_mode(std::uint64_t line, Picoseconds now, 
     return checked;
   }
   ++counters_->memory_mode_misses;
-  if (held.dirty) {
-    write_back_victim(held, now, acts_at);
-  }
+  const Picoseconds room = held.dirty ? make_room(held, now, acts_at) : now;
   dram_cache_->hold(set, used, false);
   // Asked for behind the read of the tag and answered when that has come: taken from then on, channel and
   // module would be idle until then.
   const Picoseconds behind = std::min(now + params_.dram.read_burst, checked);
-  channel.write(set, behind);
-  return read_pmem(kFirstPmemLine + used, behind, acts_at) + (checked - behind);
+  const Picoseconds filled = channel.write(set, behind);
+  const Picoseconds read = read_pmem(kFirstPmemLine + used, behind, acts_at) + (checked - behind);
+  return std::max({read, filled, room});
 }
 
-Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at) {
+Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
+                                            const WriteToken& token) {
   const std::uint64_t used = dram_cache_->in_use(line);
   const std::uint64_t set = dram_cache_->set_of(used);
   const MemoryModeCache::Held held = dram_cache_->held_in(set);
-  if (held.line != used && held.dirty) {
-    write_back_victim(held, now, acts_at);
-  }
   dram_cache_->hold(set, used, true);
-  return channel_of(set, acts_at).write(set, now);
+  const Picoseconds accepted = channel_of(set, acts_at).write(set, now);
+  if (held.line == used || !held.dirty)
+    return accepted;
+  return std::max(accepted, write_back_victim(held, now, acts_at, token));
 }
 
 }  // namespace pmsim::machine

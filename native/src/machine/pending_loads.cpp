@@ -268,10 +268,11 @@ void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseco
     retire_finished();
   }
   if (front_waits_for_pending_) {
-    stand(at, cause);
+    front_waits_for_pending_ = false;
+    go_on(at, cause);
+  } else {
+    wake_front();
   }
-  front_waits_for_pending_ = false;
-  wake_front();
 }
 
 }  // namespace pmsim::machine

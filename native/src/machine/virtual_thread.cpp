@@ -347,9 +347,8 @@ void VirtualThread::buffers_changed() {
   }
   update_store_key();
   if (front_waits_for_buffer_) {
-    stand(progress_->clock, core_->fill_buffers.earliest_held_for());
     front_waits_for_buffer_ = false;
-    wake_front();
+    go_on(progress_->clock, core_->fill_buffers.earliest_held_for());
   }
 }
 

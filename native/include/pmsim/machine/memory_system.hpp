@@ -91,7 +91,11 @@ class MemorySystem {
   /// From `now` on they take `percent` hundredths of their times. ConfigError for DRAM and below 1.
   void slow(memory::Medium medium, Picoseconds now, std::int64_t percent);
 
-  [[nodiscard]] BlockDevice& block_device() noexcept { return block_device_; }
+  /// For a command of somebody who acts at `acts_at`.
+  [[nodiscard]] BlockDevice& block_device(Picoseconds acts_at) {
+    acts(acts_at);
+    return block_device_;
+  }
 
   /// From now on `listener`, which must stay, hears of every line that is asked of this memory: in memory mode
   /// of those that the program asks for, not of what the DRAM cache makes of them.
@@ -130,13 +134,20 @@ class MemorySystem {
   /// The channel that a DRAM line lives on, for an access at `acts_at`.
   [[nodiscard]] DramChannel& channel_of(std::uint64_t line, Picoseconds acts_at);
   Picoseconds read_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
-  Picoseconds write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at);
-  void write_back_victim(const MemoryModeCache::Held& victim, Picoseconds now, Picoseconds acts_at);
+  Picoseconds write_memory_mode(std::uint64_t line, Picoseconds now, Picoseconds acts_at,
+                                const WriteToken& token);
+  /// As write(): what a write displaces, it waits for.
+  Picoseconds write_back_victim(const MemoryModeCache::Held& victim, Picoseconds now, Picoseconds acts_at,
+                                const WriteToken& token);
+  /// The same for a read that takes its place; returns when that has it. Where the module is busy that is an
+  /// estimate, as long as those that wait take at most: without it reads would leave ever more of them behind.
+  Picoseconds make_room(const MemoryModeCache::Held& victim, Picoseconds now, Picoseconds acts_at);
 
   PlatformParams params_;
   Counters* counters_;
   std::vector<DramChannel> channels_;
   std::vector<PmemModule> modules_;
+  std::vector<std::int64_t> victims_waiting_;  ///< by module: lines that reads have displaced
   BlockDevice block_device_;
   MemoryLink link_;
   Divider interleave_lines_;

@@ -80,13 +80,11 @@ class VirtualThread {
   [[nodiscard]] std::uint64_t barriers_completed(Picoseconds at) const noexcept {
     return fences_completed_ + block_flushes_ - (block_flush_done_ > at ? 1 : 0);
   }
-
   /// Those that it has begun.
   [[nodiscard]] std::uint64_t barriers_begun() const noexcept { return fences_dispatched_ + block_flushes_; }
 
   /// All buffers were taken by writes that wait for acceptance when it last looked.
   [[nodiscard]] bool waits_for_buffer() const noexcept { return waits_for_buffer_; }
-
   [[nodiscard]] Picoseconds next_action() const noexcept;
   [[nodiscard]] bool finished() const noexcept { return finished_ && queued() == 0 && unresolved_ == 0; }
   [[nodiscard]] Picoseconds now() const noexcept { return now_; }
@@ -199,14 +197,17 @@ class VirtualThread {
   /// What a load has waited for that took so long from when it could ask for its line.
   [[nodiscard]] Cause cause_of(std::uint64_t line, std::uint8_t level, Picoseconds took) const noexcept;
   void wake_front();
+  /// The front end acts now, unless it is beyond `limit`.
+  bool acts_by(Picoseconds limit);
+  /// What the front end has waited for, because of `cause`, is there at `at`.
+  void go_on(Picoseconds at, Cause cause);
 
   /// When a walk that acts at `at` has an entry for which it can ask from `begins` on.
   [[nodiscard]] Picoseconds page_table_entry(std::uint64_t line, Level level, Picoseconds begins,
                                              Picoseconds at);
   [[nodiscard]] Picoseconds translation_time(std::uint64_t line, std::uint8_t translation, Picoseconds at);
-  /// Brings a line into L1; returns when it can be used. Never reserves anything in the future: what has to
-  /// wait, for a translation or a buffer, asks again when its time has come. Otherwise queues would see
-  /// requests out of order and idle in between.
+  /// Brings a line into L1; returns when it can be used. Reserves nothing in the future: what has to wait, for
+  /// a translation or a buffer, asks again when its time has come. Queues see requests in order so.
   Picoseconds fetch(std::uint64_t line, std::uint8_t level, Picoseconds at);
   /// The same for the load that pending_[index] is, or would be. kNever: it waits for its module, if it has a
   /// place in pending_.
@@ -242,9 +243,8 @@ class VirtualThread {
   [[nodiscard]] static bool is_hit_of_a_run(const TimedOp& op) noexcept { return op.instructions == 0; }
   /// The pending load or prefetch that will bring the line, -1: none.
   [[nodiscard]] int pending_fetch(std::uint64_t line) const noexcept;
-  /// True, and the front end stops: the load has to wait for its translation and finds no place for that, which
-  /// is how most turns of a front end end. dispatch_load() would find the same, and nothing has to retire for
-  /// it.
+  /// True, and the front end stops: the load has to wait for its translation and finds no place, which is how
+  /// most turns of a front end end. dispatch_load() would find the same, and nothing has to retire for it.
   [[nodiscard]] bool pending_loads_stop(const TimedOp& op) noexcept {
     if (unresolved_ != kAllPending || !has_room(1) ||
         (op.translation == kTlbFirst && walk_end(op.line, now_) <= now_)) {
