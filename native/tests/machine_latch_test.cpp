@@ -226,6 +226,45 @@ TEST(Latch, AnAttemptOfItsOwnTellsAReaderNothing) {
   EXPECT_EQ(result.counters.latch_restarts, 0);
 }
 
+// Its release commits when the store before it has its line, from memory. Loads do not wait for that, and see
+// the word as the thread has left it.
+TEST(Latch, NoReaderWaitsForItsOwnRelease) {
+  const auto result =
+      Turns({{{acquire(kDramBase, kWrites), store(kPmemBase + (1 << 20)), release(kDramBase, kWrites),
+               acquire(kDramBase, kLooks), load(kDramBase + 4096), release(kDramBase, kLooks)}},
+             {{load(kDramBase + 8192)}}})
+          .run(two_caches());
+  EXPECT_EQ(result.counters.latches, 2);
+  EXPECT_EQ(result.counters.latch_waits, 0);
+  EXPECT_EQ(result.counters.latch_restarts, 0);
+}
+
+TEST(LatchTable, AWriterExcludesAllOptimisticReadersButItself) {
+  constexpr std::uint64_t kLine = 7;
+  LatchTable latches(3);
+  ASSERT_TRUE(latches.acquire(kLine, kWrites, 1));
+  EXPECT_TRUE(latches.acquire(kLine, kLooks, 1));
+  EXPECT_FALSE(latches.is_written(kLine, 0, 1));
+  EXPECT_TRUE(latches.is_written(kLine, 0, 0));
+  EXPECT_FALSE(latches.acquire(kLine, kLooks, 0));
+  EXPECT_FALSE(latches.acquire(kLine, kWrites, 2));
+  latches.release(kLine, kWrites, 100, 1);
+  EXPECT_TRUE(latches.is_written(kLine, 500, 0)) << "2 has waited for it, and has it now";
+  EXPECT_FALSE(latches.is_written(kLine, 500, 2));
+}
+
+TEST(LatchTable, AReleaseTellsItsOwnThreadNothing) {
+  constexpr std::uint64_t kLine = 7;
+  LatchTable latches(2);
+  ASSERT_TRUE(latches.acquire(kLine, kWrites, 1));
+  latches.release(kLine, kWrites, 100, 1);
+  EXPECT_FALSE(latches.is_written(kLine, 50, 1));
+  EXPECT_TRUE(latches.is_written(kLine, 50, 0));
+  ASSERT_TRUE(latches.acquire(kLine, kReads, 0));
+  ASSERT_TRUE(latches.acquire(kLine, kReads, 1));
+  EXPECT_TRUE(latches.acquire(kLine, kLooks, 0)) << "readers exclude nobody who only reads";
+}
+
 // They only look at the word: one fetches it from the writer's core, and the last level has a copy then.
 TEST(Latch, OptimisticReadersBehindAWriterDoNotWaitForEachOther) {
   PlatformParams params = two_caches();

@@ -18,7 +18,9 @@ using memory::LatchMode;
 /// latch word says nothing about that: whole operations have been executed one after the other.
 ///
 /// First come, first served: a reader that comes behind a waiting writer waits, too, so that nobody starves.
-/// Optimistic readers hold nothing, and wait for the writer that holds the latch alone.
+/// Optimistic readers hold nothing, and wait for the writer that holds the latch alone. That is another thread:
+/// a thread's loads see its own stores before they commit (store forwarding; Intel SDM, volume 3, "Memory
+/// Ordering in P6 and More Recent Processor Families"), and so a latch free that it has just given up.
 /// An attempt always succeeds, and nobody waits for it: where it would have failed, the algorithm would have
 /// gone another way, which has not been executed. Optimistic readers begin again because of it.
 class LatchTable {
@@ -39,7 +41,7 @@ class LatchTable {
       return true;
     if (mode == LatchMode::kOptimistic) {
       Latch* const held = latches_.find(line);
-      if (held == nullptr || held->holders != kWriter)
+      if (held == nullptr || !held->excludes(thread))
         return true;
       waiting_[thread] = Waiting{mode, held->looking};
       held->looking = thread;
@@ -47,7 +49,7 @@ class LatchTable {
     }
     Latch& latch = latches_[line];
     if (latch.first == kNobody && latch.admits(mode)) {
-      latch.hold(mode);
+      latch.hold(mode, thread);
       return true;
     }
     waiting_[thread] = Waiting{mode, kNobody};
@@ -67,7 +69,7 @@ class LatchTable {
       throw NotHeldError("pmsim bug: a latch is released that is not held like that");
     latch->holders = writer ? 0 : latch->holders - 1;
     if (writer) {
-      written_[line % written_.size()] = Written{line, at, kNobody};
+      written_[line % written_.size()] = Written{line, at, thread};
       for (bool copied = false; latch->looking != kNobody; copied = true) {
         grants_.push_back({latch->looking, line, at, copied});
         latch->looking = waiting_[latch->looking].next;
@@ -75,7 +77,7 @@ class LatchTable {
     }
     while (latch->first != kNobody && latch->admits(waiting_[latch->first].mode)) {
       const Waiting& next = waiting_[latch->first];
-      latch->hold(next.mode);
+      latch->hold(next.mode, latch->first);
       grants_.push_back({latch->first, line, at});
       latch->first = next.next;
     }
@@ -83,13 +85,13 @@ class LatchTable {
       latches_.erase(line);
   }
 
-  /// Whether what the thread has read under the latch since `since` is worthless now. An attempt of its own
-  /// changes what it knows.
+  /// Whether what the thread has read under the latch since `since` is worthless now. What it has written
+  /// itself it knows, also where its release commits later than it has begun to read.
   [[nodiscard]] bool is_written(std::uint64_t line, Picoseconds since, std::uint32_t thread) {
     const Latch* const held = latches_.find(line);
     const Written& written = written_[line % written_.size()];
-    return (held != nullptr && held->holders == kWriter) ||
-           (written.line == line && written.at > since && written.attempted_by != thread);
+    return (held != nullptr && held->excludes(thread)) ||
+           (written.line == line && written.at > since && written.by != thread);
   }
 
   [[nodiscard]] bool has_grants() const noexcept { return !grants_.empty(); }
@@ -105,13 +107,21 @@ class LatchTable {
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
   struct Latch {
     std::int32_t holders = 0;                       ///< readers, or kWriter
+    std::uint32_t writer = kNobody;                 ///< which that is
     std::uint32_t first = kNobody, last = kNobody;  ///< of those who wait to hold it
     std::uint32_t looking = kNobody;                ///< of optimistic readers
 
     [[nodiscard]] bool admits(LatchMode mode) const noexcept {
       return mode == LatchMode::kExclusive ? holders == 0 : holders >= 0;
     }
-    void hold(LatchMode mode) noexcept { holders = mode == LatchMode::kExclusive ? kWriter : holders + 1; }
+    /// An optimistic reader.
+    [[nodiscard]] bool excludes(std::uint32_t thread) const noexcept {
+      return holders == kWriter && writer != thread;
+    }
+    void hold(LatchMode mode, std::uint32_t thread) noexcept {
+      writer = mode == LatchMode::kExclusive ? thread : kNobody;
+      holders = mode == LatchMode::kExclusive ? kWriter : holders + 1;
+    }
   };
   struct Waiting {
     LatchMode mode = LatchMode::kShared;
@@ -120,7 +130,7 @@ class LatchTable {
   struct Written {
     std::uint64_t line = ~std::uint64_t{0};
     Picoseconds at = 0;
-    std::uint32_t attempted_by = kNobody;
+    std::uint32_t by = kNobody;
   };
 
   LineMap<Latch> latches_;               ///< those that are held
