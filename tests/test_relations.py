@@ -177,3 +177,14 @@ def test_a_thread_alone_waits_for_no_latch() -> None:
     idle, busy = (point("contention", work=work, **alone) for work in (0, 1))
     assert idle["latch_waits_per_op"] == idle["latch_restarts_per_op"] == 0
     assert idle["ops_per_s"] > busy["ops_per_s"]
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_a_writer_among_optimistic_readers_is_not_alone(threads: int) -> None:
+    """Readers that began again left it its lines: two threads were as fast as one, and readers starved."""
+    latch = {"operation": "latch", "threads": threads, "length": 4}
+    writers = point("contention", **latch)
+    mixed = point("contention", readers="optimistic", read_percent=50, **latch)
+    # Half of the operations write, and some follow one of their own thread.
+    assert writers["ops_per_s"] < mixed["ops_per_s"] < 2.5 * writers["ops_per_s"]
+    assert mixed["latency_max_ns"] < 0.01 * mixed["simulated_ops"] / mixed["ops_per_s"] * 1e9

@@ -125,6 +125,38 @@ TEST(Latch, OptimisticReadersReadAgainAsOftenAsWritersCome) {
   EXPECT_LE(held.groups[0].latency.maximum(), (300 + 1500 + 1000) * cycle + 20 * kTransfer);
 }
 
+// The writer's operations have been executed one behind the other, on a line that nobody takes away. In time
+// the reader takes a copy whenever it begins again, for which the writer has to come back.
+TEST(Latch, AReaderThatBeginsAgainTakesTheWordFromItsWriter) {
+  const PlatformParams params = two_caches();
+  Script::Ops writes;
+  for (int write = 0; write < 200; ++write) {
+    for (const memory::MicroOp& op : {acquire(kDramBase, kWrites), work(100), release(kDramBase, kWrites)})
+      writes.push_back(op);
+  }
+  const auto alone = Turns({{writes}, {{load(kDramBase + 4096)}}}).run(params);
+  const auto read = Turns({{writes},
+                           {{load(kDramBase + 4096), work(2000)},
+                            {acquire(kDramBase, kLooks), work(1000), release(kDramBase, kLooks)}}})
+                        .run(params);
+  const std::int64_t restarts = read.counters.latch_restarts;
+  EXPECT_GE(restarts, 5);
+  EXPECT_GE(read.elapsed, alone.elapsed + restarts * kTransfer);
+}
+
+TEST(LineTransfers, TheFirstWhoLooksAgainFetchesTheLineAndItsOwnerTakesItBack) {
+  constexpr std::uint64_t kLine = 7;
+  constexpr Picoseconds kLastLevel = 20 * kNs, kAt = 1000 * kNs;
+  LineTransfers transfers(kTransfer);
+  EXPECT_FALSE(transfers.take(kLine));
+  EXPECT_EQ(transfers.look_again(kLine, kAt, kLastLevel), kAt + kTransfer);
+  EXPECT_EQ(transfers.look_again(kLine, kAt, kLastLevel), kAt + kTransfer) << "that is when there is a copy";
+  EXPECT_EQ(transfers.look_again(kLine, 2 * kAt, kLastLevel), 2 * kAt + kLastLevel);
+  EXPECT_TRUE(transfers.take(kLine));
+  EXPECT_FALSE(transfers.take(kLine)) << "it has it for itself now";
+  EXPECT_EQ(transfers.look_again(kLine, 3 * kAt, kLastLevel), 3 * kAt + kTransfer);
+}
+
 TEST(Latch, NobodyWaitsBecauseOfAnAttemptButReadersReadAgain) {
   const PlatformParams params = two_caches();
   const auto among = [&](LatchMode others, std::uint64_t tried_at) {

@@ -276,9 +276,11 @@ bool VirtualThread::gets_latch(std::uint64_t line, LatchMode mode) {
 }
 
 /// The branch on it is predicted to find nothing. Where a writer has been there, the thread waits until there
-/// is none, reads again, which takes as long as it took, and looks once more. What it has waited for others'
-/// latches and for the block device meanwhile, and read again under those further down, it does not have to do
-/// again: with a leaf in hand it would otherwise let the next one wait for its own wait, and so on without end.
+/// is none, fetches the word again, reads again, which takes as long as its front end took, and looks once
+/// more. Loads that the front end has not waited for cost nothing the second time: the caches have what has
+/// missed then, and what the writer has changed comes beside the word. What it has waited for others' latches
+/// and for the block device meanwhile, and read again under those further down, it does not have to do again:
+/// with a leaf in hand it would otherwise let the next one wait for its own wait, and so on without end.
 bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
   Reading& reading = reading_[op.line % reading_.size()];
   if (reading.line != op.line)
@@ -290,7 +292,7 @@ bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
   ++counters_->latch_restarts;
   const Picoseconds noticed = std::max(now_, loads_done_);
   if (reading.work == 0)
-    reading.work = std::max<Picoseconds>(noticed - reading.began - (idle_ - reading.idle), 1);
+    reading.work = std::max<Picoseconds>(now_ - reading.began - (idle_ - reading.idle), 1);
   const Picoseconds again = reading.work;
   idle_ += again;
   stand_for(window_head_, window_tail_, noticed, Cause::kCore);
@@ -305,7 +307,10 @@ bool VirtualThread::dispatch_latch_validate(const TimedOp& op) {
     return false;
   }
   if (gets_latch(op.line, LatchMode::kOptimistic)) {
-    stand(now_ + again, Cause::kLatch);
+    // The writer has taken the word away.
+    reading.began = traffic_->transfers.look_again(op.line, now_, times_->llc);
+    idle_ += reading.began - now_;
+    stand(reading.began + again, Cause::kLatch);
     front_key_ = now_;
   } else {
     reads_again_ = again;

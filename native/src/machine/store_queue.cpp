@@ -95,6 +95,10 @@ bool VirtualThread::ask_ownership(QueuedStore& entry, Picoseconds at) {
     return false;
   }
   entry.level = level_now(entry.line, entry.level, entry.flags);
+  // The tags do not know of those who have looked at a latch again, in virtual time.
+  if (entry.kind == code(OpKind::kAtomic) && traffic_->transfers.take(entry.line) && entry.level <= kLlc) {
+    entry.level = kFromCore;
+  }
   const bool buffered = needs_buffer(entry.level, entry.flags);
   if (buffered && core_->fill_buffers.earliest(sibling_, std::max(at, miss_free_)) > at) {
     return false;

@@ -355,9 +355,11 @@ void VirtualThread::buffers_changed() {
 void VirtualThread::latched(const LatchTable::Grant& grant) {
   // It has been looking at the word in its own cache, and fetches it again to see that the latch is free.
   LineTransfers& transfers = traffic_->transfers;
-  const Picoseconds seen =
-      grant.copied ? transfers.copy(grant.line, grant.at, times_->llc) : transfers.move(grant.line, grant.at);
-  stand(seen, Cause::kLatch);
+  if (!grant.looks)
+    transfers.take(grant.line);
+  stand(grant.looks ? transfers.look_again(grant.line, grant.at, times_->llc)
+                    : transfers.move(grant.line, grant.at),
+        Cause::kLatch);
   counters_->latch_wait_ps += now_ - latch_asked_;
   idle_ += now_ - latch_asked_;
   // An optimistic reader begins when the writer has gone.

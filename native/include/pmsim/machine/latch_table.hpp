@@ -30,7 +30,7 @@ class LatchTable {
     std::uint32_t thread;
     std::uint64_t line;
     Picoseconds at;
-    bool copied = false;  ///< another reader fetches the word before it: the last level has a copy then
+    bool looks = false;  ///< it does not hold it: an optimistic reader
   };
 
   explicit LatchTable(std::uint32_t threads) : latches_(kHeldAtFirst), waiting_(threads) {}
@@ -70,10 +70,8 @@ class LatchTable {
     latch->holders = writer ? 0 : latch->holders - 1;
     if (writer) {
       written_[line % written_.size()] = Written{line, at, thread};
-      for (bool copied = false; latch->looking != kNobody; copied = true) {
-        grants_.push_back({latch->looking, line, at, copied});
-        latch->looking = waiting_[latch->looking].next;
-      }
+      for (; latch->looking != kNobody; latch->looking = waiting_[latch->looking].next)
+        grants_.push_back({latch->looking, line, at, true});
     }
     while (latch->first != kNobody && latch->admits(waiting_[latch->first].mode)) {
       const Waiting& next = waiting_[latch->first];

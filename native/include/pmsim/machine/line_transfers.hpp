@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "pmsim/core/time.hpp"
 
@@ -21,20 +22,32 @@ class LineTransfers {
   Picoseconds move(std::uint64_t line, Picoseconds at) noexcept {
     Way& way = ways_[line % ways_.size()];
     const Picoseconds asks = at + request_;
-    way = Way{line, (way.line == line ? std::max(asks, way.arrives) : asks) + served_};
+    const bool known = way.line == line;
+    way = Way{line, (known ? std::max(asks, way.arrives) : asks) + served_, known && way.copied};
     return way.arrives;
   }
-  /// When a core that asks at `at` has a copy from the last level, `last_level` away, which is there when the
-  /// latest move is over.
-  [[nodiscard]] Picoseconds copy(std::uint64_t line, Picoseconds at, Picoseconds last_level) const noexcept {
-    const Way& way = ways_[line % ways_.size()];
-    return std::max(at + last_level, way.line == line ? way.arrives : at);
+  /// When a core has a copy that looks at the line again at `at`: the first from the core that has written it,
+  /// others from the last level, `last_level` away, which has one when that is over.
+  Picoseconds look_again(std::uint64_t line, Picoseconds at, Picoseconds last_level) noexcept {
+    Way& way = ways_[line % ways_.size()];
+    if (way.line == line && way.copied)
+      return std::max(at + last_level, way.arrives);
+    const Picoseconds arrives = move(line, at);
+    way.copied = true;
+    return arrives;
+  }
+  /// A core asks for the line alone. Whether others have looked at it again since the last one did: they give
+  /// their copies up, which takes as long as to move it (an upgrade from S to M, by its home).
+  bool take(std::uint64_t line) noexcept {
+    Way& way = ways_[line % ways_.size()];
+    return way.line == line && std::exchange(way.copied, false);
   }
 
  private:
   struct Way {
     std::uint64_t line = ~std::uint64_t{0};
     Picoseconds arrives = 0;
+    bool copied = false;  ///< by look_again()
   };
   Picoseconds request_;
   Picoseconds served_;
