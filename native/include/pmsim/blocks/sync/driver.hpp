@@ -50,6 +50,13 @@ class SyncDriver {
   }
 
   [[nodiscard]] Address object(std::uint64_t index) const noexcept { return base_ + index * stride_; }
+  /// The lines of an object that operations use: its word, and its data.
+  [[nodiscard]] std::uint32_t lines() const noexcept {
+    return options_.meeting == Meeting::kCounter ? 1 : 1 + options_.lines;
+  }
+  [[nodiscard]] Address line_of(std::uint64_t index, std::uint32_t which) const noexcept {
+    return which == 0 ? object(index) : line(object(index), which - 1);
+  }
 
   void operation(M& memory, std::uint32_t thread) {
     Thread& state = threads_[thread];
