@@ -437,6 +437,7 @@ void VirtualThread::issue_hardware_prefetch(std::uint64_t line, Picoseconds at) 
   }
   ++counters_->prefetches;
   const Picoseconds done = memory_->read(line, at + times_->half_read, at) + times_->half_read;
+  interrupted_ = interrupted_ || memory_->has_changed();
   core_->prefetch_slots.take(done);
   core_->note_fill(line, done);
 }

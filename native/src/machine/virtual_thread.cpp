@@ -295,6 +295,7 @@ Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picosec
       return traffic_->transfers.move(line, at);
     default: {
       const Picoseconds arrives = memory_->read(line, at + times_->half_read, at, id_) + times_->half_read;
+      interrupted_ = interrupted_ || memory_->has_changed();  // what it has displaced may wait
       core_->note_fill(line, arrives);
       return arrives;
     }
@@ -308,6 +309,7 @@ Picoseconds VirtualThread::fetch_load(std::uint64_t line, std::uint8_t level, Pi
   }
   const ReadToken token{id_, index < kPendingLoads ? static_cast<std::uint32_t>(index) : ReadToken::kNobody};
   const Picoseconds left = memory_->load(line, at + times_->half_read, at, token);
+  interrupted_ = interrupted_ || memory_->has_changed();
   if (left == kNever) {
     return kNever;
   }
