@@ -166,7 +166,8 @@ def test_without_background_writers_the_transaction_waits_for_the_write():
     assert len(dirty) <= 32
 
 
-def test_room_that_a_waiting_transaction_does_not_need_is_the_next_one_s():
+def full_of_two_pages():
+    """Dirty pages with no room left, what changes a page, and when it has changed which."""
     env = des.Environment()
     dirty = des.DirtyPages(env, limit=2)
     changed = []
@@ -175,9 +176,16 @@ def test_room_that_a_waiting_transaction_does_not_need_is_the_next_one_s():
         yield from dirty.change(page)
         changed.append((env.now, page))
 
+    for page in (1, 2):
+        env.process(dirty.change(page))
+    env.run()
+    return env, dirty, change, changed
+
+
+def test_room_that_a_waiting_transaction_does_not_need_is_the_next_one_s():
+    env, dirty, change, changed = full_of_two_pages()
+
     def writer():
-        yield from dirty.change(1)
-        yield from dirty.change(2)
         for page in (7, 7, 8):
             env.process(change(page))
         for _ in range(2):
@@ -192,17 +200,9 @@ def test_room_that_a_waiting_transaction_does_not_need_is_the_next_one_s():
 
 
 def test_a_page_that_has_become_dirty_meanwhile_needs_no_room():
-    env = des.Environment()
-    dirty = des.DirtyPages(env, limit=2)
-    changed = []
-
-    def change(page):
-        yield from dirty.change(page)
-        changed.append((env.now, page))
+    env, dirty, change, changed = full_of_two_pages()
 
     def writer():
-        yield from dirty.change(1)
-        yield from dirty.change(2)
         env.process(change(7))
         dirty.take()
         yield env.timeout(10)

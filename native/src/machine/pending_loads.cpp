@@ -81,7 +81,6 @@ bool VirtualThread::wait_at_module(const TimedOp& op) {
   }
   unresolved_ |= std::uint64_t{1} << index;
   take_waiting_buffer(now_);
-  interrupted_ = interrupted_ || memory_->has_changed();
   step(1);
   return true;
 }
@@ -208,7 +207,6 @@ void VirtualThread::issue_pending(Picoseconds at) {
     take_waiting_buffer(at);
     load.producer = kAtModule;
     issue_prefetches_of(static_cast<int>(index), at);
-    interrupted_ = interrupted_ || memory_->has_changed();
   } else {
     const Cause cause = cause_of(load.op.line, level, done - at);
     if (needs_buffer(level, load.op.flags)) {

@@ -309,7 +309,7 @@ Picoseconds VirtualThread::fetch_load(std::uint64_t line, std::uint8_t level, Pi
   }
   const ReadToken token{id_, index < kPendingLoads ? static_cast<std::uint32_t>(index) : ReadToken::kNobody};
   const Picoseconds left = memory_->load(line, at + times_->half_read, at, token);
-  interrupted_ = interrupted_ || memory_->has_changed();
+  interrupted_ = interrupted_ || memory_->has_changed();  // it waits, or in memory mode what it has displaced
   if (left == kNever) {
     return kNever;
   }
