@@ -142,6 +142,7 @@ def _in_place(machine: HostMachine, effort: Effort, memory: str) -> list[Subject
                 "region_size": effort.region,
             },
             further={"extra_instructions": _READS_IN_PLACE[algorithm]} if operation == "read" else {},
+            cold=pattern == "random",
         )
         for algorithm, operation, pattern, size, threads in setups
     ]
@@ -169,6 +170,7 @@ def _interleave(machine: HostMachine, effort: Effort, memory: str) -> list[Subje
                 "memory": memory,
                 "region_size": effort.region,
             },
+            cold=True,
         )
         for operation, interleave, fence, group in setups
     ]
@@ -206,6 +208,7 @@ def _block_subject(
     parameters: dict[str, int | str],
     from_profile: Callable[[Platform], dict[str, int]] | None = None,
     further: Mapping[str, int] = MappingProxyType({}),
+    cold: bool = False,
 ) -> Subject:
     """Return a block with equal parameters here and there; `further` are those of its simulation alone."""
     return Subject(
@@ -217,6 +220,7 @@ def _block_subject(
         simulated={**parameters, **further},
         metric="ops_per_s",
         from_profile=from_profile,
+        cold=cold,
     )
 
 

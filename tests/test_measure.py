@@ -217,6 +217,18 @@ def test_the_hybrid_chooses_by_the_figures_of_the_profile(profile):
         time_benchmark(hybrid.benchmark, hybrid.host, QUICK)
 
 
+@pytest.mark.parametrize(
+    ("block", "name"), [("in-place", "fam, dependent-read 16 B random"), ("interleave", "lookup, plain")]
+)
+def test_what_is_measured_cold_is_not_simulated_out_of_the_last_level_cache(block, name):
+    subject = subject_named(block, name)
+    rates = [
+        subject.predict(pmsim.load_platform({"base": "spr-cxl", "llc": {"size": size}}))
+        for size in ("8 MiB", "256 MiB")
+    ]
+    assert rates[0] == rates[1]
+
+
 def test_every_technique_and_every_read_has_a_subject():
     def choices(block, *names):
         subjects = host_blocks()[block].subjects(this_machine(), QUICK, "dram")

@@ -9,7 +9,8 @@ namespace pmsim::host {
 
 /// The driver of a building block (blocks/<family>/driver.hpp) on HostMemory: the code that its simulated
 /// workload runs, one operation after the other. Before each repetition everything that it has allocated is
-/// flushed out of the caches, as a simulated run begins with cold ones.
+/// flushed out of the caches, so that a repetition hardly finds a line there; simulated blocks with lines at
+/// random places are warm, so they stand beside it with a small last-level cache (`cold`, host_timing.py).
 template <template <typename> class Driver>
 class BlockBenchmark final : public Benchmark {
  public:
