@@ -5,6 +5,8 @@ import random
 from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pmsim import des
 
@@ -182,7 +184,7 @@ def full_of_two_pages():
     return env, dirty, change, changed
 
 
-def test_room_that_a_waiting_transaction_does_not_need_is_the_next_one_s():
+def test_who_waits_to_change_a_page_goes_on_when_another_one_has_changed_it():
     env, dirty, change, changed = full_of_two_pages()
 
     def writer():
@@ -195,8 +197,8 @@ def test_room_that_a_waiting_transaction_does_not_need_is_the_next_one_s():
 
     env.process(writer())
     env.run()
-    # At 20 the second change of page 7 finds it dirty: the room is free, and page 8 has waited for it.
-    assert changed == [(10, 7), (20, 7), (20, 8)]
+    # At 10 both changes of page 7 need one room; the next is that of page 8.
+    assert changed == [(10, 7), (10, 7), (20, 8)]
 
 
 def test_a_page_that_has_become_dirty_meanwhile_needs_no_room():
@@ -212,6 +214,42 @@ def test_a_page_that_has_become_dirty_meanwhile_needs_no_room():
     env.process(writer())
     env.run()
     assert changed == [(10, 7), (10, 7)]
+
+
+@given(
+    limit=st.integers(1, 2),
+    instants=st.lists(
+        st.lists(st.sampled_from([0, 1, 2, "take", "written"]), min_size=1, max_size=2), max_size=30
+    ),
+)
+def test_nobody_waits_for_room_while_there_is_some_or_the_page_is_dirty(limit, instants):
+    env = des.Environment()
+    dirty = des.DirtyPages(env, limit)
+    model, waiting = [], []  # what is dirty, oldest first; who waits to change which page
+
+    def change(page):
+        waiting.append(page)
+        yield from dirty.change(page)
+        waiting.remove(page)
+        if page not in model:
+            model.append(page)
+
+    taken = 0
+    for steps in instants:
+        for step in steps:
+            if step == "take":
+                page = dirty.take()
+                assert page == (model.pop(0) if model else None)
+                taken += page is not None
+            elif step == "written":
+                dirty.written()
+                taken -= taken > 0
+            else:
+                env.process(change(step))
+        env.run(env.now + 1)
+        assert len(dirty) == len(model) + taken <= limit
+        assert not set(waiting) & set(model)
+        assert not waiting or len(dirty) == limit
 
 
 def test_no_page_is_written_back_for_one_that_has_become_dirty_meanwhile():

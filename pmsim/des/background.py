@@ -53,7 +53,7 @@ class DirtyPages:
         self._writes: dict[_Write, None] = {}  # oldest first
         self._taken: deque[_Write] = deque()  # those of `take`
         self._failures = 0
-        self._room: deque[Event] = deque()
+        self._room: dict[int, Event] = {}  # for whom waits to change a page, in the order of their coming
         self._more: list[Event] = []
 
     def __len__(self) -> int:
@@ -71,9 +71,7 @@ class DirtyPages:
             return
         began = self.env.now
         while page not in self._dirty and len(self) >= self.limit:
-            room = self.env.event()
-            self._room.append(room)
-            yield room
+            yield self._room_for(page)
         if self.env.now > began:
             self.stalls += 1
             self.stalled_ps += self.env.now - began
@@ -88,12 +86,12 @@ class DirtyPages:
             self.lost_with(group.server)
             oldest = self.begin()
             if oldest is None:  # all of them are being written by others
-                room = self.env.event()
-                self._room.append(room)
-                yield room
+                yield self._room_for(page)
                 continue
             yield group.execute(flush, oldest.page)
             self.end(oldest)
+        if page in self._dirty:
+            self._wake_next()  # changed by another one meanwhile; who waits next may write a page back
         if self.env.now > began:
             self.stalls += 1
             self.stalled_ps += self.env.now - began
@@ -128,8 +126,7 @@ class DirtyPages:
         del self._writes[write]
         if write.ended is not None:
             write.ended.succeed()
-        if self._room:
-            self._room.popleft().succeed()
+        self._wake_next()
 
     def settle(self) -> Generator[Event, Any, None]:
         """Wait until all pages that are being written now, by whomever, are durable.
@@ -164,7 +161,7 @@ class DirtyPages:
         ended = [write.ended for write in self._writes if write.ended is not None]
         self._writes.clear()
         self._taken.clear()
-        for event in (*ended, *self._room):
+        for event in (*ended, *self._room.values()):
             event.succeed()
         self._room.clear()
 
@@ -173,14 +170,21 @@ class DirtyPages:
         if self.forget not in server.at_power_failure:
             server.at_power_failure.append(self.forget)
 
+    def _room_for(self, page: int) -> Event:
+        """Return an event that happens when a page has been written back, or this one is dirty."""
+        return self._room.setdefault(page, self.env.event())
+
+    def _wake_next(self) -> None:
+        if self._room:
+            self._room.pop(next(iter(self._room))).succeed()
+
     def _mark(self, page: int) -> None:
         if page in self._dirty:
-            # Changed by another one meanwhile: the turn is of who waits next, be it only to write a page back.
-            if self._room:
-                self._room.popleft().succeed()
-            return
+            return  # changed by another one meanwhile
         self._dirty.add(page)
         self._oldest.append(page)
+        if page in self._room:
+            self._room.pop(page).succeed()  # who changes a dirty page needs no room
         waiting, self._more = self._more, []
         for event in waiting:
             event.succeed()
