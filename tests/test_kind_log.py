@@ -120,6 +120,10 @@ def test_the_tail_buffer_holds_groups_of_large_entries(algorithm: str) -> None:
     assert result["barriers_per_op"] < 1
 
 
+def test_large_entries_are_measured_over_bytes_rather_than_over_entries() -> None:
+    assert measure(algorithm="classic", entry_size=2**20)["simulated_ops"] == 2**28 / 2**20
+
+
 def test_a_log_in_dram_writes_no_persistent_memory() -> None:
     result = measure(entry_size=24, memory="dram")
     assert result["counter.pmem_write_lines"] == result["media_blocks_written_per_op"] == 0

@@ -12,6 +12,11 @@ namespace {
 // fifth faster than the next 10,000 (docs/blocks/log.md).
 constexpr std::int64_t kEntriesPerThread = 2'500;
 
+// A few seconds. What settles does so over bytes; of entries and of groups some have to be seen all the same.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 28;
+constexpr std::int64_t kFewestEntriesPerThread = 100;
+constexpr std::int64_t kFewestGroups = 10;
+
 using blocks::log::DriverOptions;
 
 /// Threads that append entries to logs of their own (van Renen et al., Fig. 8). With `timed` each append is
@@ -31,8 +36,12 @@ class LogAppends final : public Workload {
   [[nodiscard]] std::uint32_t threads() const override { return options_.threads; }
   [[nodiscard]] machine::RunLength usual_length() const override {
     // The modules' buffers are full after some hundred lines; group commits have to be seen many times.
-    const std::int64_t entries = std::max({std::int64_t{10'000}, kEntriesPerThread * options_.threads,
-                                           std::int64_t{100} * options_.group_commit});
+    const std::int64_t wanted = std::max({std::int64_t{10'000}, kEntriesPerThread * options_.threads,
+                                          std::int64_t{100} * options_.group_commit});
+    const std::int64_t entries =
+        std::min(wanted, std::max({kMostBytes / static_cast<std::int64_t>(options_.entry_size),
+                                   kFewestEntriesPerThread * options_.threads,
+                                   kFewestGroups * options_.group_commit}));
     return machine::RunLength::in_order(fill_, entries / 5, entries);
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
