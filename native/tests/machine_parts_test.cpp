@@ -196,6 +196,16 @@ TEST(DramChannel, ServesTheLinesOfARowOneAfterTheOtherOnceItIsOpen) {
   EXPECT_EQ(counters.dram_row_misses, 1);
 }
 
+TEST(DramChannel, KeepsNobodyElseWaitingForALineThatCannotBeReadYet) {
+  PlatformParams params = plain_machine();
+  params.dram.reread_delay = 300 * kNs;
+  Counters counters;
+  DramChannel channel(params.dram, params.controller, counters);
+  EXPECT_EQ(channel.write(0, 0), 0);
+  EXPECT_EQ(channel.read(0, kNs), params.dram.reread_delay + params.dram.row_hit_latency);
+  EXPECT_LT(channel.read(1, kNs), params.dram.reread_delay);  // of the same row
+}
+
 TEST(DramChannel, ClosesNoRowBeforeItsLinesAreServed) {
   PlatformParams params = plain_machine();
   params.dram.bank_busy = 46 * kNs;

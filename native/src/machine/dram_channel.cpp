@@ -57,7 +57,7 @@ std::int64_t DramChannel::leaving_at(Picoseconds now) const {
 Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now, Picoseconds ahead) {
   ++counters_->dram_read_lines;
   settle(now - ahead);
-  const Picoseconds start = recent_writes_.not_before(line, std::max(now, bus_free_));
+  const Picoseconds start = std::max(now, bus_free_);
   bus_free_ = std::max(now - ahead, bus_free_) + dram_.read_burst;
   const std::uint64_t row = row_lines_.quotient(line);
   Bank& bank = banks_[bank_count_.remainder(mix64(row))];
@@ -73,7 +73,8 @@ Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now, Picoseconds a
   // bus.
   const Picoseconds served = std::max(start, bank.next_line);
   bank.next_line = served + dram_.read_burst;
-  return served + dram_.row_hit_latency;
+  // A line that cannot be re-read yet keeps nobody else waiting.
+  return recent_writes_.not_before(line, served) + dram_.row_hit_latency;
 }
 
 Picoseconds DramChannel::write(std::uint64_t line, Picoseconds now) {
