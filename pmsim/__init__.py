@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
         from pmsim.results import Result
 
         return Result
-    if name in ("crash", "trace", "tuning"):  # the pages write pmsim.tuning.tune
+    if name in ("crash", "prototype", "trace", "tuning"):  # the pages write pmsim.tuning.tune
         return importlib.import_module(f"pmsim.{name}")
     raise AttributeError(f"module 'pmsim' has no attribute '{name}'")
 

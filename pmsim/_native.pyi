@@ -8,7 +8,7 @@ import numpy
 import numpy.typing
 import os
 import typing
-__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'host_room', 'in_place_methods', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'trace_requests', 'validate_platform', 'warm_up', 'workloads']
+__all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'crash_check_program', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'host_room', 'in_place_methods', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'trace_requests', 'validate_platform', 'warm_up', 'workloads']
 class SimMemory:
     """
     Simulated memory with the x86 persistence model, for tests and exploration.
@@ -19,12 +19,16 @@ class SimMemory:
         """
         Address of a new region on dram, pmem or block.
         """
-    def block_flush(self) -> None:
+    def block_flush(self, site: int = 0) -> None:
         ...
     def block_read(self, device: int, destination: int, bytes: int) -> None:
         ...
     def block_write(self, device: int, source: int, bytes: int) -> None:
         ...
+    def compute(self, cycles: int, instructions: int = 0) -> None:
+        """
+        What the core computes before what follows: cycles, and instructions at its width.
+        """
     def crash_count(self, limit: int = 1000000) -> int | None:
         """
         Number of legal durable images now; None when more than limit combinations exist.
@@ -43,12 +47,26 @@ class SimMemory:
         """
     def mfence(self, site: int = 0) -> None:
         ...
+    def operation_begin(self, *, alone: bool = False) -> None:
+        """
+        An operation of the workload begins; alone: when all before has retired.
+        """
+    def operation_end(self) -> None:
+        ...
     def order(self, site: int = 0) -> None:
         """
         An ordering point between two stores to one line.
         """
-    def read(self, address: int, bytes: int) -> bytes:
+    def prefetch(self, address: int) -> None:
         ...
+    def read(self, address: int, bytes: int, dependent: bool = False) -> bytes:
+        """
+        dependent: the address was read by the load before it.
+        """
+    def region(self, name: str) -> int:
+        """
+        Address of the region that was allocated under a name of its own. Raises ConfigError.
+        """
     def sample_crash_states(self, count: int, seed: int) -> list[SimMemory]:
         ...
     def set_thread(self, thread: int) -> None:
@@ -64,6 +82,10 @@ class SimMemory:
     def stream(self, address: int, data: bytes) -> None:
         """
         Non-temporal stores of whole words.
+        """
+    def take_operations(self) -> bytes:
+        """
+        Micro-operations emitted since the last call, 16 bytes each, for TraceWriter.append().
         """
     def wear(self) -> dict[str, typing.Any]:
         """
@@ -81,6 +103,11 @@ class SimMemory:
     def emitted(self) -> int:
         """
         Micro-operations emitted so far.
+        """
+    @property
+    def pmem_footprint(self) -> int:
+        """
+        Bytes of all regions on pmem.
         """
     @property
     def touched_bytes(self) -> int:
@@ -376,6 +403,10 @@ def crash_blocks() -> list[typing.Any]:
 def crash_check(block: str, *, states: int = 100000, seed: int = 1, eadr: bool = False, disabled: int = 0, monitor: CrashMonitor) -> dict[str, typing.Any]:
     """
     Crashes a block at every persistence step and checks what recovery finds; disabled removes one persistence point. Raises ConfigError for an unknown block.
+    """
+def crash_check_program(name: str, make: typing.Any, points: typing.Any, *, states: int = 100000, seed: int = 1, eadr: bool = False, disabled: int = 0, monitor: CrashMonitor) -> dict[str, typing.Any]:
+    """
+    The same for a program in Python (pmsim.prototype): make(seed, small) gives one, points() the names of its persistence points, of which the first has the number 1.
     """
 def engines() -> dict[str, typing.Any]:
     """

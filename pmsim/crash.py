@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from pmsim import _native
@@ -24,6 +25,9 @@ _REDUNDANT_SHARE = 5
 _POLL_S = 0.1
 #: More threads than this are a slip, and so many would exhaust the host.
 _MOST_THREADS = 4096
+
+#: Takes states, seed, eadr, disabled and monitor by name; see ``_native.crash_check``.
+NativeCheck = Callable[..., dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -253,42 +257,72 @@ def check_block(
     CrashInterrupted : Ctrl-C, which also ends the search for a smaller counter-example.
     """
     block = find_block(name)
+    check = partial(_native.crash_check, name)
+    return examine(
+        lambda: block,
+        check,
+        states=states,
+        seed=seed,
+        mutate=mutate,
+        eadr=eadr,
+        jobs=jobs,
+        on_progress=on_progress,
+        on_violation=on_violation,
+    )
+
+
+def examine(
+    block: Callable[[], Block],
+    native: NativeCheck,
+    *,
+    states: int,
+    seed: int,
+    mutate: bool,
+    eadr: bool,
+    jobs: int | None,
+    on_progress: Callable[[int, int], None] | None,
+    on_violation: Callable[[str], None] | None,
+) -> CrashResult:
+    """Check whatever the core's checker can run: what `check_block` is made of, with the same parameters.
+
+    Parameters
+    ----------
+    block : callable
+        Returns the block with the points that are known by now; called again when it has been checked, before
+        the points are removed one at a time.
+    native : callable
+        Checks it once, as ``_native.crash_check`` does of a block.
+    """
     states = whole("states", states, 1)
     seed = whole("seed", seed, 0)
     threads = (os.cpu_count() or 1) if jobs is None else whole("jobs", jobs, 1, _MOST_THREADS)
+
+    def check_once(states: int, disabled: int, monitor: _native.CrashMonitor) -> Check:
+        row = native(states=states, seed=seed, eadr=eadr, disabled=disabled, monitor=monitor)
+        return Check.from_native(row)
+
     with _Pool(threads, on_progress) as pool:
-        check = pool.run([lambda m: _check(block, states, seed, eadr, 0, m)], on_violation)[0]
+        check = pool.run([partial(check_once, states, 0)], on_violation)[0]
         if check is None:
             raise KeyboardInterrupt
+        known = block()
         whole_check = check.violation is None and not check.stopped
-        never = tuple(point for point in block.points if whole_check and point.id not in check.reached)
+        never = tuple(point for point in known.points if whole_check and point.id not in check.reached)
         mutants: tuple[Mutant, ...] = ()
         if mutate and whole_check and not pool.interrupted:
-            checks = pool.run(_mutations(block, states, seed, eadr))
-            done = zip(block.points, checks, strict=True)
+            checks = pool.run(
+                partial(check_once, max(1, states // _REDUNDANT_SHARE) if point.redundant else states, point.id)
+                for point in known.points
+            )
+            done = zip(known.points, checks, strict=True)
             mutants = tuple(Mutant(p, c) for p, c in done if c and (c.violation or not c.stopped))
-    result = CrashResult(block, eadr, seed, check, mutants, never)
+    result = CrashResult(known, eadr, seed, check, mutants, never)
     if pool.interrupted:
         raise CrashInterrupted(result)
     return result
 
 
 _Job = Callable[[_native.CrashMonitor], Check]
-
-
-def _check(
-    block: Block, states: int, seed: int, eadr: bool, disabled: int, monitor: _native.CrashMonitor
-) -> Check:
-    row = _native.crash_check(
-        block.name, states=states, seed=seed, eadr=eadr, disabled=disabled, monitor=monitor
-    )
-    return Check.from_native(row)
-
-
-def _mutations(block: Block, states: int, seed: int, eadr: bool) -> Iterable[_Job]:
-    for point in block.points:
-        spent = max(1, states // _REDUNDANT_SHARE) if point.redundant else states
-        yield lambda m, spent=spent, point=point: _check(block, spent, seed, eadr, point.id, m)  # type: ignore[misc]
 
 
 class _Pool:

@@ -154,3 +154,13 @@ def test_the_examples_of_memory_from_python_run():
     for source in re.findall(r"```python\n(.*?)```", examples, re.DOTALL):
         exec(compile(source, "memory.md", "exec"), names)
     assert "promise_holds" in names
+
+
+def test_the_example_of_a_prototype_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "docs" / "prototype.md").read_text(encoding="utf-8")
+    ((source, expected),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(source, "checksum_log.py", "exec"), {"__name__": "example"})
+    assert capsys.readouterr().out == expected

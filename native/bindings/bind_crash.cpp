@@ -8,6 +8,7 @@
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
 #include "pmsim/crash/checker.hpp"
+#include "py_program.hpp"
 
 namespace py = pybind11;
 
@@ -91,9 +92,8 @@ py::list crash_blocks() {
   return blocks;
 }
 
-py::dict crash_check(const std::string& block, std::uint64_t states, std::uint64_t seed, bool eadr,
-                     memory::Site disabled, CrashMonitor& monitor) {
-  const crash::SubjectKind& kind = crash::find_subject(block);
+py::dict check(const crash::SubjectKind& kind, std::uint64_t states, std::uint64_t seed, bool eadr,
+               memory::Site disabled, CrashMonitor& monitor) {
   crash::CheckOptions options;
   options.states = states;
   options.seed = seed;
@@ -113,6 +113,18 @@ py::dict crash_check(const std::string& block, std::uint64_t states, std::uint64
   return to_dict(report);
 }
 
+py::dict crash_check(const std::string& block, std::uint64_t states, std::uint64_t seed, bool eadr,
+                     memory::Site disabled, CrashMonitor& monitor) {
+  return check(crash::find_subject(block), states, seed, eadr, disabled, monitor);
+}
+
+py::dict crash_check_program(const std::string& name, const py::object& make, const py::object& points,
+                             std::uint64_t states, std::uint64_t seed, bool eadr, memory::Site disabled,
+                             CrashMonitor& monitor) {
+  const PyProgramKind program(name, make, points);
+  return check(program.kind(), states, seed, eadr, disabled, monitor);
+}
+
 }  // namespace
 
 void bind_crash(py::module_& module) {
@@ -128,6 +140,11 @@ void bind_crash(py::module_& module) {
              py::arg("seed") = 1, py::arg("eadr") = false, py::arg("disabled") = 0, py::arg("monitor"),
              "Crashes a block at every persistence step and checks what recovery finds; disabled removes one "
              "persistence point. Raises ConfigError for an unknown block.");
+  module.def("crash_check_program", &crash_check_program, py::arg("name"), py::arg("make"), py::arg("points"),
+             py::kw_only(), py::arg("states") = 100'000, py::arg("seed") = 1, py::arg("eadr") = false,
+             py::arg("disabled") = 0, py::arg("monitor"),
+             "The same for a program in Python (pmsim.prototype): make(seed, small) gives one, points() the "
+             "names of its persistence points, of which the first has the number 1.");
 }
 
 }  // namespace pmsim::bindings

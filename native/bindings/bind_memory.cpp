@@ -1,15 +1,14 @@
 #include <pybind11/stl.h>
 
-#include <cstring>
-#include <optional>
+#include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
-#include "pmsim/memory/sim_memory.hpp"
+#include "python_memory.hpp"
 
 namespace py = pybind11;
 
@@ -52,101 +51,130 @@ std::span<const std::byte> view(const py::bytes& data) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// A SimMemory for tests and exploration from Python: one call per access, so not for speed. Emits into a
-/// stream of its own.
-class PythonMemory {
- public:
-  PythonMemory(const std::string& persistence, bool wear)
-      : memory_(memory::SimOptions{
-            .capacities = {}, .persistence = named("persistence", persistence, kPersistence), .wear = wear}) {
-    memory_.attach(stream_);
-  }
-  explicit PythonMemory(SimMemory memory) : memory_(std::move(memory)) { memory_.attach(stream_); }
-  PythonMemory(const PythonMemory&) = delete;
-  PythonMemory& operator=(const PythonMemory&) = delete;
-
-  Address allocate(const std::string& medium, std::uint64_t bytes, const std::string& name) {
-    return memory_.allocate(named("medium", medium, kMedia), bytes, {.name = name});
-  }
-  py::bytes read(Address address, std::size_t bytes) {
-    std::string data(bytes, '\0');
-    memory_.read(address, std::as_writable_bytes(std::span(data)));
-    return data;
-  }
-  void write(Address address, const py::bytes& data) { memory_.write(address, view(data)); }
-  void stream(Address address, const py::bytes& data) {
-    const auto bytes = view(data);
-    if (((address | bytes.size()) & (memory::kAtomicBytes - 1)) != 0) {
-      throw ConfigError("SimMemory.stream: address and size must be multiples of 8 bytes");
-    }
-    memory_.stream(address, bytes);
-  }
-  void flush(Address address, std::size_t bytes, const std::string& kind, memory::Site site) {
-    memory_.flush(address, bytes, named("kind", kind, kFlushes), site);
-  }
-  void set_thread(std::uint32_t thread) { memory_.attach(stream_, thread); }
-  [[nodiscard]] std::optional<std::uint64_t> crash_count(std::uint64_t limit) const {
-    return memory_.durability().count(limit);
-  }
-  [[nodiscard]] std::vector<std::unique_ptr<PythonMemory>> crash_states(std::uint64_t limit) const {
-    const auto images = memory_.durability().enumerate(limit);
-    if (!images) {
-      throw ConfigError("SimMemory.crash_states: more than " + std::to_string(limit) +
-                        " combinations; raise limit or use sample_crash_states");
-    }
-    std::vector<std::unique_ptr<PythonMemory>> states;
-    for (const memory::DurableImage& image : *images) {
-      states.push_back(std::make_unique<PythonMemory>(memory_.crash(image)));
-    }
-    return states;
-  }
-  [[nodiscard]] std::vector<std::unique_ptr<PythonMemory>> sample_crash_states(std::uint64_t count,
-                                                                               std::uint64_t seed) const {
-    Random random(seed);
-    std::vector<std::unique_ptr<PythonMemory>> states;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      states.push_back(std::make_unique<PythonMemory>(memory_.crash(memory_.durability().sample(random))));
-    }
-    return states;
-  }
-  [[nodiscard]] std::string word_state(Address address) const {
-    switch (memory_.word_state(address)) {
-      case memory::WordState::kDurable:
-        return "durable";
-      case memory::WordState::kMaybe:
-        return "maybe";
-      case memory::WordState::kLost:
-        return "lost";
-    }
-    throw SimulationError("pmsim bug: unknown word state");
-  }
-  [[nodiscard]] py::dict wear() const {
-    const memory::WearSummary summary = memory_.wear();
-    const auto row = [](const memory::WearCounts& counts) {
-      py::dict entry;
-      entry["writes"] = counts.writes;
-      entry["written"] = counts.units;
-      entry["maximum"] = counts.maximum;
-      entry["histogram"] = counts.histogram;
-      return entry;
-    };
-    py::dict result;
-    result["lines"] = row(summary.lines);
-    result["blocks"] = row(summary.blocks);
-    result["modified_lines"] = summary.modified_lines;
-    return result;
-  }
-
-  SimMemory& memory() noexcept { return memory_; }
-  [[nodiscard]] const SimMemory& memory() const noexcept { return memory_; }
-  [[nodiscard]] std::size_t emitted() const noexcept { return stream_.size(); }
-
- private:
-  SimMemory memory_;
-  memory::Stream stream_;
-};
-
 }  // namespace
+
+PythonMemory::PythonMemory(const std::string& persistence, bool wear)
+    : PythonMemory(SimMemory({.persistence = named("persistence", persistence, kPersistence), .wear = wear})) {}
+
+PythonMemory::PythonMemory(SimMemory&& memory) : own_(std::move(memory)), memory_(&*own_) {
+  memory_->attach(stream_);
+}
+
+SimMemory& PythonMemory::memory() { return const_cast<SimMemory&>(std::as_const(*this).memory()); }
+
+const SimMemory& PythonMemory::memory() const {
+  if (memory_ == nullptr)
+    throw ConfigError("SimMemory: it was lent for one call, which has returned; use the one of this call");
+  return *memory_;
+}
+
+Address PythonMemory::allocate(const std::string& medium, std::uint64_t bytes, const std::string& name) {
+  return memory().allocate(named("medium", medium, kMedia), bytes, {.name = name});
+}
+
+Address PythonMemory::region(const std::string& name) const {
+  const memory::RegionPlace* found = nullptr;
+  for (const auto& [medium_name, medium] : kMedia) {
+    for (const memory::RegionPlace& place : memory().regions().places(medium)) {
+      if (place.name != name)
+        continue;
+      if (found != nullptr)
+        throw ConfigError("SimMemory.region: '" + name + "' is the name of several regions; give each its own");
+      found = &place;
+    }
+  }
+  if (found == nullptr)
+    throw ConfigError("SimMemory.region: no region has the name '" + name + "'; allocate() gives it one");
+  return found->base;
+}
+
+py::bytes PythonMemory::read(Address address, std::size_t bytes, bool dependent) {
+  std::string data(bytes, '\0');
+  const auto into = std::as_writable_bytes(std::span(data));
+  if (dependent) {
+    memory().read_dependent(address, into);
+  } else {
+    memory().read(address, into);
+  }
+  return data;
+}
+
+void PythonMemory::write(Address address, const py::bytes& data) { memory().write(address, view(data)); }
+
+void PythonMemory::stream(Address address, const py::bytes& data) {
+  const auto bytes = view(data);
+  if (((address | bytes.size()) & (memory::kAtomicBytes - 1)) != 0)
+    throw ConfigError("SimMemory.stream: address and size must be multiples of 8 bytes");
+  memory().stream(address, bytes);
+}
+
+void PythonMemory::flush(Address address, std::size_t bytes, const std::string& kind, memory::Site site) {
+  memory().flush(address, bytes, named("kind", kind, kFlushes), site);
+}
+
+std::vector<std::unique_ptr<PythonMemory>> PythonMemory::crash_states(std::uint64_t limit) const {
+  const auto images = memory().durability().enumerate(limit);
+  if (!images) {
+    throw ConfigError("SimMemory.crash_states: more than " + std::to_string(limit) +
+                      " combinations; raise limit or use sample_crash_states");
+  }
+  std::vector<std::unique_ptr<PythonMemory>> states;
+  for (const memory::DurableImage& image : *images)
+    states.push_back(std::make_unique<PythonMemory>(memory().crash(image)));
+  return states;
+}
+
+std::vector<std::unique_ptr<PythonMemory>> PythonMemory::sample_crash_states(std::uint64_t count,
+                                                                             std::uint64_t seed) const {
+  Random random(seed);
+  std::vector<std::unique_ptr<PythonMemory>> states;
+  for (std::uint64_t i = 0; i < count; ++i)
+    states.push_back(std::make_unique<PythonMemory>(memory().crash(memory().durability().sample(random))));
+  return states;
+}
+
+std::string PythonMemory::word_state(Address address) const {
+  switch (memory().word_state(address)) {
+    case memory::WordState::kDurable:
+      return "durable";
+    case memory::WordState::kMaybe:
+      return "maybe";
+    case memory::WordState::kLost:
+      return "lost";
+  }
+  throw SimulationError("pmsim bug: unknown word state");
+}
+
+py::dict PythonMemory::wear() const {
+  const memory::WearSummary summary = memory().wear();
+  const auto row = [](const memory::WearCounts& counts) {
+    py::dict entry;
+    entry["writes"] = counts.writes;
+    entry["written"] = counts.units;
+    entry["maximum"] = counts.maximum;
+    entry["histogram"] = counts.histogram;
+    return entry;
+  };
+  py::dict result;
+  result["lines"] = row(summary.lines);
+  result["blocks"] = row(summary.blocks);
+  result["modified_lines"] = summary.modified_lines;
+  return result;
+}
+
+void PythonMemory::operation_begin(bool alone) {
+  const auto flags = static_cast<std::uint8_t>(alone ? memory::kSerialising : 0);
+  stream_.push(memory::OpKind::kOperationBegin, 0, 0, flags);
+}
+
+void PythonMemory::operation_end() { stream_.push(memory::OpKind::kOperationEnd, 0, 0); }
+
+py::bytes PythonMemory::take_operations() {
+  const py::bytes taken(reinterpret_cast<const char*>(stream_.data()),
+                        stream_.size() * sizeof(memory::MicroOp));
+  stream_.clear();
+  return taken;
+}
 
 void bind_memory(py::module_& module) {
   py::class_<PythonMemory>(module, "SimMemory",
@@ -155,7 +183,10 @@ void bind_memory(py::module_& module) {
            py::arg("wear") = false)
       .def("allocate", &PythonMemory::allocate, py::arg("medium"), py::arg("bytes"),
            py::arg("name") = "unnamed", "Address of a new region on dram, pmem or block.")
-      .def("read", &PythonMemory::read, py::arg("address"), py::arg("bytes"))
+      .def("region", &PythonMemory::region, py::arg("name"),
+           "Address of the region that was allocated under a name of its own. Raises ConfigError.")
+      .def("read", &PythonMemory::read, py::arg("address"), py::arg("bytes"), py::arg("dependent") = false,
+           "dependent: the address was read by the load before it.")
       .def("write", &PythonMemory::write, py::arg("address"), py::arg("data"), "Stores through the cache.")
       .def("stream", &PythonMemory::stream, py::arg("address"), py::arg("data"),
            "Non-temporal stores of whole words.")
@@ -182,7 +213,24 @@ void bind_memory(py::module_& module) {
             self.memory().block_write(device, source, bytes);
           },
           py::arg("device"), py::arg("source"), py::arg("bytes"))
-      .def("block_flush", [](PythonMemory& self) { self.memory().block_flush(); })
+      .def(
+          "block_flush", [](PythonMemory& self, memory::Site site) { self.memory().block_flush(site); },
+          py::arg("site") = 0)
+      .def(
+          "prefetch", [](PythonMemory& self, Address address) { self.memory().prefetch(address); },
+          py::arg("address"))
+      .def(
+          "compute",
+          [](PythonMemory& self, std::uint32_t cycles, std::uint32_t instructions) {
+            self.memory().compute(cycles, instructions);
+          },
+          py::arg("cycles"), py::arg("instructions") = 0,
+          "What the core computes before what follows: cycles, and instructions at its width.")
+      .def("operation_begin", &PythonMemory::operation_begin, py::kw_only(), py::arg("alone") = false,
+           "An operation of the workload begins; alone: when all before has retired.")
+      .def("operation_end", &PythonMemory::operation_end)
+      .def("take_operations", &PythonMemory::take_operations,
+           "Micro-operations emitted since the last call, 16 bytes each, for TraceWriter.append().")
       .def("set_thread", &PythonMemory::set_thread, py::arg("thread"),
            "Who the following flushes and fences belong to.")
       .def(
@@ -193,8 +241,11 @@ void bind_memory(py::module_& module) {
           "site_uses",
           [](const PythonMemory& self, memory::Site site) { return self.memory().site_uses(site); },
           py::arg("site"), "How often the point was executed while tracking, disabled or not.")
-      .def("crash_count", &PythonMemory::crash_count, py::arg("limit") = 1'000'000,
-           "Number of legal durable images now; None when more than limit combinations exist.")
+      .def(
+          "crash_count",
+          [](const PythonMemory& self, std::uint64_t limit) { return self.memory().durability().count(limit); },
+          py::arg("limit") = 1'000'000,
+          "Number of legal durable images now; None when more than limit combinations exist.")
       .def("crash_states", &PythonMemory::crash_states, py::arg("limit") = 10'000,
            "A memory for each legal durable image. Raises ConfigError when there may be more than limit.")
       .def("sample_crash_states", &PythonMemory::sample_crash_states, py::arg("count"), py::arg("seed"))
@@ -204,6 +255,9 @@ void bind_memory(py::module_& module) {
       .def_property_readonly(
           "touched_bytes", [](const PythonMemory& self) { return self.memory().touched_bytes(); },
           "Bytes of the 4 KiB pages written to.")
+      .def_property_readonly(
+          "pmem_footprint", [](const PythonMemory& self) { return self.memory().regions().pmem_footprint(); },
+          "Bytes of all regions on pmem.")
       .def_property_readonly("emitted", &PythonMemory::emitted, "Micro-operations emitted so far.");
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -23,7 +24,7 @@ struct SubjectKind {
   std::string_view title;  ///< one line for lists
   std::span<const blocks::SiteInfo> sites;
   /// The program is a pure function of seed and scale.
-  std::unique_ptr<Subject> (*make)(std::uint64_t seed, Scale scale);
+  std::function<std::unique_ptr<Subject>(std::uint64_t seed, Scale scale)> make;
   /// False: even a small program has too many images for visiting them all; only large ones are sampled.
   bool exhaustive = true;
 };

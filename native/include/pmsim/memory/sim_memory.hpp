@@ -71,13 +71,9 @@ class SimMemory {
     ensure((address & (alignof(T) - 1)) == 0, "a typed store is not aligned; use write()");
     put<OpKind::kStore>(address, std::as_bytes(std::span(&value, 1)));
   }
-  void read(Address address, std::span<std::byte> into) {
-    if (into.empty())
-      return;
-    Region& region = region_of(address, into.size());
-    emit_lines(OpKind::kLoad, address, into.size(), 0);
-    copy_out(region, address, into);
-  }
+  void read(Address address, std::span<std::byte> into) { read_as(address, into, 0); }
+  /// Its first line waits for the last load, of which it has the address.
+  void read_dependent(Address address, std::span<std::byte> into) { read_as(address, into, kDependent); }
   void write(Address address, std::span<const std::byte> from) {
     if (!from.empty())
       put<OpKind::kStore>(address, from);
@@ -321,6 +317,13 @@ class SimMemory {
     T value;
     copy_out(region, address, std::as_writable_bytes(std::span(&value, 1)));
     return value;
+  }
+  void read_as(Address address, std::span<std::byte> into, std::uint8_t flags) {
+    if (into.empty())
+      return;
+    Region& region = region_of(address, into.size());
+    emit_lines(OpKind::kLoad, address, into.size(), flags);
+    copy_out(region, address, into);
   }
   static void copy_out(const Region& region, Address address, std::span<std::byte> into) noexcept {
     if (region.backing == Backing::kBytes) {

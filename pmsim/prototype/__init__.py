@@ -1,0 +1,11 @@
+"""Algorithms on persistent memory as programs in Python: crashed at every step, and timed on any machine.
+
+``docs/prototype.md`` begins with an example.
+"""
+
+from pmsim.prototype.check import check
+from pmsim.prototype.memory import Memory
+from pmsim.prototype.program import Prototype
+from pmsim.prototype.record import record
+
+__all__ = ["Memory", "Prototype", "check", "record"]

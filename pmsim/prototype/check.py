@@ -1,0 +1,92 @@
+"""Crashes a prototype as ``pmsim crash`` does the blocks of the core."""
+
+from collections.abc import Callable
+from functools import partial
+
+from pmsim import _native
+from pmsim.arguments import whole
+from pmsim.crash import Block, CrashResult, Point, examine
+from pmsim.errors import ConfigError
+from pmsim.hints import nearest
+from pmsim.prototype.memory import Points
+from pmsim.prototype.program import MakePrototype, one_of
+from pmsim.prototype.subject import Subject
+
+
+def check(
+    prototype: MakePrototype,
+    *,
+    states: int = 10_000,
+    seed: int = 1,
+    small: int = 3,
+    large: int = 16,
+    mutate: bool = True,
+    eadr: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_violation: Callable[[str], None] | None = None,
+) -> CrashResult:
+    """Crash programs of random operations at every step, and hold what recovery returns against the promise.
+
+    An operation that has been acknowledged is found, the one under way wholly or not at all, and what comes
+    after a recovery holds as much. Then each persistence point is removed, which has to be noticed
+    (docs/crash.md).
+
+    Parameters
+    ----------
+    prototype : callable
+        A subclass of Prototype, or whatever else returns a new object each time.
+    states : int
+        Crash states drawn from large programs; small ones are visited exhaustively up to as many more.
+    seed : int
+        Of operations and samples: the same seed visits the same states.
+    small, large : int
+        Operations of a small program and of a large one.
+    mutate : bool
+        Whether to remove each persistence point in turn.
+    eadr : bool
+        Whether caches survive the power failure.
+    on_progress, on_violation : callable, optional
+        As of ``pmsim.crash.check_block``.
+
+    Returns
+    -------
+    CrashResult : with the points that the programs have met.
+
+    Raises
+    ------
+    ConfigError : impossible options, a point declared redundant that is never met.
+    Exception : what the prototype raises while the power is on.
+    CrashInterrupted : Ctrl-C.
+    """
+    small = whole("small", small, 1)
+    large = whole("large", large, 1)
+    oracle = one_of(prototype)
+    name = type(oracle).__name__
+    if oracle.expected([]) is None:
+        raise ConfigError(f"{name}.expected([]) returned None, which says that nothing has been created yet")
+    points = Points()
+
+    def make(seed: int, is_small: bool) -> Subject:
+        return Subject.drawn(prototype, points, seed, small if is_small else large)
+
+    def block() -> Block:
+        names = points.names()
+        for declared in oracle.redundant:
+            if declared not in names:
+                raise ConfigError(
+                    f"{name}.redundant: no point '{declared}' was met; {nearest(declared, names)}"
+                )
+        met = (Point(number, point, oracle.redundant.get(point, "")) for number, point in enumerate(names, 1))
+        return Block(name, (type(oracle).__doc__ or name).partition("\n")[0], tuple(met))
+
+    return examine(
+        block,
+        partial(_native.crash_check_program, name, make, points.names),
+        states=states,
+        seed=seed,
+        mutate=mutate,
+        eadr=eadr,
+        jobs=1,  # the interpreter runs one at a time
+        on_progress=on_progress,
+        on_violation=on_violation,
+    )

@@ -1,0 +1,92 @@
+"""Records what a prototype does as a trace, which can be timed on any platform."""
+
+import json
+from pathlib import Path
+from random import Random
+
+from pmsim import _native, arguments
+from pmsim.output_place import place_of
+from pmsim.prototype.memory import Memory, Points
+from pmsim.prototype.program import MakePrototype, one_of
+from pmsim.trace_file import TraceInfo, info
+from pmsim.versions import package_version
+
+#: A slip beyond that.
+_MOST_THREADS = 1024
+
+
+def record(
+    prototype: MakePrototype,
+    out: str | Path,
+    *,
+    operations: int = 1000,
+    warmup: int = 1000,
+    threads: int = 1,
+    seed: int = 0,
+    alone: bool = False,
+) -> TraceInfo:
+    """Write a trace of random operations of a prototype: ``pmsim.trace.replay`` or kind ``trace`` time it.
+
+    What `create` does takes no time, and leaves the caches of the machine empty.
+
+    Parameters
+    ----------
+    prototype : callable
+        A subclass of Prototype, or whatever else returns a new object each time.
+    out : str or Path
+        The trace to write; an existing one is replaced when this one is complete.
+    operations, warmup : int
+        Those that are measured, and those before them, of each thread.
+    threads : int
+        Each has an object, and so regions, of its own.
+    seed : int
+        Of operations, and of what the machine draws.
+    alone : bool
+        Whether an operation begins when all before has retired: its latency is its own then. Otherwise the core
+        goes on with the next one as early as it can.
+
+    Raises
+    ------
+    ConfigError : impossible options, or a trace that cannot be written.
+    Exception : what the prototype raises.
+    """
+    out = arguments.output("out", out)
+    operations = arguments.whole("operations", operations, 1)
+    warmup = arguments.whole("warmup", warmup, 0)
+    threads = arguments.whole("threads", threads, 1, _MOST_THREADS)
+    seed = arguments.whole("seed", seed, 0)
+    simulated = _native.SimMemory(persistence="none")
+    memory = Memory(simulated, Points())
+    running = [one_of(prototype) for _ in range(threads)]
+    for thread, program in enumerate(running):
+        simulated.set_thread(thread)
+        program.create(memory)
+    simulated.take_operations()  # of set-up, which takes no time
+    told = {"name": type(running[0]).__name__, "operations": operations, "threads": threads, "seed": seed}
+    random = [Random(f"{seed}/{thread}") for thread in range(threads)]
+    writer = _native.TraceWriter(
+        place_of(out),
+        threads,
+        json.dumps({"pmsim": package_version(), "prototype": told}, sort_keys=True),
+        seed=seed,
+        warmup_operations=warmup * threads,
+        untimed_operations=0,
+        # One more than there are: it ends with the threads, not where the last operation is dispatched.
+        measured_operations=operations * threads + 1,
+        pmem_footprint=simulated.pmem_footprint,
+        shares_lines=False,
+        group_of_thread=[],
+    )
+    try:
+        for _ in range(warmup + operations):
+            for thread, program in enumerate(running):
+                simulated.set_thread(thread)
+                simulated.operation_begin(alone=alone)
+                program.run(memory, program.draw(random[thread]))
+                simulated.operation_end()
+                done = simulated.take_operations()
+                writer.append(thread, done, [len(done) // 16])
+        writer.finish()
+    finally:
+        writer.discard()
+    return info(out)

@@ -1,0 +1,159 @@
+"""A prototype as the crash checker sees it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Self
+
+from pmsim import _native
+from pmsim.prototype.memory import Memory, Points
+from pmsim.prototype.program import MakePrototype, Prototype
+
+#: Operations that follow a recovery, before the next power failure.
+_FURTHER = 2
+#: Characters of a value in a message.
+_MOST_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a recovery has left: its object and what it returned, or how it failed."""
+
+    recovered: Prototype
+    content: Any
+    failure: str
+
+
+class Subject:
+    """One program: operations that a prototype runs, and what it has promised so far.
+
+    The core calls it (native/bindings/py_program.hpp). `recover` and `check` may be called in the middle of
+    `run`, and change nothing.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a new object of the prototype.
+    points : Points
+        Of all programs of a check.
+    running : Prototype
+        Runs the operations.
+    operations : sequence
+        What it runs.
+    done : sequence
+        What had been acknowledged before; with `created` False not even that it has been created.
+    seed : str
+        Of what it draws to go on.
+    """
+
+    def __init__(
+        self,
+        make: MakePrototype,
+        points: Points,
+        running: Prototype,
+        operations: Sequence[Any],
+        *,
+        seed: str,
+        done: Sequence[Any] = (),
+        created: bool = False,
+    ) -> None:
+        self._make = make
+        self._points = points
+        self._running = running
+        self._operations = operations
+        self._seed = seed
+        self._done = list(done)
+        self._created = created
+        self._resumed = created
+        self._failure = ""
+        #: What may be found: the operations done, and the content that says so.
+        self._legal: list[tuple[list[Any], Any]] = []
+        self._oracle = make()
+        if created:
+            self._acknowledge()
+
+    @classmethod
+    def drawn(cls, make: MakePrototype, points: Points, seed: int, count: int) -> Self:
+        """Return a program of so many random operations."""
+        running, random = make(), Random(seed)
+        return cls(make, points, running, [running.draw(random) for _ in range(count)], seed=str(seed))
+
+    def count(self) -> int:
+        """Return the number of operations."""
+        return len(self._operations)
+
+    def describe(self, index: int) -> str:
+        """Say what an operation is."""
+        return _shown(self._operations[index])
+
+    def create(self, memory: _native.SimMemory) -> None:
+        """Create what the program works on; until that is done, a crash may leave nothing, or all of it."""
+        self._legal = [([], None), ([], self._oracle.expected([]))]
+        self._running.create(Memory(memory, self._points))
+        self._created = True
+        self._acknowledge()
+
+    def run(self, memory: _native.SimMemory, index: int) -> None:
+        """Carry out an operation: all or nothing of it is found until it is acknowledged."""
+        if self._failure:
+            return
+        after = [*self._done, self._operations[index]]
+        self._legal.append((after, self._oracle.expected(after)))
+        try:
+            self._running.run(Memory(memory, self._points), self._operations[index])
+        except Exception as error:
+            if not self._resumed:
+                raise
+            # Recovery has left something that the program cannot go on with.
+            self._failure = f"{self.describe(index)}, after a recovery, raised {_told(error)}"
+        self._done = after
+        self._acknowledge()
+
+    def recover(self, memory: _native.SimMemory) -> Found:
+        """Recover with a new object, which knows nothing."""
+        recovered = self._make()
+        try:
+            return Found(recovered, recovered.recover(Memory(memory, self._points)), "")
+        except Exception as error:
+            return Found(recovered, None, f"recover() raised {_told(error)}")
+
+    def check(self, found: Found) -> str:
+        """Say what is wrong, or nothing."""
+        if self._failure or found.failure:
+            return self._failure or found.failure
+        if self._match(found) is not None:
+            return ""
+        promised = " or ".join(dict.fromkeys(_shown(content) for _, content in self._legal))
+        return f"recover() returned {_shown(found.content)}; promised is {promised}"
+
+    def resume(self, found: Found) -> "Subject | None":
+        """Return the program that goes on with what a recovery has found; None where there is nothing."""
+        done = None if found.failure else self._match(found)
+        if done is None or (found.content is None and not self._created):
+            return None
+        seed = f"{self._seed}/{len(done)}"
+        random = Random(seed)
+        further = [self._oracle.draw(random) for _ in range(_FURTHER)]
+        return Subject(self._make, self._points, found.recovered, further, seed=seed, done=done, created=True)
+
+    def _acknowledge(self) -> None:
+        self._legal = [(self._done, self._oracle.expected(self._done))]
+
+    def _match(self, found: Found) -> list[Any] | None:
+        """Return the operations that are done where recovery has found this."""
+        return next((done for done, content in self._legal if content == found.content), None)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _told(error: Exception) -> str:
+    """Name an exception, and the line of the program that raised it."""
+    at, trace = "", error.__traceback__
+    while trace is not None:
+        if not (trace.tb_frame.f_globals.get("__name__") or "").startswith("pmsim."):
+            at = f" in line {trace.tb_lineno}, {trace.tb_frame.f_code.co_qualname}"
+        trace = trace.tb_next
+    return f"{type(error).__name__}: {error}{at}"
