@@ -126,6 +126,10 @@ class Series(_Model):
                 raise ValueError(f"sweep: '{name}' is no platform.SECTION.NAME")
         if self.x and not self.sweep:
             raise ValueError("x: belongs to a sweep")
+        xs = [x for x, _, _ in self.points()]
+        if twice := [x for x in dict.fromkeys(xs) if xs.count(x) > 1]:
+            key = "x" if self.x else "sweep"
+            raise ValueError(f"{key}: {twice[0]:g} twice; a curve has one value at each x")
         return self
 
     def points(self) -> Iterator[tuple[float, PlatformRef, dict[str, Any]]]:
@@ -160,6 +164,7 @@ class Crossover(_Model):
     factor: float = 1.0
 
 
+_WITHIN_PEAK = 0.02  # as docs/validation.md has it
 _REDUCERS = (
     "point",
     "max",
@@ -191,7 +196,7 @@ class Measure(_Model):
     sum: list[str] | None = None
     scaled: str | None = None  # times `by`
     slowdown: tuple[str, str] | None = None  # (alone, beside): loss in per cent
-    within: Annotated[float, Field(gt=0, lt=1)] = 0.02
+    within: Annotated[float, Field(gt=0, lt=1)] = _WITHIN_PEAK
     x: float | None = None
     by: float | None = None
 
@@ -206,6 +211,8 @@ class Measure(_Model):
             raise ValueError("'at' and 'x' belong together")
         if (self.scaled is None) != (self.by is None):
             raise ValueError("'scaled' and 'by' belong together")
+        if self.within != _WITHIN_PEAK and given[0] not in ("peak_x", "decline_x"):
+            raise ValueError(f"'within' belongs to peak_x and decline_x, '{given[0]}' has no use for it")
         return self
 
     def series_names(self) -> list[str]:
@@ -256,6 +263,7 @@ def _names_in(ordering: str) -> list[str]:
 
 
 Shape = Literal["flat", "rise_peak_decline", "rise_then_flat", "increasing", "peaks_at"]
+_WITHIN = ("flat", "rise_then_flat", "rise_peak_decline")  # shapes that ask how far from the maximum
 
 
 class Check(_Model):
@@ -279,6 +287,12 @@ class Check(_Model):
             raise ValueError("'shape' and 'of' belong together")
         if (self.shape == "peaks_at") != (self.at is not None):
             raise ValueError("'at' belongs to the shape 'peaks_at'")
+        if self.over is not None and self.shape is None:
+            raise ValueError("'over' belongs to a shape; of a value, compare a measure { ratio = [...] }")
+        if self.peak is not None and self.shape != "rise_peak_decline":
+            raise ValueError("'peak' belongs to the shape 'rise_peak_decline'")
+        if self.within is not None and self.shape not in _WITHIN:
+            raise ValueError(f"'within' belongs to the shapes {', '.join(_WITHIN)}")
         for ordering in (self.order, self.everywhere):
             if ordering is not None:
                 parse_ordering(ordering)

@@ -151,13 +151,14 @@ def points_of(series: Series) -> list[Point]:
 
 
 def curve(runs: Runs, series: Series) -> Curve:
-    """Give (x, y) of a series, in the order of its sweep; a curve ends where the data do not fit the engine.
+    """Give (x, y) of a series by ascending x; a curve ends where the data do not fit the engine.
 
     Raises
     ------
     SimulationError : a run failed, or the data fit nowhere: of nothing everything would be true.
     """
     points = [(x, Point(series.kind, platform, parameters)) for x, platform, parameters in series.points()]
+    points.sort(key=lambda point: point[0])  # "from which x on", "the smallest x" and shapes run along x
     found = [
         (x, runs.value(point, series.metric))
         for x, point in points

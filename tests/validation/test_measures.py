@@ -239,11 +239,25 @@ def test_a_series_sweeps_a_parameter_of_the_platform_and_names_its_values() -> N
     ]
 
 
+def test_a_curve_runs_along_x_however_its_sweep_is_written() -> None:
+    rates = {1: 4.0, 2: 8.0, 4: 10.0, 8: 9.0}
+    runs = Runs(lambda points, _: [{"rate": rates[point.parameters["threads"]]} for point in points])
+    for threads in ([1, 2, 4, 8], [8, 4, 2, 1], [4, 1, 8, 2]):
+        series = Series(platform="m", kind="k", metric="rate", sweep={"threads": threads})
+        runs.compute(points_of(series))
+        found = {"s": curve(runs, series), "flat": [(x, 8.0) for x in rates]}
+        assert found["s"] == sorted(rates.items())
+        assert number({"peak_x": "s", "within": 0.25}, found) == 2
+        assert number({"from_x": {"upper": "s", "lower": "flat"}}, found) == 2
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"sweep": {"threads": [1, 2]}, "x": [1]}, "1 names for 2 values"),
         ({"x": [1]}, "belongs to a sweep"),
+        ({"sweep": {"threads": [1, 2]}, "x": [7, 7]}, "x: 7 twice"),
+        ({"sweep": {"threads": [1, 2, 1]}}, "sweep: 1 twice"),
         ({"sweep": {"platform.dimms": [1]}}, "no platform.SECTION.NAME"),
     ],
 )
