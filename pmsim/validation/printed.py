@@ -97,7 +97,8 @@ def _print_failed(console: Console, outcomes: Sequence[Outcome]) -> None:
         console.print("\nFailed", style="bold")
     for outcome in failed:
         claim = outcome.claim
-        tolerance = f" (tolerance {claim.tolerance.describe()})" if outcome.error is not None else ""
+        compared = any(check.value for check in claim.checks) and not outcome.without_number
+        tolerance = f" (tolerance {claim.tolerance.describe()})" if compared else ""
         # Of an ordering with many parts those that hold would hide the one that does not.
         parts = [
             check.predicted

@@ -45,10 +45,15 @@ class Outcome:
 
     @property
     def error(self) -> float | None:
-        """The relative error of the check that is furthest off; none without numbers, or if one never comes."""
+        """The relative error of the check that is furthest off; none without numbers, or if one has none."""
         errors = [check.error for check in self.checks if check.value is not None]
         finite = [error for error in errors if error is not None]
         return max(finite, key=abs) if finite and len(finite) == len(errors) else None
+
+    @property
+    def without_number(self) -> bool:
+        """A run failed, or something never comes."""
+        return self.verdict == "error" or not all(math.isfinite(check.value or 0.0) for check in self.checks)
 
 
 def judge(runs: Sequence[Runs], suite: Suite, claim: Claim) -> Outcome:
@@ -118,7 +123,8 @@ def check_value(claim: Claim, value: float) -> CheckResult:
     low, high = expected if isinstance(expected, tuple) else (expected, expected)
     accepted_low, accepted_high = claim.tolerance.interval(low, high)
     nearest = min(max(value, low), high)
-    error = (value - nearest) / abs(nearest) if nearest else value
+    off = value - nearest
+    error = off / abs(nearest) if nearest else math.nan if off else 0.0  # nothing is relative to zero
     shown = f"{value:.4g}" if math.isfinite(value) else "never"
     return CheckResult(
         accepted_low <= value <= accepted_high,

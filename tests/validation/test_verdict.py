@@ -47,6 +47,38 @@ def test_a_value_is_judged_from_both_sides(value: float, passed: bool) -> None:
     assert result.error == pytest.approx(value / 100 - 1)
 
 
+def test_what_is_off_from_zero_is_judged_and_has_no_relative_error() -> None:
+    nothing = claim(expected=0, kind="ratio", precision="approx", rule="near-one")
+    assert check_value(nothing, 0.0).error == 0.0
+    for value, passed in ((0.05, True), (0.1, True), (0.11, False), (-295.5, False)):
+        result = check_value(nothing, value)
+        assert result.passed is passed
+        assert result.value == value
+        assert result.error is None
+    from_zero = claim(expected=[0, 4], kind="absolute", rule="threads")
+    assert check_value(from_zero, 5.0).error == pytest.approx(0.25)
+    assert check_value(from_zero, -1.0).error is None
+
+
+def test_what_is_off_from_zero_is_in_no_accuracy_and_not_counted_as_failed_to_run() -> None:
+    nothing = claim(expected=0, kind="ratio", precision="approx", rule="near-one")
+    series = {"s": {"platform": "m", "kind": "k", "metric": "y"}}
+    sources = {"paper": {"citation": "x"}}
+    suite = Suite.model_validate(
+        {"name": "s", "title": "", "sources": sources, "series": series, "claim": [nothing.model_dump()]}
+    )
+
+    def accuracy(outcome: Outcome) -> list[tuple[int, int, float]]:
+        rows = Validation(suite, [outcome], [], [], 1).accuracy()
+        return [(row.rows, row.failed, row.median) for row in rows]
+
+    off = Outcome(nothing, "fail", [check_value(nothing, 5.0)])
+    assert accuracy(off) == []
+    assert accuracy(Outcome(nothing, "pass", [check_value(nothing, 0.0)])) == [(1, 0, 0.0)]
+    for never in (Outcome(nothing, "fail", [check_value(nothing, math.inf)]), Outcome(nothing, "error")):
+        assert [row[:2] for row in accuracy(never)] == [(0, 1)]
+
+
 def test_an_ordering_of_series_holds_only_where_it_holds_at_each_x() -> None:
     above: Curve = [(8, 5.0), (16, 3.0)]
     below: Curve = [(8, 4.0), (16, 2.0)]
