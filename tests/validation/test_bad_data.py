@@ -37,7 +37,7 @@ def refusal(folder: Path) -> str:
         (b"", "found: nothing; correct the header"),
         ("Größe,Threads\n".encode("utf-16"), "not CSV: not UTF-8 text"),
         (b"\xff\xfe", "not CSV: not UTF-8 text"),
-        (b'"', "line 0: not CSV: unexpected end of data"),
+        (b'"', "line 1: not CSV: unexpected end of data"),
     ],
 )
 def test_files_that_are_no_tables(name: str, content: bytes, message: str, tmp_path: Path) -> None:
@@ -62,6 +62,18 @@ def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
     assert f"{path}, line 5, column 'Read': 'nan' is not a positive number; correct it" in refusal(
         tmp_path / "set"
     )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [('"2,3,1,1\n3,3,1,1', "not CSV: unexpected end of data"), ("2,3", "expected 4 values")],
+)
+def test_the_line_of_a_broken_row_is_told(wrong: str, problem: str, tmp_path: Path) -> None:
+    path = copied("optane_study", tmp_path) / SETS["optane_study"]
+    header, *lines = path.read_text().splitlines()
+    assert header.count(",") == 3
+    path.write_text("\n".join([header, lines[0], "", "", wrong]))
+    assert f"{path}, line 5: {problem}" in refusal(tmp_path / "set")
 
 
 @pytest.mark.parametrize("text", ["1_000", "\u0663", "0x10", "1e400", "-inf", "", "true"])

@@ -94,9 +94,10 @@ def read_csv(path: Path, required: Iterable[str]) -> list[tuple[int, dict[str, s
     ------
     ConfigError : names the file, and the line where there is one.
     """
-    reader = csv.DictReader(io.StringIO(read_data(path, "CSV"), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(read_data(path, "CSV"), newline=""), strict=True)
+    begins = 1  # where the row that is read next begins: an open quote runs to the end of the file
     try:
-        header = reader.fieldnames or []
+        header = next(reader, [])
         missing = [name for name in required if name not in header]
         if missing:
             found = ", ".join(header) or "nothing"
@@ -105,14 +106,16 @@ def read_csv(path: Path, required: Iterable[str]) -> list[tuple[int, dict[str, s
         if twice:
             raise ConfigError(f"{path}: two columns '{twice[0]}'; remove or rename one")
         rows = []
-        for row in reader:
-            if None in row or None in row.values():
-                raise ConfigError(
-                    f"{path}, line {reader.line_num}: expected {len(header)} values; correct the line"
-                )
-            rows.append((reader.line_num, {str(name): str(value).strip() for name, value in row.items()}))
+        begins = reader.line_num + 1
+        for cells in reader:
+            line, begins = begins, reader.line_num + 1
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise ConfigError(f"{path}, line {line}: expected {len(header)} values; correct the line")
+            rows.append((line, dict(zip(header, map(str.strip, cells), strict=True))))
     except csv.Error as error:
-        raise ConfigError(f"{path}, line {reader.line_num}: not CSV: {error}; correct the line") from None
+        raise ConfigError(f"{path}, line {begins}: not CSV: {error}; correct the line") from None
     if not rows:
         raise ConfigError(f"{path}: no measurements behind the header; fetch the file again")
     return rows
