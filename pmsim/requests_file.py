@@ -75,7 +75,7 @@ def _table(file: Path) -> Any:
         reason = str(error).splitlines()[0].rstrip(".")
         raise ConfigError(f"{file}: {reason}; name a CSV or Parquet file of requests") from None
     place = table.schema.get_field_index("key")
-    return table if place < 0 else table.set_column(place, "key", _numbers_or_texts(table["key"]))
+    return table if place < 0 else table.set_column(place, "key", _numbers_or_texts(file, table["key"]))
 
 
 def _check_names(file: Path, names: Sequence[str]) -> None:
@@ -86,7 +86,7 @@ def _check_names(file: Path, names: Sequence[str]) -> None:
             raise ConfigError(f"{file}: {name}: column occurs twice; keep one")
 
 
-def _numbers_or_texts(column: Any) -> Any:
+def _numbers_or_texts(file: Path, column: Any) -> Any:
     """Return a column of texts as whole numbers, or as others, where all are such."""
     for kind, pattern in (
         (pa.int64(), r"^(0|-?[1-9]\d{0,17})$"),  # 007 is none: it would be the same key as 7
@@ -95,7 +95,20 @@ def _numbers_or_texts(column: Any) -> Any:
     ):
         if pc.all(pc.match_substring_regex(column, pattern)).as_py():
             return column.cast(kind)
+    _refuse_blanks(file, column)
     return column
+
+
+def _refuse_blanks(file: Path, column: Any) -> None:
+    """Refuse numbers with blanks around them: as texts " 10" comes before " 9", and is not the key "10"."""
+    trimmed = pc.utf8_trim_whitespace(column)
+    blank = pc.not_equal(trimmed, column)
+    if pc.any(blank).as_py() and pc.all(pc.match_substring_regex(trimmed, r"^-?\d+$")).as_py():
+        row = pc.index(blank, True).as_py()
+        raise ConfigError(
+            f"{file}: key: request {row + 1}: {column[row].as_py()!r} is a number with blanks around it; "
+            "remove them"
+        )
 
 
 def _refuse_gaps(file: Path, name: str, column: Any) -> None:

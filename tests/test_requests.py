@@ -159,6 +159,7 @@ def test_keys_of_text_are_ordered_as_texts(tmp_path: Path) -> None:
         ["b", "NA", "123"],
         ["2024-01-02", "2024-01-01", "1e5"],
         ["7", "007", "10"],  # three keys
+        [" 10", "9", "a"],  # blanks belong to texts
     ],
 )
 def test_keys_may_have_more_digits_than_a_machine_and_look_like_anything(
@@ -220,6 +221,8 @@ def test_every_engine_is_measured_on_the_same_requests(tmp_path: Path) -> None:
         ("operation,key\nread,1\n,2\n", "operation: request 2 has none"),
         ("operation,key\nread,1\nread,\n", "key: request 2 has none"),
         ("operation,key\nread,1.5\n", "key: is of type double"),
+        ("operation,key\nread, 10\nread, 9\n", "key: request 1: ' 10' is a number with blanks around it"),
+        ("operation,key\nread,10\nread,9 \n", "key: request 2: '9 ' is a number with blanks around it"),
         ("operation,key,bytes\nread,1,0\n", "bytes: request 1: 0 is no number"),
         ("operation,key,bytes\nread,1,many\n", "bytes: is of type string"),
         ("operation,key\nscan,1\n", "rows: request 1 is a scan"),
