@@ -43,36 +43,52 @@ class Published:
 
     def written_in(self, plot: Plot) -> Plot:
         """Return the same in the words of the scenario, whose plot this is."""
-        overlays = [plot.overlay[number - 1] for number in self.overlays]
+        overlays = [
+            plot.overlay[number - 1].model_copy(update={"points": self._kept(number, plot.overlay[number - 1])})
+            for number in self.overlays
+        ]
         return plot.model_copy(
             update={"overlay": overlays, "mark": [plot.mark[number - 1] for number in self.marks]}
         )
 
+    def _kept(self, number: int, overlay: Overlay) -> list[list[Any]]:
+        keys = (_key_of_point(f"plot.overlay.{number}", place) for place in range(1, len(overlay.points) + 1))
+        return [point for key, point in zip(keys, overlay.points, strict=True) if key not in self.problems]
+
 
 def published(scenario: Scenario, points: Sequence["Point"]) -> Published:
     """Sort out which published things of a scenario's figure belong to its points."""
-    figure = _Figure(scenario, points)
     problems: dict[str, ConfigError] = {}
+    figure = _Figure(scenario, points, problems)
     overlays = _belonging("overlay", figure.plot.overlay, figure.overlay, problems)
     marks = _belonging("mark", figure.plot.mark, figure.mark, problems)
     return Published(overlays, marks, problems)
 
 
 def _belonging(
-    name: str, given: Sequence[_T], meant: Callable[[str, _T], _T], problems: dict[str, ConfigError]
+    name: str, given: Sequence[_T], meant: Callable[[str, _T], _T | None], problems: dict[str, ConfigError]
 ) -> dict[int, _T]:
     kept: dict[int, _T] = {}
     for number, one in enumerate(given, start=1):
         key = f"plot.{name}.{number}"
         try:
-            kept[number] = meant(key, one)
+            found = meant(key, one)
         except ConfigError as error:
             problems[key] = error
+        else:
+            kept |= {} if found is None else {number: found}
     return kept
 
 
+def _key_of_point(key: str, number: int) -> str:
+    return f"{key}.points.{number}"
+
+
 class _Figure:
-    def __init__(self, scenario: Scenario, points: Sequence["Point"]) -> None:
+    def __init__(
+        self, scenario: Scenario, points: Sequence["Point"], problems: dict[str, ConfigError]
+    ) -> None:
+        self._problems = problems
         self.plot = scenario.plot or Plot()
         self._scenario = scenario
         self._points = points
@@ -80,21 +96,37 @@ class _Figure:
         for change in scenario.changes():
             self._axis_of |= {column_of_axis(axis): axis for axis in change.settings}
 
-    def overlay(self, key: str, overlay: Overlay) -> Overlay:
-        where = {}
+    def overlay(self, key: str, overlay: Overlay) -> Overlay | None:
+        """Return an overlay with the pairs that have a place on the axis; None where none has."""
+        where: dict[str, Any] = {}
         for name, given in overlay.where.items():
             column = column_of_axis(name)
             where[column] = self._meant(f"{key}.where.{name}", column, given)
         if not any(_agree(point.columns, where) for point in self._points):
             said = " and ".join(f"{name} = {shown(given)}" for name, given in overlay.where.items())
             raise ConfigError(f"{key}.where: no point has {said} together; change one of them")
-        for number, (x, _) in enumerate(overlay.points, start=1):
-            if isinstance(x, str | bool) and self._has_numbers_along():
+        points = []
+        for number, (x, y) in enumerate(overlay.points, start=1):
+            place = _key_of_point(key, number)
+            try:
+                points.append([self._along(place, x, where), y])
+            except ConfigError as error:  # the others stay where overrides leave out what this one belongs to
+                self._problems[place] = error
+        return overlay.model_copy(update={"where": where, "points": points}) if points else None
+
+    def _along(self, key: str, x: Any, where: Mapping[str, Any]) -> Any:
+        """Return a place on the horizontal axis: among categories another value would be one more of them."""
+        if self._has_numbers_along():
+            if isinstance(x, str | bool):
                 raise ConfigError(
-                    f"{key}.points.{number}: {shown(x)} stands on an axis of numbers; write a number, in its "
-                    "unit"
+                    f"{key}: {shown(x)} stands on an axis of numbers; write a number, in its unit"
                 )
-        return overlay.model_copy(update={"where": where})
+            return x
+        column = column_of_axis(self.plot.x) or self._chosen("x")
+        points = [point for point in self._points if _agree(point.columns, where)]
+        values = [point.columns[column] for point in points if column in point.columns]
+        names = {str(value): value for value in values}  # as they stand below bars
+        return names[x] if isinstance(x, str) and x in names else self._meant(key, column, x, points)
 
     def mark(self, key: str, mark: Mark) -> Mark:
         if mark.facet is None:
@@ -106,11 +138,10 @@ class _Figure:
             )
         return mark.model_copy(update={"facet": self._meant(f"{key}.facet", column, mark.facet)})
 
-    def _meant(self, key: str, column: str, given: Any) -> Any:
-        """Return a value as the rows have it."""
-        values = dict.fromkeys(
-            _typed(point.columns[column]) for point in self._points if column in point.columns
-        )
+    def _meant(self, key: str, column: str, given: Any, points: Sequence["Point"] | None = None) -> Any:
+        """Return a value as the rows, of these points or of all, have it."""
+        points = self._points if points is None else points
+        values = dict.fromkeys(_typed(point.columns[column]) for point in points if column in point.columns)
         known = [*values]
         if not known:  # a metric: before the run nobody knows
             return given

@@ -135,6 +135,34 @@ def test_categories_have_names() -> None:
     points_of(scenario(facet="", style="bars", overlay=[overlay({}, [["1", 5]])]))
 
 
+@pytest.mark.parametrize("style", ["auto", "bars", "lines"])
+@pytest.mark.parametrize("slip", ["pmm", "PMem", 1])
+def test_a_category_that_no_point_has_is_no_place_of_a_published_value(style: str, slip: object) -> None:
+    plot = {"x": "memory", "facet": "", "style": style, "overlay": [overlay({}, [["pmem", 5], [slip, 5]])]}
+    said = f"plot.overlay.1.points.2: no point has {slip!r}; choose one of dram, pmem"
+    with pytest.raises(ConfigError) as refused:
+        points_of(scenario({"memory": ["dram", "pmem"]}, **plot))
+    assert str(refused.value) == said
+
+
+def test_a_published_value_stands_on_its_bar_however_its_number_is_written() -> None:
+    for written in (256, 256.0, "256", "256 B"):
+        plot = {"x": "access_size", "facet": "", "style": "bars", "overlay": [overlay({}, [[written, 5]])]}
+        figure = pmsim.run(scenario({"access_size": [64, 256]}, **plot), jobs=1).figure()
+        assert [list(trace.x) for trace in figure.data] == [["64", "256"], ["256"]]
+
+
+def test_of_published_categories_those_stay_that_the_user_has_not_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    given = [overlay({}, [["dram", 90], ["pmem", 5]]), overlay({}, [["dram", 91]])]
+    file.write_text(scenario({"memory": ["dram", "pmem"]}, x="memory", facet="", overlay=given).to_toml())
+    result = pmsim.run(file, set={"sweep.memory": ["pmem"]}, jobs=1, out=tmp_path / "out")
+    again = pmsim.run(tmp_path / "out" / "scenario.resolved.toml", jobs=1)
+    for figure in (result.figure(), again.figure()):
+        assert [(list(trace.x), list(trace.y)) for trace in figure.data[1:]] == [(["pmem"], [5])]
+        assert list(figure.data[0].x) == ["pmem"]
+
+
 def test_what_the_user_has_left_out_is_left_out_of_the_figure(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(
