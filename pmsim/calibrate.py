@@ -42,6 +42,7 @@ from pmsim.output_place import check_output_file, place_of
 from pmsim.platforms import Platform
 from pmsim.profiles import CALIBRATED, load_platform
 from pmsim.toml_file import read_toml
+from pmsim.whole_files import replace_file
 
 #: Rounds of each search: the step is x1.25, then halves.
 _ROUNDS = 5
@@ -263,9 +264,9 @@ def write_profile(platform: Platform, path: Path) -> None:
     ------
     ConfigError : the file cannot be written.
     """
-    place_of(path)  # which a pipe would let wait for a reader
+    place_of(path)  # a pipe would be replaced by a file
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(profile_text(platform), encoding="utf-8")
+        replace_file(path, profile_text(platform).encode())
     except OSError as error:
         raise ConfigError(f"--out {path}: cannot be written: {error.strerror}; choose another file") from None

@@ -10,8 +10,10 @@ import plotly.graph_objects as go
 import plotly.io
 from plotly.subplots import make_subplots
 
+from pmsim.errors import ConfigError
 from pmsim.measure import MeasureResult, Row
 from pmsim.plots.style import AXIS, LAYOUT, MEASURED, color, log_ticks
+from pmsim.whole_files import replace_file
 
 _ROW_HEIGHT = 21
 _PANEL_EXTRA = 70
@@ -114,12 +116,22 @@ def report_html(result: MeasureResult) -> str:
 
 
 def save(result: MeasureResult, folder: Path) -> None:
-    """Write measurements.parquet, measurements.csv, provenance.json and report.html."""
+    """Write measurements.parquet, measurements.csv, provenance.json and report.html.
+
+    Raises
+    ------
+    ConfigError : the folder cannot be written.
+    """
     frame = frame_of(result)
-    frame.to_parquet(folder / "measurements.parquet", index=False)
-    frame.to_csv(folder / "measurements.csv", index=False)
-    (folder / "provenance.json").write_text(json.dumps(result.provenance(), indent=2) + "\n")
-    (folder / "report.html").write_text(report_html(result))
+    try:
+        replace_file(folder / "measurements.parquet", frame.to_parquet(None, index=False))
+        replace_file(folder / "measurements.csv", frame.to_csv(index=False).encode())
+        replace_file(folder / "provenance.json", (json.dumps(result.provenance(), indent=2) + "\n").encode())
+        replace_file(folder / "report.html", report_html(result).encode())
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}: cannot be written: {error.strerror or error}; choose another with --out"
+        ) from error
 
 
 def shown(value: float) -> str:

@@ -1,5 +1,6 @@
 """What is written takes the place of a file, which a link may lead to, and never of a device or a pipe."""
 
+import errno
 import os
 import socket
 from collections.abc import Callable
@@ -15,6 +16,28 @@ from pmsim.errors import ConfigError
 from pmsim.output_place import RUN_OUTPUTS
 
 SCENARIO = 'kind = "log"\nplatform = "tum-6212u"\n[parameters]\nlog_size = "64 KiB"\n'
+CLAIMS = """
+title = "One number"
+[sources.paper]
+citation = "Somebody: Something, 2020"
+[series.s]
+platform = "tum-6212u"
+kind = "latency"
+metric = "latency_ns"
+parameters = { memory = "dram" }
+[[claim]]
+id = "device-latency"
+source = [{ ref = "paper", where = "Table 1" }]
+setup = "one thread"
+quantity = "latency"
+kind = "absolute"
+expected = [1, 1000]
+unit = "ns"
+precision = "stated"
+rule = "stated"
+measures.m = { point = "s" }
+checks = [{ value = "m" }]
+"""
 #: What writes a file, and a name for it.
 WRITES = {
     "record": (("trace", "record", "s.toml"), "b.trace"),
@@ -50,6 +73,55 @@ def listen(name: str) -> None:
     """Make a socket in the working directory: to open a pipe instead would wait for its other end."""
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(name)
+
+
+def full(path: Path, content: bytes) -> int:
+    """Stand for `Path.write_bytes` where a disk is full: some of a file is there."""
+    with path.open("wb") as file:
+        file.write(content[:10])
+    raise OSError(errno.EFBIG, "File too large")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        (("measure", "--platform", "tum-6212u", "--quick", "--blocks", "latency", "--out", "out"), "idle read"),
+        (("validate", "--suite", "claims.toml", "--jobs", "1", "--out", "out"), "device-latency"),
+    ],
+)
+def test_what_cannot_be_written_leaves_the_results_of_before_and_is_shown(
+    arguments: tuple[str, ...],
+    written: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "claims.toml").write_text(CLAIMS)
+    assert main(list(arguments)) == 0
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir() if path.is_file()}
+    capsys.readouterr()
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert main(list(arguments)) == 2
+    told = capsys.readouterr()
+    assert written in told.out
+    assert "report.html" not in told.out
+    said = "pmsim: out: cannot be written: File too large; choose another with --out"
+    assert told.err.splitlines()[-1] == said
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir() if path.is_file()} == before
+
+
+def test_a_profile_that_cannot_be_written_leaves_the_one_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.toml"
+    write_profile(pmsim.load_platform("tum-6212u"), file)
+    before = file.read_bytes()
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(ConfigError, match="cannot be written: File too large"):
+        write_profile(pmsim.load_platform("spr-cxl"), file)
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize("command", WRITES)

@@ -42,8 +42,9 @@ def measure_command(
         result = measure(likeness, blocks=blocks or [], on=on, quick=quick, progress=doing)
     from pmsim.measure_report import save  # frames and figures take a second to import
 
-    save(result, out)
-    _report(result, out)
+    _report(result)
+    save(result, out)  # behind the table: what was measured is not lost where the disk is full
+    output().print(str(out / "report.html"), soft_wrap=True)
 
 
 def _profile(given: str | None) -> str:
@@ -57,7 +58,7 @@ def _profile(given: str | None) -> str:
     return _DEFAULT_PROFILE
 
 
-def _report(result: MeasureResult, out: Path) -> None:
+def _report(result: MeasureResult) -> None:
     console = output()
     _print_rows(console, result)
     near, of = result.near()
@@ -66,7 +67,6 @@ def _report(result: MeasureResult, out: Path) -> None:
         console.print(order.told())
     for warning in result.warnings:
         print_item(console, "Note", f"{warning}.")
-    console.print(str(out / "report.html"), soft_wrap=True)
 
 
 def _print_rows(console: Console, result: MeasureResult) -> None:

@@ -21,6 +21,7 @@ from pmsim.validation.runnable import check_suite, leave_out_impossible
 from pmsim.validation.suite_files import load_suite
 from pmsim.validation.summary import Validation
 from pmsim.validation.summary import validate as run_validation
+from pmsim.whole_files import replace_file
 
 _INTERRUPTED = 130
 #: A verdict by more is no better known, and takes months.
@@ -78,10 +79,9 @@ def validate(
             f"{done} of {seeds * interruption.total} runs {kept if out else 'were done; --out DIR keeps them'}"
         )
         raise typer.Exit(_INTERRUPTED) from None
-    if out is not None:
-        _save(result, out)
     print_validation(console, result)
     if out is not None:
+        _save(result, out)
         console.print(f"Report: {(out / 'report.html').resolve()}", soft_wrap=True)
     else:
         console.print("With --out DIR a report has every set-up, ordering and what is known of it.")
@@ -115,7 +115,7 @@ def _save(result: Validation, folder: Path) -> None:
     from pmsim.validation.report import write_report
 
     try:
-        result.frame().to_parquet(folder / "results.parquet", index=False)
+        replace_file(folder / "results.parquet", result.frame().to_parquet(None, index=False))
         write_report(result, folder / "report.html")
     except OSError as error:
         raise ConfigError(

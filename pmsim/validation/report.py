@@ -11,6 +11,7 @@ from pmsim.plots.style import AXIS, LAYOUT, log_ticks, metric_title, parameter_t
 from pmsim.validation.claims import Claim
 from pmsim.validation.percent import percent, with_range
 from pmsim.validation.summary import Accuracy, Compared, Validation
+from pmsim.whole_files import replace_file
 
 _STYLE = """
 body { font: 15px/1.5 Helvetica, Arial, sans-serif; color: #222;
@@ -66,7 +67,7 @@ def write_report(validation: Validation, path: Path) -> None:
         parts.append(f"<p>[{escape(name)}] {escape(source.citation)}</p>")
     head = f"<meta charset='utf-8'><title>pmsim validation</title><style>{_STYLE}</style>"
     page = f"<!doctype html><html lang='en'><head>{head}</head><body>{''.join(parts)}</body></html>\n"
-    path.write_text(page, encoding="utf-8")
+    replace_file(path, page.encode())
 
 
 def _counts(validation: Validation) -> str:
