@@ -75,3 +75,36 @@ def test_a_table_whose_name_does_not_say_so_is_told_which_name_does(
     assert refused("import", "a.txt", "--out", "a.trace") == (
         f"a.txt: line 1 is that of a table, not of valgrind's lackey; name it {name}"
     )
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "message"),
+    [
+        ("kind,address,bytes,thread", "load,64,8,1\nload,64,8,", "thread: row 2: there is none"),
+        ("kind,address,bytes,thread", "sfence,0,0,\nload,64,8,0", "thread: row 1: there is none"),
+        ("kind,address,bytes,batch", "load,64,8,1\nload,64,8,", "batch: row 2: there is none"),
+    ],
+)
+def test_a_gap_is_no_thread_and_no_batch(header: str, rows: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"{header}\n{rows}\n")
+    with pytest.raises(ConfigError) as refused:
+        trace.import_from(tmp_path / "t.csv", tmp_path / "t.trace")
+    assert str(refused.value).startswith(f"{tmp_path / 't.csv'}: {message}")
+
+
+def test_ranges_of_pmem_are_for_addresses_without_a_medium(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("kind,address,bytes,medium\nload,64,8,dram\n")
+    said = "pmem: the table says it itself, in the column 'medium'; leave this out"
+    with pytest.raises(ConfigError, match=said):
+        trace.import_from(tmp_path / "t.csv", tmp_path / "t.trace", pmem=[(0, 4096)])
+    assert not (tmp_path / "t.trace").exists()
+
+
+def test_ranges_of_pmem_that_nothing_touches_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("kind,address,bytes\nload,64,8\n")
+    given = ["import", str(tmp_path / "t.csv"), "--out", str(tmp_path / "t.trace"), "--pmem"]
+    missed = CliRunner().invoke(trace_app, [*given, "7f0000-7f1000", "--pmem", "80-c0"]).output
+    assert "pmem touched       0 B: no address was in 7f0000-7f1000, 80-c0 (--pmem)" in missed
+    met = CliRunner().invoke(trace_app, [*given, "40-80"]).output
+    assert "no address was in" not in met
+    assert "pmem touched" in met

@@ -286,5 +286,10 @@ def _info_rows(trace: TraceInfo) -> list[tuple[str, str]]:
     ]
     rows += [(f"  {kind}", f"{count:,}") for kind, count in trace.operations_by_kind.items() if count]
     rows += [(f"{medium} touched", f"{size:,} B") for medium, size in trace.extent_bytes.items() if size]
+    imported = made_from.get("imported")
+    asked = imported.get("pmem", []) if isinstance(imported, Mapping) else []
+    if asked and not trace.extent_bytes["pmem"]:  # as with the ranges of another run of the program
+        ranges = ", ".join(f"{begin:x}-{end:x}" for begin, end in asked)
+        rows.append(("pmem touched", f"0 B: no address was in {ranges} (--pmem)"))
     rows.append(("size", f"{trace.file_bytes:,} B, {trace.bytes_per_operation:.3f} B per micro-operation"))
     return rows

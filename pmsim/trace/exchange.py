@@ -133,6 +133,8 @@ def import_from(
     try:
         composer = Composer(str(file), writer, threads, space, marked=ended > 0)
         for rows in source.pieces():
+            if pmem and rows.window.any():
+                raise ConfigError("pmem: the table says it itself, in the column 'medium'; leave this out")
             composer.add(rows)
         if not composer.operations:
             raise ConfigError(f"{file}: holds no micro-operation; record some")

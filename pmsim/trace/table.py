@@ -314,6 +314,10 @@ def _rows(file: Path, batch: Any, first: int, values: Array) -> Rows:
         _refuse(file, "address", first, placed & lacks, "there is none; say where")
     if "medium" in batch.schema.names:
         _refuse(file, "medium", first, placed & (window == 0), "there is none; write dram, pmem or block")
+    for name, said in (("thread", "say whose the row is"), ("batch", "number every row's")):
+        if name in batch.schema.names:  # a gap is not thread 0, which may be another one
+            lacks = batch[name].is_null().to_numpy(zero_copy_only=False)
+            _refuse(file, name, first, lacks, f"there is none; {said}")
     flag = choices("flags", FLAGS[1:]) + 1
     flags = values[kind, flag]
     latch = is_one_of(kind, "acquire", "release") & (flag == 0)
