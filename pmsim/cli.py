@@ -19,6 +19,7 @@ from pmsim.commands.calibrate import calibrate_command
 from pmsim.commands.crash import crash_command
 from pmsim.commands.list import list_command
 from pmsim.commands.measure import measure_command
+from pmsim.commands.once import OnceCommand
 from pmsim.commands.platform import platform_app
 from pmsim.commands.run import run_command
 from pmsim.commands.trace import trace_app
@@ -70,13 +71,13 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command("run")(run_command)
-app.command("tune")(tune_command)
-app.command("list")(list_command)
-app.command("validate")(validate)
-app.command("crash")(crash_command)
-app.command("calibrate")(calibrate_command)
-app.command("measure")(measure_command)
+app.command("run", cls=OnceCommand)(run_command)
+app.command("tune", cls=OnceCommand)(tune_command)
+app.command("list", cls=OnceCommand)(list_command)
+app.command("validate", cls=OnceCommand)(validate)
+app.command("crash", cls=OnceCommand)(crash_command)
+app.command("calibrate", cls=OnceCommand)(calibrate_command)
+app.command("measure", cls=OnceCommand)(measure_command)
 app.add_typer(platform_app, name="platform")
 app.add_typer(trace_app, name="trace")
 

@@ -57,7 +57,7 @@ def with_overrides(
     pairs = (
         plain(arguments.table("set", changes))
         if isinstance(changes, Mapping)
-        else dict(_parse(arguments.text("set", text)) for text in _listed(changes))
+        else _once(_parse(arguments.text("set", text)) for text in _listed(changes))
     )
     table = scenario.model_dump(exclude_defaults=True)
     for key, value in pairs.items():
@@ -69,6 +69,16 @@ def with_overrides(
             raise ConfigError(f"--set {key}: {error}") from None
     given = {name: value for name, value in (("seed", seed), ("seeds", seeds)) if value is not None}
     return Scenario(**table | given) if pairs or given else scenario
+
+
+def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return pairs as a table; of two for one key one would be left without a word."""
+    table: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in table:
+            raise ConfigError(f"--set {key}: is given more than once; leave one, or a list for an axis")
+        table[key] = value
+    return table
 
 
 def _listed(changes: Iterable[str]) -> list[str]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pmsim.cli import main
+
 LONG = "x" * 300
 
 ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
@@ -35,6 +37,27 @@ ARGUMENTS: dict[str, tuple[list[str], str, str]] = {
     "directory": (["run", "folder.toml"], "folder.toml: is a directory", "name a file"),
     "binary file": (["run", "binary.toml"], "binary.toml: not TOML", "name a text file"),
     "output directory is a file": (["run", "good.toml", "--out", "binary.toml"], "binary.toml", "--out"),
+    "two suites": (
+        ["validate", "--suite", "files", "--suite", "placement"],
+        "'--suite': it is given more than once",
+        "leave one",
+    ),
+    "two numbers of seeds": (["run", "good.toml", "--seeds", "2", "--seeds=3"], "'--seeds': it", "leave one"),
+    "two values of a parameter": (
+        ["run", "good.toml", "--set", "threads=1", "--set", "threads = 4"],
+        "--set threads: is given more than once",
+        "leave one, or a list",
+    ),
+    "a switch in both directions": (
+        ["crash", "page-cow", "--no-mutate", "--mutate"],
+        "'--mutate': it is given more than once",
+        "leave one",
+    ),
+    "two traces to write": (
+        ["trace", "record", "good.toml", "--out", "a.trace", "--out", "b.trace"],
+        "'--out': it is given more than once",
+        "leave one",
+    ),
     "no jobs": (["run", "good.toml", "--jobs", "0"], "jobs: 0 processes", "choose at least 1"),
     "no jobs for the dry run": (
         ["run", "good.toml", "--dry-run", "--jobs", "0"],
@@ -151,3 +174,9 @@ def test_the_installed_command_says_the_same(arguments: list[str], working_folde
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.startswith("pmsim: ")
     assert answer.stderr.count("\n") == 1
+
+
+def test_what_may_be_repeated_is_taken_whole(working_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["run", "good.toml", "--dry-run", "--dry-run", "--set", "platform=perma-a256", "--set", "seed=3"]
+    assert main(given) == 0
+    assert "perma-a256" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from pmsim.commands.once import OnceCommand
 from pmsim.platforms import Platform
 from pmsim.profiles import load_profile
 from pmsim.terminal import Column, output, print_item, print_table
@@ -19,7 +20,7 @@ def _platform() -> None:
     """Look at platform profiles."""
 
 
-@platform_app.command("show")
+@platform_app.command("show", cls=OnceCommand)
 def show_command(
     name: Annotated[str, typer.Argument(help="A machine, a block device, or a TOML file of your own.")],
 ) -> None:

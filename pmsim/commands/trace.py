@@ -6,6 +6,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from pmsim.commands.once import OnceCommand
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
 from pmsim.path_option import path_option
@@ -31,7 +32,7 @@ trace_app = typer.Typer(
 )
 
 
-@trace_app.command("record")
+@trace_app.command("record", cls=OnceCommand)
 def _record_command(
     scenario: Annotated[str, typer.Argument(help="A scenario file, or the name of a shipped scenario.")],
     out: Annotated[Path, path_option("The file to write.")],
@@ -52,7 +53,7 @@ def _record_command(
     _print_info(recorded)
 
 
-@trace_app.command("replay")
+@trace_app.command("replay", cls=OnceCommand)
 def _replay_command(
     file: Annotated[Path, typer.Argument(help="The trace.")],
     platform: Annotated[
@@ -85,7 +86,7 @@ def _replay_command(
         complaints().print(f"pmsim: {note}", soft_wrap=True)
 
 
-@trace_app.command("import")
+@trace_app.command("import", cls=OnceCommand)
 def _import_command(
     file: Annotated[
         Path, typer.Argument(help="A table, .csv or .parquet (docs/traces.md), or a log of valgrind's lackey.")
@@ -152,7 +153,7 @@ def _address(option: str, text: str) -> int:
         raise ConfigError(f"{option}: {shown(text)} is no address; write it hexadecimal: 7f0040") from None
 
 
-@trace_app.command("export")
+@trace_app.command("export", cls=OnceCommand)
 def _export_command(
     file: Annotated[Path, typer.Argument(help="The trace.")],
     out: Annotated[Path, path_option("Table to write: .parquet, .csv, .csv.gz or .csv.zst.")],
@@ -163,7 +164,7 @@ def _export_command(
     output().print(f"{written}: {info(file).operations:,} micro-operations", soft_wrap=True)
 
 
-@trace_app.command("requests")
+@trace_app.command("requests", cls=OnceCommand)
 def _requests_command(
     file: Annotated[Path, typer.Argument(help="The trace.")],
     out: Annotated[Path, path_option("The file to write; a table is .parquet, .csv, .csv.gz or .csv.zst.")],
@@ -192,7 +193,7 @@ def _requests_command(
     output().print(f"{counts.path}: {counts.reads:,} reads, {counts.writes:,} writes", soft_wrap=True)
 
 
-@trace_app.command("info")
+@trace_app.command("info", cls=OnceCommand)
 def _info_command(
     file: Annotated[Path, typer.Argument(help="The trace.")],
     verify: Annotated[bool, typer.Option("--verify", help="Read all of it and compare its checksums.")] = False,
