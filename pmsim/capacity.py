@@ -120,21 +120,32 @@ def pareto_front(
 
     Raises
     ------
-    ConfigError : a column that the frame lacks.
+    ConfigError : a column that the frame lacks, or one of words that is to be made small or large.
     """
     import pandas as pd
 
+    minimise = arguments.texts("pareto_front: minimise", minimise)
+    maximise = arguments.texts("pareto_front: maximise", maximise)
+    by = arguments.texts("pareto_front: by", by)
     for column in (*minimise, *maximise, *by):
         if column not in frame.columns:
             known = [str(name) for name in frame.columns]
             raise ConfigError(f"pareto_front: unknown column '{column}'; {nearest(column, known)}")
+    # By their places: frames of two results, one below the other, have labels in common.
+    placed = frame.reset_index(drop=True)
+    for column in (*minimise, *maximise):
+        try:
+            placed = placed.assign(**{column: placed[column].astype(float)})
+        except (TypeError, ValueError):
+            raise ConfigError(f"pareto_front: column '{column}' has words; choose one of numbers") from None
     beaten: dict[object, bool] = {}
-    groups = frame.groupby(list(by), sort=False) if by else [((), frame)]
+    # What has no value in a column, as a parameter that an engine does not have, is a question of its own.
+    groups = placed.groupby(list(by), sort=False, dropna=False) if by else [((), placed)]
     for _, rows in groups:
-        goals = pd.concat([rows[list(minimise)], -rows[list(maximise)]], axis=1).astype(float).dropna()
-        for index, goal in goals.iterrows():
+        goals = pd.concat([rows[list(minimise)], -rows[list(maximise)]], axis=1).dropna()
+        for place, goal in goals.iterrows():
             no_worse = (goals <= goal).all(axis=1)
             better = (goals < goal).any(axis=1)
-            beaten[index] = bool((no_worse & better).any())
+            beaten[place] = bool((no_worse & better).any())
     # Of no rows pandas would make no mask.
-    return pd.Series([not beaten.get(index, True) for index in frame.index], index=frame.index, dtype=bool)
+    return pd.Series([not beaten.get(place, True) for place in placed.index], index=frame.index, dtype=bool)

@@ -104,6 +104,33 @@ def test_the_log_is_paid_for_on_the_tier_that_it_is_on() -> None:
     assert point.columns["cost_usd"] == pytest.approx(pages)
 
 
+def test_the_front_of_two_results_below_each_other_is_that_of_all_their_rows() -> None:
+    one = pd.DataFrame({"cost_usd": [1, 2, 3], "transactions_per_s": [10, 20, 15]})
+    other = pd.DataFrame({"cost_usd": [1, 2, 3], "transactions_per_s": [5, 25, 26]})
+    both = pd.concat([one, other])
+    assert both.index.tolist() == [0, 1, 2, 0, 1, 2]
+    front = pareto_front(both)
+    assert front.tolist() == [True, False, False, False, True, True]
+    assert front.index.equals(both.index)
+
+
+def test_rows_without_a_value_in_a_parting_column_have_a_front_of_their_own() -> None:
+    frame = pd.DataFrame(
+        {"cost_usd": [1, 2, 1, 2], "transactions_per_s": [9, 8, 7, 6], "dimms": [6, 6, None, None]}
+    )
+    assert pareto_front(frame, by=["dimms"]).tolist() == [True, False, True, False]
+
+
+def test_what_has_no_number_is_not_on_the_front_and_words_are_refused() -> None:
+    columns = {"cost_usd": [1, 2], "transactions_per_s": [None, 5.0], "engine": ["a", "b"]}
+    frame = pd.DataFrame(columns, dtype=object)
+    assert pareto_front(frame).tolist() == [False, True]
+    with pytest.raises(ConfigError, match="pareto_front: column 'engine' has words; choose one of numbers"):
+        pareto_front(frame, maximise=["engine"])
+    with pytest.raises(ConfigError, match="pareto_front: minimise: 'cost_usd' is not a list of texts"):
+        pareto_front(frame, minimise="cost_usd")
+
+
 def test_an_unknown_column_is_named() -> None:
     with pytest.raises(ConfigError, match="unknown column 'cost'"):
         pareto_front(pd.DataFrame({"transactions_per_s": [1.0]}), minimise=["cost"])
