@@ -1,7 +1,7 @@
 """Crash-consistency checks of the building blocks, with a mutation test of the checks themselves.
 
 >>> from pmsim.crash import check_block
->>> check_block("poplog", states=1_000_000).ok  # doctest: +SKIP
+>>> check_block("poplog-padded", states=1_000_000).ok  # doctest: +SKIP
 
 ``docs/crash.md`` says what is tried and how to read a counter-example.
 """
