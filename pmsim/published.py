@@ -85,9 +85,7 @@ def _key_of_point(key: str, number: int) -> str:
 
 
 class _Figure:
-    def __init__(
-        self, scenario: Scenario, points: Sequence["Point"], problems: dict[str, ConfigError]
-    ) -> None:
+    def __init__(self, scenario: Scenario, points: Sequence["Point"], problems: dict[str, ConfigError]) -> None:
         self._problems = problems
         self.plot = scenario.plot or Plot()
         self._scenario = scenario

@@ -12,8 +12,9 @@ class OnceCommand(typer.core.TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read a command line."""
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        for param, times in Counter(order).items():
+        order: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
+        # Whoever completes a line in a shell is told nothing.
+        for param, times in () if ctx.resilient_parsing else Counter(order).items():
             if times > 1 and param.param_type_name == "option" and not _may_be_repeated(param):
                 raise typer.BadParameter("it is given more than once; leave one", ctx=ctx, param=param)
         return list(super().parse_args(ctx, args))
