@@ -1,14 +1,19 @@
 """``pmsim crash``."""
 
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from pmsim.crash import CrashInterrupted, CrashResult, blocks, check_block, find_block
-from pmsim.errors import ConfigError, SimulationError
+from pmsim.errors import ConfigError, PmsimError, SimulationError
 from pmsim.exit_status import FAILED, INTERRUPTED
-from pmsim.progress import progress_bar
+from pmsim.progress import Show, progress_bar
+from pmsim.prototype.check import check as check_program
+from pmsim.prototype.load import load_prototype, names_prototype
+from pmsim.prototype.subject import told
 from pmsim.terminal import Column, complaints, output, print_item, print_table
 
 #: Messages of removed points in the table; --verbose shows them whole.
@@ -16,7 +21,12 @@ _MESSAGE_WIDTH = 60
 
 
 def crash_command(
-    names: Annotated[list[str] | None, typer.Argument(metavar="BLOCK", help="See `pmsim list blocks`.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="BLOCK", help="See `pmsim list blocks`; or a prototype in Python, FILE.py:CLASS."
+        ),
+    ] = None,
     states: Annotated[int, typer.Option(help="Crash states drawn per block.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Of programs and samples.")] = 1,
     all_: Annotated[bool, typer.Option("--all", help="Every block.")] = False,
@@ -34,20 +44,17 @@ def crash_command(
         raise ConfigError("crash: name a block, or say --all; see pmsim list blocks")
     if verbose and not mutate:
         raise ConfigError("crash: --verbose shows what removed points do, and none is; leave out --no-mutate")
-    chosen = list(blocks()) if all_ else [find_block(name).name for name in names or []]
+    chosen = [_subject(name, mutate, jobs) for name in (blocks() if all_ else names or [])]
     failed = False
-    for name in chosen:
-        points = len(find_block(name).points) if mutate else 0
+    for name, checks, check in chosen:
         try:
-            with progress_bar(name, points + 1, None) as show:
-                result = check_block(
-                    name,
+            with progress_bar(name, checks or 1, None) as show:
+                result = check(
                     states=states,
                     seed=seed,
                     mutate=mutate,
                     eadr=eadr,
-                    jobs=jobs,
-                    on_progress=lambda _, finished: show(finished),
+                    on_progress=_progress(show, checks),
                     on_violation=lambda message: show(
                         0, f"VIOLATION: {message}; looking for a shorter way to it"
                     ),
@@ -64,6 +71,32 @@ def crash_command(
         failed = failed or not result.ok
     if failed:
         raise typer.Exit(FAILED)
+
+
+def _progress(show: Show, checks: int) -> Callable[[int, int], None]:
+    if checks:
+        return lambda _, finished: show(finished)
+    return lambda states, finished: show(0, f"{states:,} states, {finished} checks")
+
+
+def _subject(name: str, mutate: bool, jobs: int | None) -> tuple[str, int, Callable[..., CrashResult]]:
+    """Return what is to be checked: its name, how many checks that takes, 0 where only they tell, and how."""
+    if not names_prototype(name):
+        points = find_block(name).points
+        return name, 1 + (len(points) if mutate else 0), partial(check_block, name, jobs=jobs)
+    if jobs is not None:
+        raise ConfigError(f"crash: --jobs has no use for {name}, a program in Python; leave it out")
+    prototype = load_prototype(name)
+
+    def check(**options: Any) -> CrashResult:
+        try:
+            return check_program(prototype, **options)
+        except PmsimError:
+            raise
+        except Exception as error:
+            raise SimulationError(f"{name} fails while the power is on: {told(error)}") from None
+
+    return name, 0, check
 
 
 def _report(result: CrashResult, verbose: bool, interrupted: bool = False) -> None:

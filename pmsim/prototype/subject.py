@@ -105,7 +105,7 @@ class Subject:
             if not self._resumed:
                 raise
             # Recovery has left something that the program cannot go on with.
-            self._failure = f"{self.describe(index)}, after a recovery, raised {_told(error)}"
+            self._failure = f"{self.describe(index)}, after a recovery, raised {told(error)}"
         self._done = after
         self._acknowledge()
 
@@ -115,7 +115,7 @@ class Subject:
         try:
             return Found(recovered, recovered.recover(Memory(memory, self._points)), "")
         except Exception as error:
-            return Found(recovered, None, f"recover() raised {_told(error)}")
+            return Found(recovered, None, f"recover() raised {told(error)}")
 
     def check(self, found: Found) -> str:
         """Say what is wrong, or nothing."""
@@ -149,7 +149,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
-def _told(error: Exception) -> str:
+def told(error: Exception) -> str:
     """Name an exception, and the line of the program that raised it."""
     at, trace = "", error.__traceback__
     while trace is not None:

@@ -1,0 +1,84 @@
+"""``pmsim crash FILE.py:CLASS``: a prototype from the shell."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAIR = '''
+from pmsim.prototype import Prototype
+
+
+class Word(Prototype):
+    """A word, durable when it is acknowledged."""
+
+    def create(self, memory):
+        self.base = memory.allocate("pmem", 64, "word")
+
+    def run(self, memory, value):
+        memory.store(self.base, value)
+        memory.persist(self.base, 8, "word")
+
+    def recover(self, memory):
+        self.base = memory.region("word")
+        return memory.load(self.base)
+
+    def expected(self, done):
+        return done[-1] if done else 0
+
+    def draw(self, random):
+        return random.randrange(1, 1000)
+
+
+class Unflushed(Word):
+    def run(self, memory, value):
+        memory.store(self.base, value)
+        memory.sfence()
+
+
+class Raises(Word):
+    def run(self, memory, value):
+        return 1 // 0
+'''
+
+
+def crash(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "words.py").write_text(PAIR)
+    command = [sys.executable, "-m", "pmsim", "crash", *arguments, "--states", "500"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_right_prototype_is_right_and_a_wrong_one_is_not(tmp_path: Path) -> None:
+    right = crash(tmp_path, "words.py:Word")
+    assert (right.returncode, right.stderr) == (0, "")
+    assert "no violation" in right.stdout
+    assert "mutation score 100%: 2 of 2 removals were noticed" in right.stdout
+    wrong = crash(tmp_path, "words.py:Unflushed", "words.py:Word", "--no-mutate")
+    assert (wrong.returncode, wrong.stderr) == (1, "")
+    assert "VIOLATION\nUnflushed: recover() returned" in wrong.stdout
+    assert wrong.stdout.index("VIOLATION") < wrong.stdout.index("no violation")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["words.py:Wort"], 2, "words.py: no prototype 'Wort'; did you mean 'Word'"),
+        (["words.py"], 2, "words.py: Word, Unflushed, Raises: say which, as words.py:Word"),
+        (["other.py:Word"], 2, "other.py: no such file; name a prototype as FILE.py:CLASS"),
+        (["broken.py:Word"], 2, "broken.py: raises SyntaxError"),
+        (["empty.py:Word"], 2, "empty.py: no subclass of pmsim.prototype.Prototype has all methods"),
+        (["words.py:Word", "--jobs", "2"], 2, "--jobs has no use for words.py:Word"),
+        (["words.py:Raises"], 1, "words.py:Raises fails while the power is on: ZeroDivisionError"),
+    ],
+)
+def test_what_cannot_be_checked_is_one_line(
+    arguments: list[str], status: int, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.py").write_text("class Word(:\n")
+    (tmp_path / "empty.py").write_text("from pmsim.prototype import Prototype\n")
+    refused = crash(tmp_path, *arguments)
+    assert (refused.returncode, refused.stdout) == (status, "")
+    assert refused.stderr.startswith("pmsim: ")
+    assert message in refused.stderr
+    assert refused.stderr.count("\n") == 1
