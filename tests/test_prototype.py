@@ -170,6 +170,68 @@ def test_recovery_has_the_points_of_its_own_and_a_crash_may_leave_nothing_create
     assert result.check.recovery_crashes == 0  # it stores nothing
 
 
+class GroupedLog(Prototype):
+    """Entries of one line, three for a fence."""
+
+    room = 64
+    group = 3
+
+    def create(self, memory):
+        self.base = memory.allocate("pmem", self.room * LINE, "log")
+        self.next = 0
+
+    def run(self, memory, entry):
+        memory.stream(self.base + LINE * self.next, entry.to_bytes(8, "little"))
+        self.next += 1
+        if self.next % self.group:
+            return False
+        memory.sfence("group")
+        return True
+
+    def recover(self, memory):
+        self.base = memory.region("log")
+        found = []
+        while len(found) < self.room and (entry := memory.load(self.base + LINE * len(found))):
+            found.append(entry)
+        for behind in range(len(found), self.room):  # of a group that was cut short
+            if memory.load(self.base + LINE * behind):
+                memory.stream(self.base + LINE * behind, bytes(8))
+        memory.sfence("clean")
+        self.next = len(found)
+        return found
+
+    def expected(self, done):
+        return list(done)
+
+    def draw(self, random):
+        return random.randrange(1, 2**63)
+
+
+class AcknowledgedEarly(GroupedLog):
+    def run(self, memory, entry):
+        super().run(memory, entry)
+
+
+class LeavesTheRest(GroupedLog):
+    """Entries behind the first that is missing come back once that has been written."""
+
+    def recover(self, memory):
+        self.base = memory.region("log")
+        found = []
+        while len(found) < self.room and (entry := memory.load(self.base + LINE * len(found))):
+            found.append(entry)
+        self.next = len(found)
+        return found
+
+
+def test_operations_may_be_acknowledged_in_groups():
+    result = check(GroupedLog, states=2000)
+    assert result.ok
+    assert [mutant.point.name for mutant in result.mutants if mutant.caught] == ["group", "clean"]
+    for wrong in (AcknowledgedEarly, LeavesTheRest):
+        assert "promised is" in check(wrong, states=2000).check.violation.message
+
+
 class Redo(Counter):
     """Two words that are equal; recovery makes them so."""
 

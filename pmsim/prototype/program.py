@@ -25,8 +25,12 @@ class Prototype(ABC):
         """Allocate all regions, each with a name of its own, and then format them."""
 
     @abstractmethod
-    def run(self, memory: Memory, operation: Any) -> None:
-        """Carry out one operation. When it returns, the operation is acknowledged: it must survive."""
+    def run(self, memory: Memory, operation: Any) -> bool | None:
+        """Carry out one operation. When it returns, the operation is acknowledged: it must survive.
+
+        False puts that off to the next one that is acknowledged, as in a group of commits. Until then a crash
+        may leave the first of those that wait, each wholly, without those behind it.
+        """
 
     @abstractmethod
     def recover(self, memory: Memory) -> Any:

@@ -94,20 +94,22 @@ class Subject:
         self._acknowledge()
 
     def run(self, memory: _native.SimMemory, index: int) -> None:
-        """Carry out an operation: all or nothing of it is found until it is acknowledged."""
+        """Carry out an operation: of those not acknowledged the first ones are found, each wholly."""
         if self._failure:
             return
         after = [*self._done, self._operations[index]]
         self._legal.append((after, self._oracle.expected(after)))
+        acknowledged: bool | None = None
         try:
-            self._running.run(Memory(memory, self._points), self._operations[index])
+            acknowledged = self._running.run(Memory(memory, self._points), self._operations[index])
         except Exception as error:
             if not self._resumed:
                 raise
             # Recovery has left something that the program cannot go on with.
             self._failure = f"{self.describe(index)}, after a recovery, raised {told(error)}"
         self._done = after
-        self._acknowledge()
+        if acknowledged is not False:
+            self._acknowledge()
 
     def recover(self, memory: _native.SimMemory) -> Found:
         """Recover with a new object, which knows nothing."""
