@@ -15,6 +15,10 @@ class SimMemory:
     """
     def __init__(self, *, persistence: str = 'adr', wear: bool = False) -> None:
         ...
+    def acquire(self, latch: int, *, shared: bool = False) -> int:
+        """
+        Acquires a latch, a word; returns its version, for release(). Raises ConfigError where it is held.
+        """
     def allocate(self, medium: str, bytes: int, name: str = 'unnamed') -> int:
         """
         Address of a new region on dram, pmem or block.
@@ -40,6 +44,10 @@ class SimMemory:
     def disable_site(self, site: int) -> None:
         """
         Makes the flushes, fences and ordering points of one site do nothing; 0 enables all.
+        """
+    def fetch_add(self, address: int, delta: int) -> int:
+        """
+        Adds to a word, locked; returns what it was.
         """
     def flush(self, address: int, bytes: int, kind: str = 'clwb', site: int = 0) -> None:
         """
@@ -67,6 +75,8 @@ class SimMemory:
         """
         Address of the region that was allocated under a name of its own. Raises ConfigError.
         """
+    def release(self, latch: int, version: int, *, shared: bool = False) -> None:
+        ...
     def sample_crash_states(self, count: int, seed: int) -> list[SimMemory]:
         ...
     def set_thread(self, thread: int) -> None:

@@ -4,7 +4,8 @@ import pytest
 
 import pmsim
 from pmsim import _native
-from pmsim.prototype import Prototype, check, record
+from pmsim.prototype import Memory, Prototype, check, record
+from pmsim.prototype.memory import Points
 
 LINE = 64
 
@@ -402,6 +403,54 @@ def test_a_dependent_load_waits_for_the_one_before(tmp_path):
         record(reads, tmp_path / "reads.trace")
         rates.append(pmsim.trace.replay(tmp_path / "reads.trace", "tum-6212u").total.operations_per_s)
     assert rates[0] > 3 * rates[1]
+
+
+class Tally(Pair):
+    """What kind ``contention`` does: a word below a latch, and work."""
+
+    def create(self, memory):
+        self.latch = memory.allocate("dram", 3 * LINE, "latch and word")
+
+    def run(self, memory, operation):
+        memory.compute(instructions=8)
+        memory.compute(800, instructions=600)
+        word = self.latch + 2 * LINE
+        with memory.latch(self.latch):
+            memory.store(word, memory.load(word) + 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_threads_on_one_object_meet_as_those_of_the_core(threads, tmp_path):
+    record(Tally, tmp_path / "tally.trace", operations=4000, threads=threads, shared=True)
+    measured = pmsim.trace.replay(tmp_path / "tally.trace", "tum-6212u").total.operations_per_s
+    core = {"operation": "latch", "work": 200, "threads": threads}
+    expected = pmsim.simulate_point("contention", "tum-6212u", core)["ops_per_s"]
+    assert measured == pytest.approx(expected, rel=0.01)
+
+
+def test_threads_with_objects_of_their_own_do_not_meet(tmp_path):
+    rates = []
+    for threads in (1, 8):
+        record(Tally, tmp_path / "tally.trace", threads=threads)
+        rates.append(pmsim.trace.replay(tmp_path / "tally.trace", "tum-6212u").total.operations_per_s)
+    assert rates[1] == pytest.approx(8 * rates[0], rel=0.01)
+
+
+def test_a_latch_that_is_held_is_not_waited_for():
+    memory = Memory(_native.SimMemory(), Points())
+    latch = memory.allocate("dram", LINE, "latch")
+
+    def refused(shared):
+        with pytest.raises(pmsim.ConfigError, match="the latch is held"), memory.latch(latch, shared=shared):
+            pass
+
+    with memory.latch(latch, shared=True), memory.latch(latch, shared=True):
+        refused(shared=False)
+    with memory.latch(latch):
+        refused(shared=False)
+        refused(shared=True)
+    assert memory.fetch_add(memory.allocate("dram", 8, "count"), 5) == 0
+    assert memory.load(memory.region("count")) == 5
 
 
 def test_a_memory_of_ones_own_names_regions_once():

@@ -162,6 +162,19 @@ py::dict PythonMemory::wear() const {
   return result;
 }
 
+std::uint64_t PythonMemory::acquire(Address latch, bool shared) {
+  const memory::LatchMode mode = shared ? memory::LatchMode::kShared : memory::LatchMode::kExclusive;
+  std::uint64_t word = 0;
+  memory().peek(latch, std::as_writable_bytes(std::span(&word, 1)));
+  if (!memory::LatchWord::admits(word, mode))
+    throw ConfigError("SimMemory.acquire: the latch is held, and nobody else runs who could release it");
+  return memory().acquire(latch, mode);
+}
+
+void PythonMemory::release(Address latch, std::uint64_t version, bool shared) {
+  memory().release(latch, shared ? memory::LatchMode::kShared : memory::LatchMode::kExclusive, version);
+}
+
 void PythonMemory::operation_begin(bool alone) {
   const auto flags = static_cast<std::uint8_t>(alone ? memory::kSerialising : 0);
   stream_.push(memory::OpKind::kOperationBegin, 0, 0, flags);
@@ -216,6 +229,16 @@ void bind_memory(py::module_& module) {
       .def(
           "block_flush", [](PythonMemory& self, memory::Site site) { self.memory().block_flush(site); },
           py::arg("site") = 0)
+      .def(
+          "fetch_add",
+          [](PythonMemory& self, Address address, std::uint64_t delta) {
+            return self.memory().fetch_add(address, delta);
+          },
+          py::arg("address"), py::arg("delta"), "Adds to a word, locked; returns what it was.")
+      .def("acquire", &PythonMemory::acquire, py::arg("latch"), py::kw_only(), py::arg("shared") = false,
+           "Acquires a latch, a word; returns its version, for release(). Raises ConfigError where it is held.")
+      .def("release", &PythonMemory::release, py::arg("latch"), py::arg("version"), py::kw_only(),
+           py::arg("shared") = false)
       .def(
           "prefetch", [](PythonMemory& self, Address address) { self.memory().prefetch(address); },
           py::arg("address"))

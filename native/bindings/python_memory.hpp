@@ -30,6 +30,9 @@ class PythonMemory {
   void write(memory::Address address, const pybind11::bytes& data);
   void stream(memory::Address address, const pybind11::bytes& data);
   void flush(memory::Address address, std::size_t bytes, const std::string& kind, memory::Site site);
+  /// Throws ConfigError where it is held: operations run one after the other.
+  std::uint64_t acquire(memory::Address latch, bool shared);
+  void release(memory::Address latch, std::uint64_t version, bool shared);
   void set_thread(std::uint32_t thread) { memory().attach(stream_, thread); }
 
   [[nodiscard]] std::vector<std::unique_ptr<PythonMemory>> crash_states(std::uint64_t limit) const;

@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from pmsim import _native
@@ -120,6 +122,23 @@ class Memory:
     def block_flush(self, site: str | None = None) -> None:
         """Empty the write cache of the device, and wait for it: a persistence point."""
         self._memory.block_flush(self._number(site, "block_flush"))
+
+    def fetch_add(self, address: int, delta: int = 1) -> int:
+        """Add to a word by a locked instruction, and return what it was before."""
+        return self._memory.fetch_add(address, delta)
+
+    @contextmanager
+    def latch(self, address: int, *, shared: bool = False) -> Iterator[None]:
+        """Hold a latch, a word: ``with memory.latch(self.latch): ...``, alone or with other readers.
+
+        Threads that are timed on one object (`record`, `shared`) wait for it. In a region on "dram" a crash
+        leaves it free.
+        """
+        version = self._memory.acquire(address, shared=shared)
+        try:
+            yield
+        finally:
+            self._memory.release(address, version, shared=shared)
 
     def prefetch(self, address: int) -> None:
         """Ask for a line."""

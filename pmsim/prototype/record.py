@@ -24,6 +24,7 @@ def record(
     threads: int = 1,
     seed: int = 0,
     alone: bool = False,
+    shared: bool = False,
 ) -> TraceInfo:
     """Write a trace of random operations of a prototype: ``pmsim.trace.replay`` or kind ``trace`` time it.
 
@@ -38,12 +39,15 @@ def record(
     operations, warmup : int
         Those that are measured, and those before them, of each thread.
     threads : int
-        Each has an object, and so regions, of its own.
+        Each has an object, and so regions, of its own, unless they are `shared`.
     seed : int
         Of operations, and of what the machine draws.
     alone : bool
         Whether an operation begins when all before has retired: its latency is its own then. Otherwise the core
         goes on with the next one as early as it can.
+    shared : bool
+        Whether all threads run operations of one object, in turns. What keeps them apart on the machine are the
+        latches that they hold (`Memory.latch`); the order in which they get them is the machine's.
 
     Raises
     ------
@@ -57,12 +61,13 @@ def record(
     seed = arguments.whole("seed", seed, 0)
     simulated = _native.SimMemory(persistence="none")
     memory = Memory(simulated, Points())
-    running = [one_of(prototype) for _ in range(threads)]
-    for thread, program in enumerate(running):
-        simulated.set_thread(thread)
+    objects = [one_of(prototype) for _ in range(1 if shared else threads)]
+    for program in objects:
         program.create(memory)
+    running = objects * threads if shared else objects
     simulated.take_operations()  # of set-up, which takes no time
     told = {"name": type(running[0]).__name__, "operations": operations, "threads": threads, "seed": seed}
+    told["shared"] = shared
     random = [Random(f"{seed}/{thread}") for thread in range(threads)]
     writer = _native.TraceWriter(
         place_of(out),
@@ -74,7 +79,7 @@ def record(
         # One more than there are: it ends with the threads, not where the last operation is dispatched.
         measured_operations=operations * threads + 1,
         pmem_footprint=simulated.pmem_footprint,
-        shares_lines=False,
+        shares_lines=shared and threads > 1,
         group_of_thread=[],
     )
     try:
