@@ -15,6 +15,15 @@ from pmsim.versions import package_version
 _MOST_THREADS = 1024
 
 
+def further(operations: int) -> int:
+    """Return how many operations of a thread follow those that are measured.
+
+    A measurement begins and ends where an operation is dispatched, with others behind it: a rate over the time
+    until all have retired, or until the slowest thread is alone, would be too low.
+    """
+    return 100 + operations // 4
+
+
 def record(
     prototype: MakePrototype,
     out: str | Path,
@@ -37,7 +46,7 @@ def record(
     out : str or Path
         The trace to write; an existing one is replaced when this one is complete.
     operations, warmup : int
-        Those that are measured, and those before them, of each thread.
+        Those that are measured, and those before them, of each thread. A few more follow (`further`).
     threads : int
         Each has an object, and so regions, of its own, unless they are `shared`.
     seed : int
@@ -76,14 +85,13 @@ def record(
         seed=seed,
         warmup_operations=warmup * threads,
         untimed_operations=0,
-        # One more than there are: it ends with the threads, not where the last operation is dispatched.
-        measured_operations=operations * threads + 1,
+        measured_operations=operations * threads,
         pmem_footprint=simulated.pmem_footprint,
         shares_lines=shared and threads > 1,
         group_of_thread=[],
     )
     try:
-        for _ in range(warmup + operations):
+        for _ in range(warmup + operations + further(operations)):
             for thread, program in enumerate(running):
                 simulated.set_thread(thread)
                 simulated.operation_begin(alone=alone)
