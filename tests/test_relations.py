@@ -119,6 +119,19 @@ def test_a_queue_with_a_place_for_each_thread_is_deep_enough() -> None:
     assert with_places(8) == with_places(4096)
 
 
+def test_flushes_do_not_wait_for_writes_that_wait_for_room_in_the_cache() -> None:
+    """All threads flushed together and nobody wrote meanwhile, the more so the deeper the queue."""
+
+    def with_places(depth: int) -> float:
+        block = {"queue_depth": depth, "write_cache": "64 KiB", "flush_latency": "500 us"}
+        quick = {"block_size": "8 KiB", "program_latency": "5 us", "units": 32, "write_cache_durable": False}
+        device = {"base": PLATFORM, "block_device": "nvme-p4510", "block": block | quick}
+        load = {"operation": "write+flush", "access_size": 65536, "threads": 33}
+        return float(point("block", device, **load)["operations_per_s"])
+
+    assert with_places(64) > 0.98 * with_places(16)
+
+
 @pytest.mark.parametrize("engine", ["main-memory", "nvm-direct"])
 def test_latches_are_never_for_nothing(engine: str) -> None:
     """Without them each thread had read from memory what another had in its cache."""

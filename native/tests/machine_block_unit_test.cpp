@@ -109,7 +109,7 @@ TEST(BlockUnit, DoesWhatAUnitDoesTickByTick) {
           for (std::uint64_t each = forgotten + 1; each <= number; ++each)
             ASSERT_EQ(unit.done(each), reference.end_of(each)) << "seed " << seed << ", program " << each;
           while (forgotten < number && unit.done(forgotten + 1) <= now)
-            unit.forget(++forgotten);
+            unit.forget(++forgotten, now);
       }
     }
   }

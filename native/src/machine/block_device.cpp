@@ -75,7 +75,7 @@ Picoseconds BlockDevice::empty_front() {
   return done;
 }
 
-void BlockDevice::leave_cache() {
+void BlockDevice::leave_cache(Picoseconds now) {
   const Cached& leaves = cache_.front();
   for (std::uint64_t block = leaves.first; block <= leaves.last; ++block) {
     // One that waits to be written once more belongs to a later request.
@@ -83,7 +83,7 @@ void BlockDevice::leave_cache() {
         program != nullptr && *program <= leaves.program) {
       programs_.erase(block);
     }
-    unit_of(block).forget(leaves.program);
+    unit_of(block).forget(leaves.program, now);
   }
   cached_bytes_ -= leaves.bytes;
   cache_.pop_front();
@@ -141,11 +141,11 @@ Picoseconds BlockDevice::write(std::uint64_t address, std::uint64_t bytes, Picos
   std::int64_t cost = cached ? needed() : 0;
   while (cached && cached_bytes_ + cost > params_.write_cache) {
     start = std::max(start, empty_front());
-    leave_cache();
+    leave_cache(now);
     cost = needed();
   }
   while (!cache_.empty() && has_left(cache_.front(), start)) {
-    leave_cache();
+    leave_cache(now);
   }
   link_out_free_ = std::max(link_out_free_, start) + transfer;
   Picoseconds done = cached ? link_out_free_ + params_.write_latency : start;
@@ -194,11 +194,12 @@ void BlockDevice::slow(const BlockDeviceParams& original, std::int64_t percent) 
 
 Picoseconds BlockDevice::flush(Picoseconds now) {
   ++counters_->block_flushes;
-  Picoseconds done = std::max(enter_queue(now), paused_until_);
-  if (!cache_.empty() && params_.write_cache_durable == 0) {
+  const Picoseconds begins = std::max(enter_queue(now), paused_until_);
+  Picoseconds done = begins;
+  if (params_.write_cache > 0 && params_.write_cache_durable == 0) {
     for (BlockUnit& unit : units_) {
-      done =
-          std::max(done, unit.finish(last_program_));  // until then the cache holds it, for other threads, too
+      // Until then the cache holds it, for other threads, too. What waits for room in it is not in it yet.
+      done = std::max(done, unit.finish_arrived(begins));
     }
   }
   done += params_.flush_latency;

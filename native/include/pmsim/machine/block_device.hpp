@@ -53,8 +53,8 @@ class BlockDevice {
   [[nodiscard]] bool has_left(const Cached& entry, Picoseconds at);
   /// Somebody waits for its room. Returns when it is there.
   [[nodiscard]] Picoseconds empty_front();
-  /// It makes room.
-  void leave_cache();
+  /// It makes room. That may be later than `now`: a flush that comes before still waits for its programs.
+  void leave_cache(Picoseconds now);
 
   BlockDeviceParams params_;
   std::vector<BlockUnit> units_;

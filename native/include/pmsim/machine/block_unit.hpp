@@ -43,6 +43,15 @@ class BlockUnit {
     return done(number);
   }
 
+  /// The same of the programs that have arrived by then. Returns when they are done: 0 where there is none.
+  Picoseconds finish_arrived(Picoseconds by) {
+    while (begun_ < programs_.size() && programs_[begun_].arrival <= by) {
+      begin_next();
+    }
+    const auto next = std::ranges::upper_bound(programs_, by, {}, &Program::arrival);
+    return next == programs_.begin() ? 0 : std::prev(next)->ends;
+  }
+
   /// When the programs up to this number are done: kNever where one of them has not begun, 0 where there is
   /// none.
   [[nodiscard]] Picoseconds done(std::uint64_t number) const noexcept {
@@ -50,9 +59,9 @@ class BlockUnit {
     return next == programs_.begin() ? 0 : std::prev(next)->ends;
   }
 
-  /// Nobody will ask for those up to this number, which are done.
-  void forget(std::uint64_t number) noexcept {
-    while (begun_ > 0 && programs_.front().number <= number) {
+  /// Nobody will ask for those up to this number that are done by now.
+  void forget(std::uint64_t number, Picoseconds now) noexcept {
+    while (begun_ > 0 && programs_.front().number <= number && programs_.front().ends <= now) {
       programs_.pop_front();
       --begun_;
     }
