@@ -119,6 +119,18 @@ def test_a_queue_with_a_place_for_each_thread_is_deep_enough() -> None:
     assert with_places(8) == with_places(4096)
 
 
+@pytest.mark.parametrize("drive", ["hdd-7200", "nvme-p4510"])
+def test_nothing_is_sent_before_it_has_been_read(drive: str) -> None:
+    """Of a random read all but the last block had been sent while the head was on its way."""
+    machine = {"base": PLATFORM, "block_device": drive}
+    sent = pmsim.load_platform(machine).value("block", "read_bandwidth") / 1e9
+
+    def latency(access_size: int) -> float:
+        return float(point("block", machine, access_size=access_size)["latency_ns"])
+
+    assert latency(2**20) > 0.99 * (latency(4096) + (2**20 - 4096) / sent)
+
+
 def test_flushes_do_not_wait_for_writes_that_wait_for_room_in_the_cache() -> None:
     """All threads flushed together and nobody wrote meanwhile, the more so the deeper the queue."""
 

@@ -94,26 +94,32 @@ Picoseconds BlockDevice::read(std::uint64_t address, std::uint64_t bytes, Picose
   const auto block_bytes = static_cast<std::uint64_t>(params_.block_size);
   const Picoseconds start = enter_queue(now);
   Picoseconds done = start;
+  Picoseconds first = kNever;
   bool from_medium = false;
   const std::uint64_t last = (address + bytes - 1) / block_bytes;
   for (std::uint64_t block = address / block_bytes; block <= last; ++block) {
     if (!cache_.empty() && programmed(block, start) > start) {
       done = std::max(done, start + params_.write_latency);
+      first = std::min(first, start + params_.write_latency);
       continue;
     }
     // A head passes over the blocks of a command one after the other, as fast as they are transferred.
     const bool under_head = from_medium && params_.seek_latency + params_.rotation_latency > 0;
     const Picoseconds moved = from_medium ? 0 : position(address, bytes);
-    done = std::max(done, unit_of(block).serve(start, under_head ? 0 : moved + params_.read_latency));
+    const Picoseconds read = unit_of(block).serve(start, under_head ? 0 : moved + params_.read_latency);
+    done = std::max(done, read);
+    first = std::min(first, read);
     from_medium = true;
   }
   if (!from_medium) {
     pass(address, bytes);
   }
   const std::uint64_t transferred = (last - address / block_bytes + 1) * block_bytes;
-  link_in_free_ = std::max(link_in_free_, start) + transfer_time(transferred, params_.read_bandwidth);
-  // Nothing of the last block is sent before it has been read; the others are sent meanwhile.
-  done = std::max(done + transfer_time(block_bytes, params_.read_bandwidth), link_in_free_);
+  const Picoseconds transfer = transfer_time(transferred, params_.read_bandwidth);
+  link_in_free_ = std::max(link_in_free_, start) + transfer;
+  // Nothing is sent before the first block has been read, and of the last one before that has been.
+  done = std::max(
+      {done + transfer_time(block_bytes, params_.read_bandwidth), first + transfer, link_in_free_});
   leave_queue(done);
   return done + transfer_time(bytes, params_.copy_bandwidth);
 }
