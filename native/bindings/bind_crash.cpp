@@ -93,8 +93,9 @@ py::list crash_blocks() {
 }
 
 py::dict check(const crash::SubjectKind& kind, std::uint64_t states, std::uint64_t seed, bool eadr,
-               memory::Site disabled, CrashMonitor& monitor) {
+               memory::Site disabled, CrashMonitor& monitor, std::uint64_t poll_every = 256) {
   crash::CheckOptions options;
+  options.poll_every = poll_every;
   options.states = states;
   options.seed = seed;
   options.persistence = eadr ? memory::Persistence::kEadr : memory::Persistence::kAdr;
@@ -122,7 +123,8 @@ py::dict crash_check_program(const std::string& name, const py::object& make, co
                              std::uint64_t states, std::uint64_t seed, bool eadr, memory::Site disabled,
                              CrashMonitor& monitor) {
   const PyProgramKind program(name, make, points);
-  return check(program.kind(), states, seed, eadr, disabled, monitor);
+  // A recovery in Python may take a tenth of a second, and Ctrl-C is to end it soon.
+  return check(program.kind(), states, seed, eadr, disabled, monitor, 8);
 }
 
 }  // namespace

@@ -1,16 +1,23 @@
 """Crashes a prototype as ``pmsim crash`` does the blocks of the core."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import partial
+from typing import Any
 
 from pmsim import _native
 from pmsim.arguments import whole
 from pmsim.crash import Block, CrashResult, Point, examine
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.messages import shown
 from pmsim.prototype.memory import Points
-from pmsim.prototype.program import MakePrototype, one_of
-from pmsim.prototype.subject import Subject
+from pmsim.prototype.program import MakePrototype, Prototype, one_of
+from pmsim.prototype.subject import Subject, expected
+
+#: Programs, one of which has to promise something.
+_MOST_DRAWN = 32
 
 
 def check(
@@ -54,7 +61,8 @@ def check(
 
     Raises
     ------
-    ConfigError : impossible options, a point declared redundant that is never met.
+    ConfigError : impossible options, a point declared redundant that is never met, operations that promise
+        nothing, an attribute of the class that outlives a crash.
     Exception : what the prototype raises while the power is on.
     CrashInterrupted : Ctrl-C.
     """
@@ -62,14 +70,29 @@ def check(
     large = whole("large", large, 1)
     oracle = one_of(prototype)
     name = type(oracle).__name__
-    if oracle.expected([]) is None:
+    if not isinstance(oracle.redundant, Mapping):
+        raise ConfigError(
+            f"{name}.redundant: {shown(oracle.redundant)} is no dict; give names of points and reasons"
+        )
+    empty = expected(oracle, [])
+    if empty is None:
         raise ConfigError(f"{name}.expected([]) returned None, which says that nothing has been created yet")
     points = Points()
+    shared = _shared(oracle)
 
     def make(seed: int, is_small: bool) -> Subject:
         return Subject.drawn(prototype, points, seed, small if is_small else large)
 
+    drawn = (make(seed + number, False) for number in range(_MOST_DRAWN))
+    if all(program.promised(done) == empty for program in drawn for done in range(1, large + 1)):
+        raise ConfigError(f"{name}.expected() returned the same after all operations: there is no promise")
+
     def block() -> Block:
+        if changed := [attribute for attribute, (value, before) in shared.items() if _differ(value, before)]:
+            raise ConfigError(
+                f"{name}.{changed[0]}: has changed, and belongs to the class, so it outlives a crash; set it in"
+                " __init__, create() or recover()"
+            )
         names = points.names()
         for declared in oracle.redundant:
             if declared not in names:
@@ -90,3 +113,20 @@ def check(
         on_progress=on_progress,
         on_violation=on_violation,
     )
+
+
+def _shared(oracle: Prototype) -> dict[str, tuple[Any, Any]]:
+    """Return what can be changed in place and that all objects have in common, each with a copy."""
+    return {
+        attribute: (value, deepcopy(value))
+        for kind in type(oracle).__mro__
+        for attribute, value in vars(kind).items()
+        if isinstance(value, list | dict | set | bytearray | deque) and not attribute.startswith("__")
+    }
+
+
+def _differ(value: Any, before: Any) -> bool:
+    try:
+        return bool(value != before)
+    except Exception:  # arrays of numpy in it, of which nobody knows
+        return False

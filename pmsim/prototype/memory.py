@@ -1,13 +1,21 @@
 """The memory that a prototype runs on, whose persistence points have names."""
 
+import inspect
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
+from functools import wraps
+from operator import index
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from pmsim import _native
+from pmsim.arguments import text
 from pmsim.errors import ConfigError
+from pmsim.messages import shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Medium = Literal["dram", "pmem", "block"]
 Flush = Literal["clwb", "clflushopt", "clflush"]
@@ -32,12 +40,33 @@ class Points:
         return number
 
 
+def _told(method: Callable[Concatenate["Memory", P], R]) -> Callable[Concatenate["Memory", P], R]:
+    """Say in one line what a method cannot do with its arguments: the core tells of C++ types."""
+
+    @wraps(method)
+    def tells(self: "Memory", *arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return method(self, *arguments, **named)
+        except (TypeError, OverflowError):
+            try:
+                given = inspect.signature(method).bind(self, *arguments, **named).arguments
+            except TypeError as error:  # too many or too few, which Python has said well
+                raise TypeError(f"memory.{method.__name__}(): {error}") from None
+            values = ", ".join(f"{name} = {shown(value)}" for name, value in list(given.items())[1:])
+            raise ConfigError(
+                f"memory.{method.__name__}: {values}: addresses, sizes and words are whole numbers from 0 to"
+                " 2**64 - 1, data is bytes and names are text"
+            ) from None
+
+    return tells
+
+
 class Memory:
     """Simulated memory in the hands of a prototype: real bytes, and what a program does to make them durable.
 
     Addresses are those of the simulated machine. Words have 8 bytes and are little-endian. Flushes, fences and
     ordering points are *persistence points*, which the crash checker removes one at a time: a point is where it
-    is called from, by function and line, or what `site` names.
+    is called from, by function and line, or what `site` names, and what it does: "entry: clwb", "entry: sfence".
 
     Parameters
     ----------
@@ -45,12 +74,22 @@ class Memory:
         What it does is done there.
     points : Points
         Gives points their numbers.
+    most_reads : int, optional
+        So many `read` and `load` in one call are taken for a loop without an end.
+    suffix : str
+        Of the names of regions, where several objects allocate in one memory.
     """
 
-    def __init__(self, memory: _native.SimMemory, points: Points) -> None:
+    def __init__(
+        self, memory: _native.SimMemory, points: Points, *, most_reads: int | None = None, suffix: str = ""
+    ) -> None:
         self._memory = memory
         self._points = points
+        self._most_reads = most_reads
+        self._reads = 0
+        self._suffix = suffix
 
+    @_told
     def allocate(self, medium: Medium, size: int, name: str) -> int:
         """Return the address of a new region of `size` bytes, all zero. A crash leaves zeros of "dram".
 
@@ -58,8 +97,9 @@ class Memory:
         ------
         ConfigError : no such medium, or no room.
         """
-        return self._memory.allocate(medium, size, name)
+        return self._memory.allocate(medium, size, text("name", name) + self._suffix)
 
+    @_told
     def region(self, name: str) -> int:
         """Return the address of a region: how recovery finds what a run has allocated.
 
@@ -67,62 +107,78 @@ class Memory:
         ------
         ConfigError : no region has this name, or several have it.
         """
-        return self._memory.region(name)
+        return self._memory.region(text("name", name) + self._suffix)
 
+    @_told
     def read(self, address: int, size: int, *, dependent: bool = False) -> bytes:
         """Return `size` bytes. `dependent`: the address is what the load before has read, as in a list."""
+        self._reads += 1
+        if self._reads == self._most_reads:
+            raise ConfigError(f"memory.read: {self._reads:,} times in one call, which seems to have no end")
         return self._memory.read(address, size, dependent)
 
+    @_told
     def load(self, address: int, *, dependent: bool = False) -> int:
         """Return a word."""
-        return int.from_bytes(self._memory.read(address, 8, dependent), "little")
+        return int.from_bytes(Memory.read.__wrapped__(self, address, 8, dependent=dependent), "little")
 
+    @_told
     def write(self, address: int, data: bytes) -> None:
         """Store bytes through the cache. Of each aligned word, all or nothing becomes durable."""
-        self._memory.write(address, data)
+        self._memory.write(address, _bytes(data))
 
+    @_told
     def store(self, address: int, word: int) -> None:
         """Store a word through the cache."""
-        self._memory.write(address, word.to_bytes(8, "little"))
+        self._memory.write(address, index(word).to_bytes(8, "little"))
 
+    @_told
     def stream(self, address: int, data: bytes) -> None:
         """Store whole aligned words past the cache: durable behind the next fence, without a flush."""
-        self._memory.stream(address, data)
+        self._memory.stream(address, _bytes(data))
 
+    @_told
     def flush(self, address: int, size: int, site: str | None = None, *, kind: Flush = "clwb") -> None:
         """Write back every line of `size` bytes: durable behind the next fence."""
         self._memory.flush(address, size, kind, self._number(site, kind))
 
+    @_told
     def sfence(self, site: str | None = None) -> None:
         """Wait until what was flushed and streamed before is durable."""
         self._memory.sfence(self._number(site, "sfence"))
 
+    @_told
     def mfence(self, site: str | None = None) -> None:
         """Wait as `sfence` does; later loads wait, too."""
         self._memory.mfence(self._number(site, "mfence"))
 
+    @_told
     def persist(self, address: int, size: int, site: str | None = None) -> None:
         """Flush, and fence: a persistency barrier, of two points."""
-        where = _caller() if site is None else site
-        self._memory.flush(address, size, "clwb", self._points.number(f"{where}: clwb"))
-        self._memory.sfence(self._points.number(f"{where}: sfence"))
+        self._memory.flush(address, size, "clwb", self._number(site, "clwb"))
+        self._memory.sfence(self._number(site, "sfence"))
 
+    @_told
     def order(self, site: str | None = None) -> None:
         """Keep stores to one line in their order: what a compiler would be told by a release store."""
         self._memory.order(self._number(site, "order"))
 
+    @_told
     def block_read(self, device: int, destination: int, size: int) -> None:
         """Read whole sectors of 512 bytes from a region of "block" to one of "dram" or "pmem", and wait."""
         self._memory.block_read(device, destination, size)
 
+    @_told
     def block_write(self, device: int, source: int, size: int) -> None:
         """Write whole sectors to the device: durable behind the next `block_flush`."""
         self._memory.block_write(device, source, size)
 
+    @_told
     def block_flush(self, site: str | None = None) -> None:
         """Empty the write cache of the device, and wait for it: a persistence point."""
         self._memory.block_flush(self._number(site, "block_flush"))
 
+    @_told
     def fetch_add(self, address: int, delta: int = 1) -> int:
         """Add to a word by a locked instruction, and return what it was before."""
         return self._memory.fetch_add(address, delta)
@@ -140,21 +196,29 @@ class Memory:
         finally:
             self._memory.release(address, version, shared=shared)
 
+    @_told
     def prefetch(self, address: int) -> None:
         """Ask for a line."""
         self._memory.prefetch(address)
 
+    @_told
     def compute(self, cycles: int = 0, instructions: int = 0) -> None:
         """Spend time of the core: cycles, and instructions at its width. What Python does costs nothing."""
         self._memory.compute(cycles, instructions)
 
     def _number(self, site: str | None, what: str) -> int:
-        return self._points.number(f"{_caller(2)}: {what}" if site is None else site)
+        # One name for a flush and a fence is two points: taken away at once, one would stand for the other.
+        return self._points.number(f"{_caller() if site is None else text('site', site)}: {what}")
 
 
-def _caller(further: int = 1) -> str:
-    """Say where the method was called that has called this, or another one in between."""
-    caller = sys._getframe(1 + further)
+def _bytes(data: bytes) -> bytes:
+    """Return what bytearrays, arrays of numpy and the like hold."""
+    return data if isinstance(data, bytes) else bytes(memoryview(data))
+
+
+def _caller() -> str:
+    """Say where the program has called the method of Memory that asks, through `_told` and `_number`."""
+    caller = sys._getframe(4)
     file = os.path.basename(caller.f_code.co_filename)
     place = f"{caller.f_code.co_qualname}, line {caller.f_lineno}"
     # A cell of a notebook is a file whose name is a number.

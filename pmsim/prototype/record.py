@@ -69,13 +69,15 @@ def record(
     threads = arguments.whole("threads", threads, 1, _MOST_THREADS)
     seed = arguments.whole("seed", seed, 0)
     simulated = _native.SimMemory(persistence="none")
-    memory = Memory(simulated, Points())
+    points = Points()
     objects = [one_of(prototype) for _ in range(1 if shared else threads)]
-    for program in objects:
+    # Each object finds its own regions by their names.
+    memories = [Memory(simulated, points, suffix=f" of thread {thread}") for thread in range(len(objects))]
+    for program, memory in zip(objects, memories, strict=True):
         program.create(memory)
-    running = objects * threads if shared else objects
+    running = list(zip(objects, memories, strict=True)) * (threads // len(objects))
     simulated.take_operations()  # of set-up, which takes no time
-    told = {"name": type(running[0]).__name__, "operations": operations, "threads": threads, "seed": seed}
+    told = {"name": type(objects[0]).__name__, "operations": operations, "threads": threads, "seed": seed}
     told["shared"] = shared
     random = [Random(f"{seed}/{thread}") for thread in range(threads)]
     writer = _native.TraceWriter(
@@ -92,7 +94,7 @@ def record(
     )
     try:
         for _ in range(warmup + operations + further(operations)):
-            for thread, program in enumerate(running):
+            for thread, (program, memory) in enumerate(running):
                 simulated.set_thread(thread)
                 simulated.operation_begin(alone=alone)
                 program.run(memory, program.draw(random[thread]))

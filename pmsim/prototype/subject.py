@@ -1,16 +1,21 @@
 """A prototype as the crash checker sees it."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Self
 
 from pmsim import _native
+from pmsim.errors import ConfigError
+from pmsim.messages import shown
 from pmsim.prototype.memory import Memory, Points
 from pmsim.prototype.program import MakePrototype, Prototype
 
 #: Operations that follow a recovery, before the next power failure.
 _FURTHER = 2
+#: Of one call: a recovery that reads more would take months to be crashed.
+_MOST_READS = 1_000_000
 #: Characters of a value in a message.
 _MOST_SHOWN = 200
 
@@ -40,8 +45,9 @@ class Subject:
         Runs the operations.
     operations : sequence
         What it runs.
-    done : sequence
-        What had been acknowledged before; with `created` False not even that it has been created.
+    histories : sequence
+        What may have been acknowledged before: several where the content does not tell them apart. None: not
+        even that it has been created.
     seed : str
         Of what it draws to go on.
     """
@@ -54,22 +60,20 @@ class Subject:
         operations: Sequence[Any],
         *,
         seed: str,
-        done: Sequence[Any] = (),
-        created: bool = False,
+        histories: Sequence[list[Any]] | None = None,
     ) -> None:
         self._make = make
         self._points = points
         self._running = running
         self._operations = operations
         self._seed = seed
-        self._done = list(done)
-        self._created = created
-        self._resumed = created
+        self._histories = list(histories or [[]])
+        self._created = self._resumed = histories is not None
         self._failure = ""
         #: What may be found: the operations done, and the content that says so.
         self._legal: list[tuple[list[Any], Any]] = []
         self._oracle = make()
-        if created:
+        if self._created:
             self._acknowledge()
 
     @classmethod
@@ -82,14 +86,18 @@ class Subject:
         """Return the number of operations."""
         return len(self._operations)
 
+    def promised(self, count: int) -> Any:
+        """Return what has to be found after the first operations."""
+        return expected(self._oracle, list(self._operations[:count]))
+
     def describe(self, index: int) -> str:
         """Say what an operation is."""
         return _shown(self._operations[index])
 
     def create(self, memory: _native.SimMemory) -> None:
         """Create what the program works on; until that is done, a crash may leave nothing, or all of it."""
-        self._legal = [([], None), ([], self._oracle.expected([]))]
-        self._running.create(Memory(memory, self._points))
+        self._legal = [([], None), ([], expected(self._oracle, []))]
+        self._running.create(self._lent(memory))
         self._created = True
         self._acknowledge()
 
@@ -97,17 +105,18 @@ class Subject:
         """Carry out an operation: of those not acknowledged the first ones are found, each wholly."""
         if self._failure:
             return
-        after = [*self._done, self._operations[index]]
-        self._legal.append((after, self._oracle.expected(after)))
+        after = [[*done, self._operations[index]] for done in self._histories]
+        self._legal += [(done, expected(self._oracle, done)) for done in after]
+        operation = private(self._operations[index], "draw()")  # what it takes apart has still been promised
         acknowledged: bool | None = None
         try:
-            acknowledged = self._running.run(Memory(memory, self._points), self._operations[index])
+            acknowledged = self._running.run(self._lent(memory), operation)
         except Exception as error:
             if not self._resumed:
                 raise
             # Recovery has left something that the program cannot go on with.
             self._failure = f"{self.describe(index)}, after a recovery, raised {told(error)}"
-        self._done = after
+        self._histories = after
         if acknowledged is not False:
             self._acknowledge()
 
@@ -115,7 +124,7 @@ class Subject:
         """Recover with a new object, which knows nothing."""
         recovered = self._make()
         try:
-            return Found(recovered, recovered.recover(Memory(memory, self._points)), "")
+            return Found(recovered, recovered.recover(self._lent(memory)), "")
         except Exception as error:
             return Found(recovered, None, f"recover() raised {told(error)}")
 
@@ -123,27 +132,65 @@ class Subject:
         """Say what is wrong, or nothing."""
         if self._failure or found.failure:
             return self._failure or found.failure
-        if self._match(found) is not None:
+        if self._matches(found):
             return ""
         promised = " or ".join(dict.fromkeys(_shown(content) for _, content in self._legal))
         return f"recover() returned {_shown(found.content)}; promised is {promised}"
 
     def resume(self, found: Found) -> "Subject | None":
         """Return the program that goes on with what a recovery has found; None where there is nothing."""
-        done = None if found.failure else self._match(found)
-        if done is None or (found.content is None and not self._created):
+        histories = [] if found.failure else self._matches(found)
+        if not histories or (found.content is None and not self._created):
             return None
-        seed = f"{self._seed}/{len(done)}"
+        seed = f"{self._seed}/{len(histories[0])}"
         random = Random(seed)
         further = [self._oracle.draw(random) for _ in range(_FURTHER)]
-        return Subject(self._make, self._points, found.recovered, further, seed=seed, done=done, created=True)
+        return Subject(self._make, self._points, found.recovered, further, seed=seed, histories=histories)
+
+    def _lent(self, memory: _native.SimMemory) -> Memory:
+        return Memory(memory, self._points, most_reads=_MOST_READS)
 
     def _acknowledge(self) -> None:
-        self._legal = [(self._done, self._oracle.expected(self._done))]
+        self._legal = [(done, expected(self._oracle, done)) for done in self._histories]
 
-    def _match(self, found: Found) -> list[Any] | None:
-        """Return the operations that are done where recovery has found this."""
-        return next((done for done, content in self._legal if content == found.content), None)
+    def _matches(self, found: Found) -> list[list[Any]]:
+        """Return what may have been done where recovery has found this."""
+        return [done for done, content in self._legal if _equal(content, found.content)]
+
+
+def private(value: Any, source: str) -> Any:
+    """Return a copy of a value that a prototype has returned, and may change later on."""
+    try:
+        return deepcopy(value)
+    except Exception as error:
+        raise ConfigError(
+            f"prototype: {source} returned {shown(value)}, which cannot be copied ({error}); return numbers,"
+            " texts, bytes, lists, tuples or dicts"
+        ) from None
+
+
+def expected(oracle: Prototype, done: list[Any]) -> Any:
+    """Return what has to be found after these operations.
+
+    Raises
+    ------
+    ConfigError : something that can be compared with nothing, as an array of numpy.
+    """
+    returned = oracle.expected(private(done, "draw()"))
+    content = private(returned, "expected()")
+    if not _equal(content, returned):
+        raise ConfigError(
+            f"prototype: expected() returned {shown(returned)}, which is not equal (==) to a copy of itself;"
+            " return numbers, texts, bytes, lists, tuples or dicts, and recover() the same"
+        )
+    return content
+
+
+def _equal(content: Any, found: Any) -> bool:
+    try:
+        return bool(content == found)
+    except Exception:  # of an array, which compares its elements
+        return False
 
 
 def _shown(value: Any) -> str:

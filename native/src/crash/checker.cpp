@@ -14,7 +14,6 @@ namespace pmsim::crash {
 
 namespace {
 
-constexpr std::uint64_t kPollEvery = 256;      ///< states between two calls of poll
 constexpr std::uint64_t kNestedImages = 64;    ///< of one step of a recovery: all, or ...
 constexpr std::uint64_t kNestedSamples = 8;    ///< ... this many drawn
 constexpr std::uint64_t kDenseSteps = 64;      ///< of a recovery: all are tried, later ones ever more rarely
@@ -227,7 +226,7 @@ class Search {
   void poll(bool now) {
     const std::uint64_t done =
         report_.states + report_.recovery_crashes + report_.resumed_crashes + report_.third_crashes;
-    if (!options_.poll || (!now && done - polled_ < kPollEvery))
+    if (!options_.poll || (!now && done - polled_ < options_.poll_every))
       return;
     const std::uint64_t since = done - polled_;
     polled_ = done;

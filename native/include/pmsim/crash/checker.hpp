@@ -25,6 +25,7 @@ struct CheckOptions {
   /// Called now and then with the states checked since the last call, with 0 while a violation is made small;
   /// true stops either.
   std::function<bool(std::uint64_t)> poll = {};
+  std::uint64_t poll_every = 256;  ///< states, of all kinds, between two calls
   /// Called with the message of the violation, if any, before it is made small.
   std::function<void(const std::string&)> on_violation = {};
 };

@@ -1,0 +1,231 @@
+"""Prototypes in Python that are odd: the verdict is right all the same, or one line says what to do."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pmsim
+from pmsim.prototype import Prototype, check, record
+
+LINE = 64
+
+
+class Word(Prototype):
+    """A word that is stored anew, eight bytes in a list."""
+
+    def create(self, memory):
+        self.base = memory.allocate("pmem", 2 * LINE, "word")
+
+    def run(self, memory, value):
+        memory.write(self.base, value[0])
+        memory.flush(self.base, 8, "word")
+        memory.sfence("word")
+
+    def recover(self, memory):
+        self.base = memory.region("word")
+        return memory.read(self.base, 8)
+
+    def expected(self, done):
+        return done[-1][0] if done else bytes(8)
+
+    def draw(self, random):
+        return [random.randbytes(8)]
+
+
+def made(**methods):
+    return type("Odd", (Word,), methods)
+
+
+def test_a_flush_and_a_fence_of_one_name_are_two_points():
+    """Taken away together, a needed one would answer for one that is not."""
+    assert [mutant.point.name for mutant in check(Word, states=500).mutants] == ["word: clwb", "word: sfence"]
+
+
+def test_a_run_that_takes_its_operation_apart_has_promised_it():
+    def consumes(self, memory, value):
+        Word.run(self, memory, [value.pop()])
+
+    assert check(made(run=consumes), states=500).ok
+    forgets = made(run=lambda self, memory, value: value.__setitem__(0, bytes(8)))
+    assert "promised is" in check(forgets, states=500).check.violation.message
+
+
+def test_a_model_may_take_apart_what_it_is_given_and_return_one_object_again_and_again():
+    def pops(self, done):
+        return done.pop().pop() if done else bytes(8)
+
+    assert check(made(expected=pops), states=500).ok
+
+    class Kept(Word):
+        def __init__(self):
+            self.model = [bytes(8)]
+
+        def recover(self, memory):
+            return [super().recover(memory)]
+
+        def expected(self, done):
+            self.model[0] = super().expected(done)
+            return self.model
+
+    assert check(Kept, states=500).ok
+
+
+class Stack(Prototype):
+    """Only its top is returned: a crash while an equal value is pushed leaves one of two stacks."""
+
+    def create(self, memory):
+        self.base = memory.allocate("pmem", 64 * LINE, "stack")
+        self.size = 0
+
+    def run(self, memory, value):
+        if value:
+            self.size += 1
+            memory.store(self.base + LINE * self.size, value)
+            memory.persist(self.base + LINE * self.size, 8, "value")
+        elif self.size:
+            self.size -= 1
+        memory.store(self.base, self.size)
+        memory.persist(self.base, 8, "size")
+
+    def recover(self, memory):
+        self.base = memory.region("stack")
+        self.size = memory.load(self.base)
+        return memory.load(self.base + LINE * self.size) if self.size else 0
+
+    def expected(self, done):
+        stack = [0]
+        for value in done:
+            if value:
+                stack.append(value)
+            elif len(stack) > 1:
+                stack.pop()
+        return stack[-1]
+
+    def draw(self, random):
+        return random.choice((0, 1, 1, 2))
+
+
+def test_what_the_content_does_not_tell_apart_may_be_either():
+    assert check(Stack, states=1000).ok
+
+
+def test_a_recovery_without_an_end_is_a_violation():
+    def turns(self, memory):
+        while any(Word.recover(self, memory)):
+            pass
+        return bytes(8)
+
+    violation = check(made(recover=turns), states=100).check.violation
+    assert "1,000,000 times in one call, which seems to have no end" in violation.message
+
+
+def test_a_slow_recovery_is_interrupted_soon():
+    def slow(self, memory):
+        time.sleep(0.02)
+        return Word.recover(self, memory)
+
+    began = time.monotonic()
+
+    def interrupt(states, finished):
+        if time.monotonic() - began > 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(pmsim.crash.CrashInterrupted) as interrupted:
+        check(made(recover=slow), on_progress=interrupt)
+    assert interrupted.value.result.check.states > 0
+    assert time.monotonic() - began < 4  # 256 states would take more than 5 s
+
+
+def test_what_compares_with_nothing_is_found_wherever_recovery_returns_it():
+    odd = made(recover=lambda self, memory: np.zeros(8, np.uint8))
+    assert "returned array(" in check(odd, states=100).check.violation.message
+
+
+def test_several_threads_record_with_regions_found_by_name(tmp_path):
+    class Opens(Word):
+        def create(self, memory):
+            super().create(memory)
+            self.recover(memory)
+
+    bases = set()
+
+    class Tells(Opens):
+        def create(self, memory):
+            super().create(memory)
+            bases.add(self.base)
+
+    record(Tells, tmp_path / "word.trace", operations=10, warmup=0, threads=3)
+    assert len(bases) == 3
+
+
+def test_data_may_be_whatever_holds_bytes():
+    for kind in (bytearray, memoryview, lambda data: np.frombuffer(data, np.uint8)):
+        odd = made(run=lambda self, memory, value, kind=kind: Word.run(self, memory, [kind(value[0])]))
+        assert check(odd, states=100).ok
+    stores = made(run=lambda self, memory, value: memory.store(self.base, np.int64(5)))
+    assert "promised is" in check(stores, states=100).check.violation.message
+
+
+def test_checks_run_beside_each_other():
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(check(Word, states=200))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [result.ok for result in results] == [True] * 3
+
+
+class KeepsInTheClass(Word):
+    kept = [bytes(8)]  # noqa: RUF012
+
+    def run(self, memory, value):
+        self.kept[0] = value[0]
+
+    def recover(self, memory):
+        return self.kept[0]
+
+
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [
+        (KeepsInTheClass, r"KeepsInTheClass\.kept: has changed, and belongs to the class, .* set it in __init__"),
+        (made(expected=lambda self, done: 0), "returned the same after all operations: there is no promise"),
+        (made(expected=lambda self, done: float("nan")), r"returned nan, which is not equal \(==\) to a copy"),
+        (made(expected=lambda self, done: np.zeros(2)), r"returned array\(.* is not equal \(==\) to a copy"),
+        (made(expected=lambda self, done: object()), r"returned <object .* is not equal \(==\) to a copy"),
+        (made(expected=lambda self, done: (_ for _ in done)), "returned <generator .* cannot be copied"),
+        (made(redundant=["word: clwb"]), "Odd.redundant: .* is no dict"),
+    ],
+)
+def test_an_odd_prototype_is_one_clear_line(odd, message):
+    with pytest.raises(pmsim.ConfigError, match=message) as refused:
+        check(odd, states=100)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda memory, base: memory.read(base, "8"), "memory.read: address = .*, size = '8': addresses, sizes"),
+        (lambda memory, base: memory.load(float(base)), "memory.load: address = "),
+        (lambda memory, base: memory.store(base, -1), "memory.store: .*word = -1: .* from 0 to"),
+        (lambda memory, base: memory.store(base, 2**64), "memory.store: "),
+        (lambda memory, base: memory.write(base, "text"), "memory.write: .*data = 'text': .* data is bytes"),
+        (lambda memory, base: memory.allocate("pmem", -1, "x"), "memory.allocate: .*size = -1"),
+        (lambda memory, base: memory.allocate("pmem", 64, 5), "name: 5 is not text"),
+        (lambda memory, base: memory.sfence(3), "site: 3 is not text"),
+        (lambda memory, base: memory.compute(1.5), "memory.compute: cycles = 1.5"),
+    ],
+)
+def test_bad_arguments_of_memory_are_one_clear_line(call, message):
+    with pytest.raises(pmsim.ConfigError, match=message) as refused:
+        check(made(run=lambda self, memory, value: call(memory, self.base)), states=100)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_forgotten_argument_is_told_as_python_does():
+    with pytest.raises(TypeError, match=r"memory.read\(\): missing a required argument: 'size'"):
+        check(made(run=lambda self, memory, value: memory.read(self.base)), states=100)
