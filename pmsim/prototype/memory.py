@@ -66,7 +66,8 @@ class Memory:
 
     Addresses are those of the simulated machine. Words have 8 bytes and are little-endian. Flushes, fences and
     ordering points are *persistence points*, which the crash checker removes one at a time: a point is where it
-    is called from, by function and line, or what `site` names, and what it does: "entry: clwb", "entry: sfence".
+    is called from, by function and line, or what `site` names, and what it does: with site="entry"
+    "entry: clwb" and "entry: sfence".
 
     Parameters
     ----------
@@ -112,15 +113,12 @@ class Memory:
     @_told
     def read(self, address: int, size: int, *, dependent: bool = False) -> bytes:
         """Return `size` bytes. `dependent`: the address is what the load before has read, as in a list."""
-        self._reads += 1
-        if self._reads == self._most_reads:
-            raise ConfigError(f"memory.read: {self._reads:,} times in one call, which seems to have no end")
-        return self._memory.read(address, size, dependent)
+        return self._read(address, size, dependent)
 
     @_told
     def load(self, address: int, *, dependent: bool = False) -> int:
         """Return a word."""
-        return int.from_bytes(Memory.read.__wrapped__(self, address, 8, dependent=dependent), "little")
+        return int.from_bytes(self._read(address, 8, dependent), "little")
 
     @_told
     def write(self, address: int, data: bytes) -> None:
@@ -205,6 +203,12 @@ class Memory:
     def compute(self, cycles: int = 0, instructions: int = 0) -> None:
         """Spend time of the core: cycles, and instructions at its width. What Python does costs nothing."""
         self._memory.compute(cycles, instructions)
+
+    def _read(self, address: int, size: int, dependent: bool) -> bytes:
+        self._reads += 1
+        if self._reads == self._most_reads:
+            raise ConfigError(f"memory.read: {self._reads:,} times in one call, which seems to have no end")
+        return self._memory.read(address, size, dependent)
 
     def _number(self, site: str | None, what: str) -> int:
         # One name for a flush and a fence is two points: taken away at once, one would stand for the other.
