@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from operator import index
-from typing import Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from pmsim import _native
 from pmsim.arguments import text
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 Medium = Literal["dram", "pmem", "block"]
 Flush = Literal["clwb", "clflushopt", "clflush"]
@@ -40,11 +39,11 @@ class Points:
         return number
 
 
-def _told(method: Callable[Concatenate["Memory", P], R]) -> Callable[Concatenate["Memory", P], R]:
+def _told(method: _Method) -> _Method:
     """Say in one line what a method cannot do with its arguments: the core tells of C++ types."""
 
     @wraps(method)
-    def tells(self: "Memory", *arguments: P.args, **named: P.kwargs) -> R:
+    def tells(self: "Memory", *arguments: Any, **named: Any) -> Any:
         try:
             return method(self, *arguments, **named)
         except (TypeError, OverflowError):
@@ -58,7 +57,7 @@ def _told(method: Callable[Concatenate["Memory", P], R]) -> Callable[Concatenate
                 " 2**64 - 1, data is bytes and names are text"
             ) from None
 
-    return tells
+    return cast(_Method, tells)
 
 
 class Memory:
