@@ -229,3 +229,12 @@ def test_bad_arguments_of_memory_are_one_clear_line(call, message):
 def test_a_forgotten_argument_is_told_as_python_does():
     with pytest.raises(TypeError, match=r"memory.read\(\): missing a required argument: 'size'"):
         check(made(run=lambda self, memory, value: memory.read(self.base)), states=100)
+
+
+def test_a_recovery_that_ends_the_process_has_not_kept_the_promise():
+    def leaves(self, memory):
+        raise SystemExit(3)
+
+    message = check(made(recover=leaves), states=10).check.violation.message
+    assert message.startswith("recover() raised SystemExit: 3")
+    assert "\n" not in message

@@ -111,7 +111,7 @@ class Subject:
         acknowledged: bool | None = None
         try:
             acknowledged = self._running.run(self._lent(memory), operation)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if not self._resumed:
                 raise
             # Recovery has left something that the program cannot go on with.
@@ -125,7 +125,7 @@ class Subject:
         recovered = self._make()
         try:
             return Found(recovered, recovered.recover(self._lent(memory)), "")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Found(recovered, None, f"recover() raised {told(error)}")
 
     def check(self, found: Found) -> str:
@@ -198,7 +198,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """Name an exception, and the line of the program that raised it."""
     at, trace = "", error.__traceback__
     while trace is not None:
