@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import pmsim
@@ -129,6 +131,26 @@ def test_nothing_is_sent_before_it_has_been_read(drive: str) -> None:
         return float(point("block", machine, access_size=access_size)["latency_ns"])
 
     assert latency(2**20) > 0.99 * (latency(4096) + (2**20 - 4096) / sent)
+
+
+def test_reads_pass_writes_whose_data_are_on_the_link(tmp_path: Path) -> None:
+    """The parts of a drive without a cache had kept themselves free for half a millisecond."""
+
+    def of_thread(thread: int, kind: str, count: int, size: int) -> list[dict[str, Any]]:
+        transfer = {"kind": kind, "address": 0, "bytes": size, "medium": "block"}
+        begin, end = {"kind": "operation_begin"}, {"kind": "operation_end"}
+        return [{"thread": thread} | row for _ in range(count) for row in (begin, transfer, end)]
+
+    def mean_us(*threads: list[dict[str, Any]]) -> float:
+        table = pd.DataFrame([row for rows in threads for row in rows])
+        table.astype({"address": "Int64", "bytes": "Int64"}).to_parquet(tmp_path / "table.parquet", index=False)
+        pmsim.trace.import_from(tmp_path / "table.parquet", tmp_path / "table.trace")
+        machine = {"base": PLATFORM, "block_device": "optane-p4800x"}
+        return pmsim.trace.replay(tmp_path / "table.trace", machine).total.latency.mean_ps / 1e6
+
+    reads, writes = (of_thread(0, "block_read", 200, 4096), of_thread(1, "block_write", 60, 2**20))
+    beside = (260 * mean_us(reads, writes) - 60 * mean_us(writes)) / 200
+    assert beside < 1.5 * mean_us(reads)
 
 
 def test_flushes_do_not_wait_for_writes_that_wait_for_room_in_the_cache() -> None:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "pmsim/core/random.hpp"
@@ -82,7 +83,7 @@ TEST(BlockUnit, DoesWhatAUnitDoesTickByTick) {
       const auto duration = static_cast<Picoseconds>(1 + random.below(20));
       switch (random.below(5)) {
         case 0:
-          ASSERT_EQ(unit.serve(now, duration), reference.serve(now, duration)) << "seed " << seed;
+          ASSERT_EQ(unit.serve(now, now, duration), reference.serve(now, duration)) << "seed " << seed;
           break;
         case 1:
         case 2:
@@ -112,6 +113,38 @@ TEST(BlockUnit, DoesWhatAUnitDoesTickByTick) {
             unit.forget(++forgotten, now);
       }
     }
+  }
+}
+
+TEST(BlockUnit, DoesWhatComesBeforeWorkThatIsToldOfEarly) {
+  BlockUnit unit;
+  EXPECT_EQ(unit.serve(0, 100, 50), 150);   // a write, whose data are on the link until 100
+  EXPECT_EQ(unit.serve(10, 10, 40), 50);    // a read that comes before them
+  EXPECT_EQ(unit.serve(20, 20, 60), 210);   // one that would put the write off
+  EXPECT_EQ(unit.serve(30, 60, 40), 100);   // one that just fits, and leaves ten before it
+  EXPECT_EQ(unit.serve(40, 50, 10), 60);    // which are taken, too
+  EXPECT_EQ(unit.serve(40, 50, 1), 211);    // nothing is left
+  EXPECT_EQ(unit.serve(300, 300, 5), 305);  // it has been idle, and nothing is done in the past
+  EXPECT_EQ(unit.serve(301, 301, 5), 310);
+}
+
+TEST(BlockUnit, DoesNothingTwiceAtATimeHoweverEarlyItIsTold) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    BlockUnit unit;
+    std::vector<std::pair<Picoseconds, Picoseconds>> busy;
+    Picoseconds now = 0;
+    for (int step = 0; step < 200; ++step) {
+      now += static_cast<Picoseconds>(random.below(12));
+      const auto start = now + static_cast<Picoseconds>(random.below(2) * random.below(60));
+      const auto duration = static_cast<Picoseconds>(random.below(20));
+      const Picoseconds ends = unit.serve(now, start, duration);
+      ASSERT_GE(ends - duration, start);
+      busy.emplace_back(ends - duration, ends);
+    }
+    std::ranges::sort(busy);
+    for (std::size_t index = 1; index < busy.size(); ++index)
+      ASSERT_LE(busy[index - 1].second, busy[index].first) << "seed " << seed;
   }
 }
 

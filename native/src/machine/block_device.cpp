@@ -104,9 +104,11 @@ Picoseconds BlockDevice::read(std::uint64_t address, std::uint64_t bytes, Picose
       continue;
     }
     // A head passes over the blocks of a command one after the other, as fast as they are transferred.
-    const bool under_head = from_medium && params_.seek_latency + params_.rotation_latency > 0;
+    if (from_medium && params_.seek_latency + params_.rotation_latency > 0) {
+      continue;
+    }
     const Picoseconds moved = from_medium ? 0 : position(address, bytes);
-    const Picoseconds read = unit_of(block).serve(start, under_head ? 0 : moved + params_.read_latency);
+    const Picoseconds read = unit_of(block).serve(now, start, moved + params_.read_latency);
     done = std::max(done, read);
     first = std::min(first, read);
     from_medium = true;
@@ -118,8 +120,7 @@ Picoseconds BlockDevice::read(std::uint64_t address, std::uint64_t bytes, Picose
   const Picoseconds transfer = transfer_time(transferred, params_.read_bandwidth);
   link_in_free_ = std::max(link_in_free_, start) + transfer;
   // Nothing is sent before the first block has been read, and of the last one before that has been.
-  done = std::max(
-      {done + transfer_time(block_bytes, params_.read_bandwidth), first + transfer, link_in_free_});
+  done = std::max({done + transfer_time(block_bytes, params_.read_bandwidth), first + transfer, link_in_free_});
   leave_queue(done);
   return done + transfer_time(bytes, params_.copy_bandwidth);
 }
@@ -163,7 +164,7 @@ Picoseconds BlockDevice::write(std::uint64_t address, std::uint64_t bytes, Picos
   Picoseconds moved = position(address, bytes);
   for (std::uint64_t block = first; block <= last; ++block) {
     if (!cached) {
-      done = std::max(done, unit_of(block).serve(link_out_free_, moved + params_.program_latency));
+      done = std::max(done, unit_of(block).serve(now, link_out_free_, moved + params_.program_latency));
     } else if (programmed(block, link_out_free_) == kNever) {
       continue;
     } else {

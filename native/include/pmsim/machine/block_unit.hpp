@@ -14,13 +14,30 @@ namespace pmsim::machine {
 /// What somebody waits for is done in the order in which it comes. Programs, which write what the device's
 /// cache holds, are done while there is nothing else, in order too. One that has begun is not interrupted.
 ///
-/// Invariant: programs have ascending numbers and arrivals; the first `begun_` of them have an end.
+/// Of work that comes later than it is told of, as a write whose data are still on the link, the end is told at
+/// once. What comes before it is done meanwhile where that does not put it off; otherwise behind it.
+///
+/// Invariants: programs have ascending numbers and arrivals; the first `begun_` of them have an end. Gaps ascend
+/// and end before `free_`.
 class BlockUnit {
  public:
-  /// When something is done that takes `duration`, and that somebody waits for from `now` on.
-  Picoseconds serve(Picoseconds now, Picoseconds duration) {
-    advance(now);
-    return occupy(now, duration);
+  /// When something is done that takes `duration`, and that somebody waits for from `start` on. Told at `now`,
+  /// which never goes back.
+  Picoseconds serve(Picoseconds now, Picoseconds start, Picoseconds duration) {
+    while (!gaps_.empty() && gaps_.front().ends <= now) {
+      gaps_.pop_front();
+    }
+    for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
+      const Picoseconds begins = std::max(gap->begins, start);
+      if (duration <= gap->ends - begins) {
+        return fill(gap, begins, duration);
+      }
+    }
+    advance(start);
+    if (free_ < start && now < start) {
+      gaps_.push_back({std::max(free_, now), start});
+    }
+    return occupy(start, duration);
   }
 
   void program(std::uint64_t number, Picoseconds arrival, Picoseconds duration) {
@@ -70,6 +87,7 @@ class BlockUnit {
   /// Nothing goes on from `now` on for `duration`.
   void stall(Picoseconds now, Picoseconds duration) {
     advance(now);
+    gaps_.clear();
     free_ = std::max(free_, now) + duration;
     for (std::size_t index = 0; index < begun_; ++index) {
       programs_[index].ends += programs_[index].ends > now ? duration : 0;
@@ -84,6 +102,24 @@ class BlockUnit {
     Picoseconds ends;  ///< kNever: has not begun
   };
 
+  struct Gap {
+    Picoseconds begins;
+    Picoseconds ends;
+  };
+
+  /// Takes a part of a gap, and leaves what is before it and behind it. Returns the end of the part.
+  Picoseconds fill(std::deque<Gap>::iterator gap, Picoseconds begins, Picoseconds duration) {
+    const Picoseconds ends = begins + duration;
+    const Gap before{gap->begins, begins};
+    gap->begins = ends;
+    if (gap->begins == gap->ends) {
+      gap = gaps_.erase(gap);
+    }
+    if (before.begins < before.ends) {
+      gaps_.insert(gap, before);
+    }
+    return ends;
+  }
   Picoseconds occupy(Picoseconds now, Picoseconds duration) {
     free_ = checked_device_time(static_cast<WidePicoseconds>(std::max(free_, now)) +
                                 static_cast<WidePicoseconds>(duration));
@@ -96,6 +132,7 @@ class BlockUnit {
 
   std::deque<Program> programs_;
   std::size_t begun_ = 0;
+  std::deque<Gap> gaps_;  ///< before work that has been told of and has not come yet
   Picoseconds free_ = 0;
 };
 
