@@ -238,3 +238,24 @@ def test_a_recovery_that_ends_the_process_has_not_kept_the_promise():
     message = check(made(recover=leaves), states=10).check.violation.message
     assert message.startswith("recover() raised SystemExit: 3")
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("found", "promised", "said"),
+    [
+        ([0] * 90 + [7] + [0] * 9, [0] * 100, " (at 90: 7, not 0)"),
+        ([0] * 100, [0] * 99, " (at 99: 0, not nothing)"),
+        (bytes(300), bytes(299) + b"x", " (at 299: 0, not 120)"),
+        (dict.fromkeys(range(60), 0), dict.fromkeys(range(61), 0), " (at 60: nothing, not 0)"),
+        (dict.fromkeys(range(60), 0), dict.fromkeys(range(60), 0) | {5: 1}, " (at 5: 0, not 1)"),
+        ([1], [2], ""),  # both are shown whole
+        ([0] * 100, "0" * 300, ""),
+    ],
+)
+def test_of_long_contents_the_first_difference_is_told(found, promised, said):
+    def recover(self, memory):
+        return found if any(Word.recover(self, memory)) else "nothing yet"
+
+    odd = made(recover=recover, expected=lambda self, done: promised if done else "nothing yet")
+    message = check(odd, states=50, mutate=False).check.violation.message
+    assert message.endswith(said) if said else "(at" not in message

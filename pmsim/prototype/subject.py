@@ -134,7 +134,9 @@ class Subject:
             return self._failure or found.failure
         if self._matches(found):
             return ""
-        promised = " or ".join(dict.fromkeys(_shown(content) for _, content in self._legal))
+        promised = " or ".join(
+            dict.fromkeys(_shown(content) + _difference(found.content, content) for _, content in self._legal)
+        )
         return f"recover() returned {_shown(found.content)}; promised is {promised}"
 
     def resume(self, found: Found) -> "Subject | None":
@@ -196,6 +198,26 @@ def _equal(content: Any, found: Any) -> bool:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _difference(found: Any, promised: Any) -> str:
+    """Say where something long differs first from what was promised."""
+    if max(len(repr(found)), len(repr(promised))) <= _MOST_SHOWN or type(found) is not type(promised):
+        return ""
+    if isinstance(found, dict):
+        keys = [key for key in {**promised, **found} if not _equal(found.get(key), promised.get(key))]
+        at = next(iter(keys), None)
+    elif isinstance(found, list | tuple | str | bytes):
+        pairs = enumerate(zip(found, promised, strict=False))
+        at = next((place for place, pair in pairs if not _equal(*pair)), min(len(found), len(promised)))
+    else:
+        return ""
+    there = [_shown(one[at]) if _has(one, at) else "nothing" for one in (found, promised)]
+    return f" (at {_shown(at)}: {there[0]}, not {there[1]})"
+
+
+def _has(content: Any, at: Any) -> bool:
+    return at in content if isinstance(content, dict) else at < len(content)
 
 
 def told(error: BaseException) -> str:
