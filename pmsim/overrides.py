@@ -59,16 +59,31 @@ def with_overrides(
         if isinstance(changes, Mapping)
         else _once(_parse(arguments.text("set", text)) for text in _listed(changes))
     )
+    given = {name: value for name, value in (("seed", seed), ("seeds", seeds)) if value is not None}
+    for name in given.keys() & pairs.keys():
+        raise ConfigError(f"--set {name}: --{name} says it, too; leave one")
     table = scenario.model_dump(exclude_defaults=True)
+    problems: dict[str, ConfigError] = {}
     for key, value in pairs.items():
         table = copy.deepcopy(table)
         try:
             _apply(table, key, value, scenario.kind)
-            Scenario(**table)
         except ConfigError as error:
             raise ConfigError(f"--set {key}: {error}") from None
-    given = {name: value for name, value in (("seed", seed), ("seeds", seeds)) if value is not None}
-    return Scenario(**table | given) if pairs or given else scenario
+        try:
+            Scenario(**table)
+        except ConfigError as error:  # as of the first of two axes that are zipped, until the other one is set
+            problems[key] = error
+    if not pairs and not given:
+        return scenario
+    try:
+        return Scenario(**table | given)
+    except ConfigError as error:
+        told = {str(problem): key for key, problem in reversed(problems.items())}
+        if not told:
+            raise
+        key = told.get(str(error), next(iter(told.values())))
+        raise ConfigError(f"--set {key}: {error}") from None
 
 
 def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -152,6 +152,27 @@ def test_a_wrong_choice_for_a_member_names_its_key_and_lists_the_choices_once(sa
     assert str(error.value).count("scan") == 1
 
 
+def test_axes_that_are_zipped_are_set_one_after_the_other() -> None:
+    zipped = pmsim.Scenario(
+        kind="bandwidth",
+        sweep={"mode": "zip", "threads": [1, 2, 4], "access_size": [64, 128, 256]},
+        platform="tum-6212u",
+    )
+    shorter = ["sweep.threads=[1, 8]", "sweep.access_size=[64, 512]"]
+    assert len(points_of(with_overrides(zipped, shorter), zipped)) == 2
+    with pytest.raises(ConfigError, match=r"^--set sweep.threads: .*zip") as alone:
+        with_overrides(zipped, shorter[:1])
+    with pytest.raises(ConfigError) as still:
+        with_overrides(zipped, [shorter[0], "title=Shorter"])
+    assert str(still.value) == str(alone.value)
+
+
+@pytest.mark.parametrize("name", ["seed", "seeds"])
+def test_a_seed_is_said_once(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"^--set {name}: --{name} says it, too; leave one$"):
+        with_overrides(SMALL, [f"{name}=5"], **{name: 3})
+
+
 def test_an_executor_that_is_a_class() -> None:
     with pytest.raises(
         ConfigError, match=r"^executor: ThreadPoolExecutor is a class .* ThreadPoolExecutor\(\)$"

@@ -96,6 +96,10 @@ def _tell_interrupted(what: str) -> None:
 def _data_sets(folders: list[Path], units: str) -> list[DataSet]:
     if units not in ("labelled", "binary"):
         raise ConfigError(f"--optane-units {units}: unknown; known: labelled, binary")
+    if not folders and units != "labelled":
+        raise ConfigError(
+            "--optane-units: is of the measurements of OptaneStudy; name their folder with --data"
+        )
     found = load(folders, "binary" if units == "binary" else "labelled") if folders else []
     for data_set in found:
         leave_out_impossible(data_set)

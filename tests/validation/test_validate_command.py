@@ -188,6 +188,7 @@ def test_every_claim_is_one_line_that_begins_with_its_whole_name(
         ["--data", "absent"],
         ["--suite", "nonsense"],
         ["--optane-units", "imperial"],
+        ["--optane-units", "binary"],  # of nothing that is given
         ["--jobs", "0"],
         ["--seeds", "0"],
         ["--seeds", "-3"],
