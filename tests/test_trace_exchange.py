@@ -70,12 +70,11 @@ class PlainAddresses:
 addresses = st.one_of(
     st.integers(0, 4 * PAGE), st.integers(2**40 - PAGE, 2**40 + 2 * PAGE), st.integers(0, 2**46)
 )
-accesses = st.tuples(
-    st.sampled_from(("load", "store", "stream_store", "clwb", "prefetch")),
-    addresses,
-    st.integers(1, 300),
-    st.sampled_from(("", "dependent")),
-    st.integers(0, 2),
+PLAIN = ("store", "stream_store", "clwb", "prefetch")
+FLAGS = st.sampled_from(("", "dependent"))
+accesses = st.one_of(
+    st.tuples(st.just("load"), addresses, st.integers(1, 300), FLAGS, st.integers(0, 2)),
+    st.tuples(st.sampled_from(PLAIN), addresses, st.integers(1, 300), st.just(""), st.integers(0, 2)),
 )
 others = st.tuples(
     st.sampled_from(("sfence", "mfence", "compute", "operation_end")),
@@ -337,6 +336,7 @@ def test_dependent_loads_wait_for_each_other(tmp_path: Path) -> None:
             "kind,address,bytes,flags\nload,64,8,exclusive\n",
             "flags: row 1: its kind has no such flag; see docs/traces.md",
         ),
+        "no wait": ("kind,address,bytes,flags\nstore,64,8,dependent\n", "row 1: its kind has no such flag"),
         "no rows": ("kind,address,bytes\n", "holds no micro-operation; record some"),
         "empty": ("", "docs/traces.md tells columns and values"),
         "many cycles": (

@@ -47,10 +47,12 @@ OF_A_WORD = ("atomic", "acquire", "release")
 OF_SECTORS = ("block_read", "block_write", "block_gather")
 OF_A_BLOCK_DEVICE = ("block_read", "block_write", "block_flush", "block_gather", "block_commit")
 
-_WAITS = {"": 0, "dependent": 1}
+_NONE = {"": 0}
+_WAITS = _NONE | {"dependent": 1}
 _MARKS = _WAITS | {"serialising": 2, "dependent+serialising": 3}
 _LATCH_MODES = {"shared": 0, "exclusive": 1, "optimistic": 2, "attempt": 3}
 _FLAGS = {
+    "load": _WAITS,
     "acquire": _LATCH_MODES,
     "release": _LATCH_MODES,
     "compute": _MARKS | {"section": 4},
@@ -66,6 +68,6 @@ def flag_values() -> Array:
     """Return the value of each of `FLAGS`, one row per kind; `NO_SUCH_FLAG` where the kind has none such."""
     values = np.full((len(KINDS), len(FLAGS)), NO_SUCH_FLAG, dtype=np.uint8)
     for kind, name in enumerate(KINDS):
-        for flag, value in _FLAGS.get(name, _WAITS).items():
+        for flag, value in _FLAGS.get(name, _NONE).items():
             values[kind, FLAGS.index(flag)] = value
     return values
