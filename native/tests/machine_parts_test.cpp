@@ -384,8 +384,7 @@ TEST(BlockDevice, AFlushThatIsUnderWayLeavesNoRoomInTheCacheYet) {
   const Picoseconds written = device.write(0, 4096, 0);
   const Picoseconds durable = device.flush(written);
   EXPECT_EQ(device.write(1 << 20, 4096, written), durable + kTransfer + params.write_latency);
-  // That write waits for room and is not in the cache, so another flush has no more to wait for.
-  EXPECT_EQ(device.flush(written + 1), durable);
+  EXPECT_EQ(device.flush(written + 1), durable);  // that write waits for room: it is not in the cache
 }
 
 TEST(BlockDevice, APauseHoldsUpWhatTheCacheStillHolds) {
