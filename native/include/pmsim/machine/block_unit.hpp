@@ -17,8 +17,8 @@ namespace pmsim::machine {
 /// Of work that comes later than it is told of, as a write whose data are still on the link, the end is told at
 /// once. What comes before it is done meanwhile where that does not put it off; otherwise behind it.
 ///
-/// Invariants: programs have ascending numbers and arrivals; the first `begun_` of them have an end. Gaps ascend
-/// and end before `free_`.
+/// Invariants: programs have ascending numbers and arrivals; the first `begun_` of them have an end. Gaps
+/// ascend and end before `free_`.
 class BlockUnit {
  public:
   /// When something is done that takes `duration`, and that somebody waits for from `start` on. Told at `now`,
