@@ -226,6 +226,25 @@ class LeavesTheRest(GroupedLog):
         return found
 
 
+class Switch(Counter):
+    """Counts up; an operation that is never drawn forgets to flush."""
+
+    def run(self, memory, operation):
+        count = memory.load(self.base) + 1
+        memory.store(self.base, count)
+        if operation != "seldom":
+            memory.flush(self.base, 8)
+        memory.sfence()
+
+
+def test_programs_of_ones_own_do_what_random_ones_would_not():
+    assert check(Switch, states=500).check.violation is None
+    seldom = [["count"], ["count", "seldom", "count"]]
+    violation = check(Switch, states=500, programs=seldom).check.violation
+    assert "seldom" in violation.counterexample
+    assert check(Switch, states=500, programs=[["count"] * 3]).check.violation is None
+
+
 def test_operations_may_be_acknowledged_in_groups():
     result = check(GroupedLog, states=2000)
     assert result.ok
@@ -330,6 +349,8 @@ def test_the_same_seed_visits_the_same_states():
         (lambda: check(lambda: ONE_PAIR), "prototype: returns the same object again"),
         (lambda: check(Pair, states=0), "states: 0"),
         (lambda: check(Pair, large=1.5), "large: 1.5"),
+        (lambda: check(Pair, programs=[]), "programs: one without operations, or none"),
+        (lambda: check(Pair, programs=[[b"x" * 16], []]), "programs: one without operations, or none"),
         (lambda: check(type("Nothing", (Pair,), {"expected": lambda *_: None})), "returned None"),
         (
             lambda: check(type("Named", (Pair,), {"redundant": {"copy: sfense": "slip"}})),

@@ -1,7 +1,7 @@
 """Crashes a prototype as ``pmsim crash`` does the blocks of the core."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -27,6 +27,7 @@ def check(
     seed: int = 1,
     small: int = 3,
     large: int = 16,
+    programs: Sequence[Sequence[Any]] | None = None,
     mutate: bool = True,
     eadr: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
@@ -48,6 +49,8 @@ def check(
         Of operations and samples: the same seed visits the same states.
     small, large : int
         Operations of a small program and of a large one.
+    programs : sequence of sequences, optional
+        Operations of programs that are run in the place of random ones, in turns, as small and as large ones.
     mutate : bool
         Whether to remove each persistence point in turn.
     eadr : bool
@@ -80,11 +83,17 @@ def check(
     points = Points()
     shared = _shared(oracle)
 
+    plans = None if programs is None else [list(operations) for operations in programs]
+    if plans is not None and not (plans and all(plans)):
+        raise ConfigError("programs: one without operations, or none; give lists of operations")
+
     def make(seed: int, is_small: bool) -> Subject:
+        if plans is not None:
+            return Subject(prototype, points, prototype(), plans[seed % len(plans)], seed=str(seed))
         return Subject.drawn(prototype, points, seed, small if is_small else large)
 
-    drawn = (make(seed + number, False) for number in range(_MOST_DRAWN))
-    if all(program.promised(done) == empty for program in drawn for done in range(1, large + 1)):
+    made = (make(seed + number, False) for number in range(_MOST_DRAWN))
+    if all(program.promised(done) == empty for program in made for done in range(1, program.count() + 1)):
         raise ConfigError(f"{name}.expected() returned the same after all operations: there is no promise")
 
     def block() -> Block:
