@@ -358,6 +358,7 @@ def test_the_same_seed_visits_the_same_states():
         ),
         (lambda: record(Pair, "x.trace", operations=0), "operations: 0"),
         (lambda: record(Pair, "x.trace", threads=-1), "threads: -1"),
+        (lambda: record(type("None", (Pair,), {"create": lambda *_: None}), "x.trace", warm=9), "warm: create"),
         (lambda: record(Pair, "/no/such/folder/x.trace"), "/no/such/folder"),
     ],
 )
@@ -377,12 +378,13 @@ def test_a_trace_has_what_the_program_does(tmp_path):
     assert measured.operations == 200
 
 
-def test_a_trace_is_timed_as_the_same_algorithm_of_the_core(tmp_path):
+@pytest.mark.parametrize(("size", "warm"), [(2**24, 0), (2**30, 500_000)])
+def test_a_trace_is_timed_as_the_same_algorithm_of_the_core(size, warm, tmp_path):
     """A line is streamed to a random place, and a fence waits for it."""
 
     class Slots(Prototype):
         def create(self, memory):
-            self.base = memory.allocate("pmem", 2**24, "slots")
+            self.base = memory.allocate("pmem", size, "slots")
 
         def run(self, memory, slot):
             memory.stream(self.base + slot * LINE, bytes(LINE))
@@ -395,14 +397,14 @@ def test_a_trace_is_timed_as_the_same_algorithm_of_the_core(tmp_path):
             raise NotImplementedError
 
         def draw(self, random):
-            return random.randrange(2**24 // LINE)
+            return random.randrange(size // LINE)
 
-    record(Slots, tmp_path / "slots.trace", operations=4000, warmup=2000, alone=True)
+    record(Slots, tmp_path / "slots.trace", operations=4000, warmup=2000, warm=warm, alone=True)
     measured = pmsim.trace.replay(tmp_path / "slots.trace", "tum-6212u").total.latency.mean_ps / 1000
     core = pmsim.simulate_point(
         "latency",
         "tum-6212u",
-        {"memory": "pmem", "operation": "ntstore", "pattern": "random", "region_size": 2**24},
+        {"memory": "pmem", "operation": "ntstore", "pattern": "random", "region_size": size},
     )
     assert measured == pytest.approx(core["latency_ns"], rel=0.05)
 

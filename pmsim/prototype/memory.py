@@ -88,6 +88,7 @@ class Memory:
         self._most_reads = most_reads
         self._reads = 0
         self._suffix = suffix
+        self._lines: list[range] = []
 
     @_told
     def allocate(self, medium: Medium, size: int, name: str) -> int:
@@ -97,7 +98,14 @@ class Memory:
         ------
         ConfigError : no such medium, or no room.
         """
-        return self._memory.allocate(medium, size, text("name", name) + self._suffix)
+        address = self._memory.allocate(medium, size, text("name", name) + self._suffix)
+        if medium != "block":
+            self._lines.append(range(address, address + size, 64))
+        return address
+
+    def lines(self) -> list[range]:
+        """Return the addresses of the lines of each region that has been allocated here on "dram" or "pmem"."""
+        return self._lines
 
     @_told
     def region(self, name: str) -> int:
