@@ -62,6 +62,23 @@ def test_workers_commit_in_groups_where_their_log_is_on_an_ssd() -> None:
     assert point(kind="system", **SERVED).columns["commits"] == "single"
 
 
+@pytest.mark.parametrize("device", ["unwritten", "none"])
+@pytest.mark.parametrize("memory_mode", [False, True])
+def test_pages_have_no_journal_on_pmem_that_the_engine_does_not_have(device: str, memory_mode: bool) -> None:
+    given = WITHOUT_PMEM | {"workload": "ycsb-rw", "update_percent": 100, "scale": 1, "data_size": "4 MiB"}
+    given |= {"dram_capacity": "1 MiB", "ssd_capacity": "64 MiB", "operations": 1_000, "warmup": 1_000}
+    if memory_mode:
+        given |= {"memory_mode": True, "pmem_capacity": "1 MiB", "dram_capacity": "512 KiB"}
+    measured = pmsim.simulate_point("oltp", OPTANE, given | {"log_device": device})
+    pages = measured["counter.engine.pages_written_ssd"]
+    assert pages > 100
+    # Of each page the head and the image in the journal, a flush, and the page at its home.
+    assert measured["counter.block_writes"] == 3 * pages
+    assert measured["counter.block_flushes"] == pages
+    if not memory_mode:
+        assert measured["counter.pmem_write_lines"] + measured["counter.pmem_read_lines"] == 0
+
+
 def test_machines_draw_the_same_random_numbers_wherever_they_have_the_log() -> None:
     machines = {"platform": [OPTANE, "spr-cxl"]}
     optane, expander = points_of(Scenario(kind="oltp", platform=OPTANE, sweep=machines))

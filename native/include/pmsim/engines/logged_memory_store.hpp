@@ -168,7 +168,7 @@ class LoggedMemoryStore : public wal::LoggedStore<M, LoggedMemoryStore<M>> {
                           "image on PMem");
     using memory::Medium;
     // On the log's device, where the image is on the SSD too: an engine without PMem uses none.
-    const bool meta_on_ssd = on_ssd_ && options.log_device == "ssd";
+    const bool meta_on_ssd = on_ssd_ && options.meta_on_ssd();
     const std::uint64_t journal =
         blocks::log::round_up(on_ssd_ ? buffer::SsdWriter::journal_bytes(kJournalSlots, page_bytes_)
                                       : buffer::PmemWriter::micro_log_bytes(page_bytes_),

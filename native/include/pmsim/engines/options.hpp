@@ -36,6 +36,11 @@ struct EngineOptions {
   /// "pmem" or "ssd". Nothing is durable with "unwritten", where records are made and dropped, and "none",
   /// where only what a rollback needs is made.
   std::string log_device = "pmem";
+  /// The journal and the allocation map of pages on the SSD are there too: with the log, and where no log is
+  /// kept, if there is no PMem that they could be on.
+  [[nodiscard]] bool meta_on_ssd() const noexcept {
+    return log_device == "ssd" || (log_device != "pmem" && pmem_bytes == 0);
+  }
   std::string log_algorithm = "poplog";  ///< of blocks/log
   std::string log_layout = "padded";
   std::uint64_t log_bytes = std::uint64_t{64} << 20;  ///< pages are written back as it fills up

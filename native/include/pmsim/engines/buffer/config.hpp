@@ -36,7 +36,7 @@ struct BufferConfig {
   PageAccess page_access = PageAccess::kMapped;
   std::uint32_t system_call_cycles = 0;  ///< of read() and write(), besides their copies
   bool kernel_buffer = true;             ///< these copy through it
-  bool meta_on_ssd = false;              ///< journal, allocation map: on the log's device
+  bool meta_on_ssd = false;              ///< journal, allocation map (EngineOptions)
   std::uint32_t page_bytes = 16384;
   std::uint64_t dram_bytes = 0;
   std::uint64_t pmem_bytes = 0;
@@ -90,7 +90,7 @@ struct BufferConfig {
     // Of several threads one may look at a page while another is in the middle of changing its frame.
     config.debug_pages = options.debug_pages && !config.latched;
     config.page_write = page_write_named(options.page_write);
-    config.meta_on_ssd = options.log_device == "ssd";
+    config.meta_on_ssd = options.meta_on_ssd();
     config.system_call_cycles = options.system_call_cycles;
     if (options.system_call_copies != 1 && options.system_call_copies != 2)
       throw ConfigError(
