@@ -79,6 +79,19 @@ def test_pages_have_no_journal_on_pmem_that_the_engine_does_not_have(device: str
         assert measured["counter.pmem_write_lines"] + measured["counter.pmem_read_lines"] == 0
 
 
+def test_checkpoints_wear_the_pmem_that_their_image_is_on() -> None:
+    # The image has a place on PMem for each page in DRAM, whatever is there for pages beside it.
+    given: dict[str, Any] = {"engine": "main-memory", "workload": "ycsb-rw", "update_percent": 100, "scale": 1}
+    given |= {"data_size": "4 MiB", "dram_capacity": "8 MiB", "ssd_capacity": 0, "log_size": "2 MiB"}
+    given |= {"log_device": "ssd", "operations": 4_000, "warmup": 8_000}
+    for beside in (0, 2**23):
+        run = pmsim.simulate_point("oltp", OPTANE, given | {"pmem_capacity": beside})
+        written = run["counter.pmem_media_write_blocks"] * 256
+        assert written > 0
+        per_day = written / (run["counter.elapsed_ps"] / 1e12 / 86400)
+        assert run["pmem_writes_per_day"] == pytest.approx(per_day / (2**23 + beside))
+
+
 def test_machines_draw_the_same_random_numbers_wherever_they_have_the_log() -> None:
     machines = {"platform": [OPTANE, "spr-cxl"]}
     optane, expander = points_of(Scenario(kind="oltp", platform=OPTANE, sweep=machines))

@@ -310,7 +310,7 @@ def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters)
         "pmem_lines_written_per_tx": count["pmem_write_lines"] / transactions,
         "ssd_reads_per_tx": count["block_reads"] / transactions,
         "ssd_writes_per_tx": count["block_writes"] / transactions,
-        "pmem_writes_per_day": _writes_per_day(run, parameters),
+        "pmem_writes_per_day": _writes_per_day(run, parameters, seen),
         "core_transfers_per_tx": count["core_transfers"] / transactions,
         "latch_waits_per_tx": count["latch_waits"] / transactions,
         "latch_restarts_per_tx": count["latch_restarts"] / transactions,
@@ -334,13 +334,15 @@ def _metrics(run: Measurement, parameters: OltpParameters, seen: OltpParameters)
     return metrics | counters | run.counted()
 
 
-def _writes_per_day(run: Measurement, parameters: OltpParameters) -> float:
+def _writes_per_day(run: Measurement, parameters: OltpParameters, seen: OltpParameters) -> float:
     """Return what is written to the medium in a day over the capacity, at full size, as endurance is specified.
 
     Time does not shrink with the scale, and so neither do rates.
     """
     log = log_place.room(parameters.engine, parameters.log_device, parameters.log_size)
     capacity = parameters.pmem_capacity + log.get("pmem", 0)
+    if seen is parameters and parameters.engine == "main-memory" and not parameters.ssd_capacity:
+        capacity += parameters.dram_capacity  # the checkpoint image, a place per page
     written = run.counters["pmem_media_write_blocks"] * run.pmem_block_bytes
     days = run.total.elapsed_ps / _PS_PER_DAY
     return written / days / capacity if capacity and days else 0.0
