@@ -38,10 +38,9 @@ class LogAppends final : public Workload {
     // The modules' buffers are full after some hundred lines; group commits have to be seen many times.
     const std::int64_t wanted = std::max({std::int64_t{10'000}, kEntriesPerThread * options_.threads,
                                           std::int64_t{100} * options_.group_commit});
-    const std::int64_t entries =
-        std::min(wanted, std::max({kMostBytes / static_cast<std::int64_t>(options_.entry_size),
-                                   kFewestEntriesPerThread * options_.threads,
-                                   kFewestGroups * options_.group_commit}));
+    const std::int64_t entries = std::min(
+        wanted, std::max({kMostBytes / static_cast<std::int64_t>(options_.entry_size),
+                          kFewestEntriesPerThread * options_.threads, kFewestGroups * options_.group_commit}));
     return machine::RunLength::in_order(fill_, entries / 5, entries);
   }
   [[nodiscard]] std::uint64_t pmem_footprint() const override {
