@@ -1,10 +1,13 @@
 """``pmsim crash FILE.py:CLASS``: a prototype from the shell."""
 
+import queue
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from pmsim.prototype.load import load_prototype
 
 PAIR = '''
 from pmsim.prototype import Prototype
@@ -58,6 +61,15 @@ def test_a_right_prototype_is_right_and_a_wrong_one_is_not(tmp_path: Path) -> No
     assert (wrong.returncode, wrong.stderr) == (1, "")
     assert "VIOLATION\nUnflushed: recover() returned" in wrong.stdout
     assert wrong.stdout.index("VIOLATION") < wrong.stdout.index("no violation")
+
+
+def test_a_file_may_have_the_name_of_a_module_of_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "queue.py").write_text(PAIR)
+    assert load_prototype(f"{tmp_path / 'queue.py'}:Word").__name__ == "Word"
+    assert sys.modules["queue"] is queue
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,8 @@ py::list crash_blocks() {
 }
 
 py::dict check(const crash::SubjectKind& kind, std::uint64_t states, std::uint64_t seed, bool eadr,
-               memory::Site disabled, CrashMonitor& monitor, std::uint64_t poll_every = 256) {
+               memory::Site disabled, CrashMonitor& monitor,
+               std::uint64_t poll_every = crash::CheckOptions{}.poll_every) {
   crash::CheckOptions options;
   options.poll_every = poll_every;
   options.states = states;

@@ -43,7 +43,9 @@ def load_prototype(name: str) -> type[Prototype]:
 
 def _run(file: str) -> ModuleType:
     place = os.path.abspath(file)
-    spec = importlib.util.spec_from_file_location(os.path.basename(file).removesuffix(".py"), place)
+    # A name of its own: a file called json.py must not stand in for the module of Python.
+    name = f"prototypes_in_{os.path.basename(file).removesuffix('.py')}"
+    spec = importlib.util.spec_from_file_location(name, place)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{file}: is no Python file; name a prototype as FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
