@@ -382,19 +382,13 @@ def test_a_trace_has_what_the_program_does(tmp_path):
 def test_a_trace_is_timed_as_the_same_algorithm_of_the_core(size, warm, tmp_path):
     """A line is streamed to a random place, and a fence waits for it."""
 
-    class Slots(Prototype):
+    class Slots(Pair):
         def create(self, memory):
             self.base = memory.allocate("pmem", size, "slots")
 
         def run(self, memory, slot):
             memory.stream(self.base + slot * LINE, bytes(LINE))
             memory.sfence()
-
-        def recover(self, memory):
-            raise NotImplementedError
-
-        def expected(self, done):
-            raise NotImplementedError
 
         def draw(self, random):
             return random.randrange(size // LINE)

@@ -1,13 +1,15 @@
 """Prototypes in Python that are odd: the verdict is right all the same, or one line says what to do."""
 
 import threading
-import time
 
 import numpy as np
 import pytest
 
 import pmsim
+from pmsim import _native
 from pmsim.prototype import Prototype, check, record
+from pmsim.prototype.memory import Points
+from pmsim.prototype.subject import Subject
 
 LINE = 64
 
@@ -121,21 +123,27 @@ def test_a_recovery_without_an_end_is_a_violation():
     assert "1,000,000 times in one call, which seems to have no end" in violation.message
 
 
-def test_a_slow_recovery_is_interrupted_soon():
-    def slow(self, memory):
-        time.sleep(0.02)
-        return Word.recover(self, memory)
+def test_a_check_ends_within_eight_states_of_its_cancellation():
+    """However slow a recovery is: a state has three at most, one of which is cut short."""
+    monitor = _native.CrashMonitor()
+    recoveries = []
 
-    began = time.monotonic()
+    class Counts(Word):
+        def recover(self, memory):
+            recoveries.append(self)
+            if len(recoveries) == 100:
+                monitor.cancel()
+            return super().recover(memory)
 
-    def interrupt(states, finished):
-        if time.monotonic() - began > 0.5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(pmsim.crash.CrashInterrupted) as interrupted:
-        check(made(recover=slow), on_progress=interrupt)
-    assert interrupted.value.result.check.states > 0
-    assert time.monotonic() - began < 4  # 256 states would take more than 5 s
+    points = Points()
+    check = _native.crash_check_program(
+        "Counts",
+        lambda seed, is_small: Subject.drawn(Counts, points, seed, 3 if is_small else 16),
+        points.names,
+        monitor=monitor,
+    )
+    assert check["stopped"]
+    assert 100 <= len(recoveries) < 100 + 3 * 9
 
 
 def test_what_compares_with_nothing_is_found_wherever_recovery_returns_it():
