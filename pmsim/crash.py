@@ -288,8 +288,8 @@ def examine(
     Parameters
     ----------
     block : callable
-        Returns the block with the points that are known by now; called again when it has been checked, before
-        the points are removed one at a time.
+        Returns the block with its points: called when it has been checked, which may be when they are known,
+        and before they are removed one at a time.
     native : callable
         Checks it once, as ``_native.crash_check`` does of a block.
     """

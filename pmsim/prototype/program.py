@@ -17,7 +17,7 @@ class Prototype(ABC):
     asked to `recover`, and knows nothing but what is in memory.
     """
 
-    #: Persistence points, by their names, that no crash can miss, and why.
+    #: Persistence points, by their names, whose removal no crash can show, and why.
     redundant: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
