@@ -9,7 +9,7 @@
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
@@ -58,7 +58,9 @@ class Violation:
     ``step`` counts the persistence steps of the program from 1; ``recovery_step`` those of a recovery that was
     cut short as well, and of the program that went on after it, 0 where there was no second crash;
     ``resumed_operation`` counts the operations of that program, 0 where it had not gone on. ``failures`` counts
-    crashes; only the counter-example says where a third one came.
+    crashes; only the counter-example says where a third one came. ``second_recovery``: a recovery that followed
+    a complete one went wrong. ``left`` is memory as each crash has left it; recovery of the last went wrong
+    (``pmsim.prototype.after_crash`` hands it out).
     """
 
     message: str
@@ -71,6 +73,8 @@ class Violation:
     recovery_step: int
     resumed_operation: int
     lost_words: int
+    second_recovery: bool = False
+    left: tuple[_native.SimMemory, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True)

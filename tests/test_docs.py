@@ -156,11 +156,14 @@ def test_the_examples_of_memory_from_python_run():
     assert "promise_holds" in names
 
 
-def test_the_example_of_a_prototype_prints_what_it_says(
+def test_the_examples_of_a_prototype_print_what_they_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "docs" / "prototype.md").read_text(encoding="utf-8")
-    ((source, expected),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == 2
     monkeypatch.chdir(tmp_path)
-    exec(compile(source, "checksum_log.py", "exec"), {"__name__": "example"})
-    assert capsys.readouterr().out == expected
+    names: dict[str, object] = {"__name__": "example"}
+    for source, expected in examples:
+        exec(compile(source, "checksum_log.py", "exec"), names)
+        assert capsys.readouterr().out == expected

@@ -43,13 +43,20 @@ class Unflushed(Word):
 class Raises(Word):
     def run(self, memory, value):
         return 1 // 0
+
+
+class Divides(Unflushed):
+    def recover(self, memory):
+        return 1 // super().recover(memory)
 '''
 
 
-def crash(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def crash(folder: Path, *arguments: str, keys: str = "") -> subprocess.CompletedProcess[str]:
     (folder / "words.py").write_text(PAIR)
     command = [sys.executable, "-m", "pmsim", "crash", *arguments, "--states", "500"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, input=keys, capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 def test_a_right_prototype_is_right_and_a_wrong_one_is_not(tmp_path: Path) -> None:
@@ -61,6 +68,24 @@ def test_a_right_prototype_is_right_and_a_wrong_one_is_not(tmp_path: Path) -> No
     assert (wrong.returncode, wrong.stderr) == (1, "")
     assert "VIOLATION\nUnflushed: recover() returned" in wrong.stdout
     assert wrong.stdout.index("VIOLATION") < wrong.stdout.index("no violation")
+
+
+def test_the_recovery_of_a_violation_runs_in_the_debugger(tmp_path: Path) -> None:
+    found = crash(tmp_path, "words.py:Unflushed", "words.py:Raises", "--debug", keys="n\np self.base % 64\nc\n")
+    assert found.returncode == 1
+    _, _, session = found.stdout.partition("-> self.base = memory.region")
+    assert "-> return memory.load(self.base)\n(Pdb) 0\n(Pdb) recover() returned 0\n" in session
+    assert "Raises" not in found.stdout + found.stderr  # the first violation is the last thing looked at
+
+    raised = crash(tmp_path, "words.py:Divides", "--debug", keys="c\n")
+    assert "(Pdb) recover() raised ZeroDivisionError" in raised.stdout
+    assert raised.stderr == ""
+    left = crash(tmp_path, "words.py:Divides", "--debug", keys="q\n")
+    assert (left.returncode, left.stderr) == (1, "")
+
+    right = crash(tmp_path, "words.py:Word", "--debug")
+    assert right.returncode == 0
+    assert "Pdb" not in right.stdout
 
 
 def test_a_file_may_have_the_name_of_a_module_of_python(
@@ -76,11 +101,12 @@ def test_a_file_may_have_the_name_of_a_module_of_python(
     ("arguments", "status", "message"),
     [
         (["words.py:Wort"], 2, "words.py: no prototype 'Wort'; did you mean 'Word'"),
-        (["words.py"], 2, "words.py: Word, Unflushed, Raises: say which, as words.py:Word"),
+        (["words.py"], 2, "words.py: Word, Unflushed, Raises, Divides: say which, as words.py:Word"),
         (["other.py:Word"], 2, "other.py: no such file; name a prototype as FILE.py:CLASS"),
         (["broken.py:Word"], 2, "broken.py: raises SyntaxError"),
         (["empty.py:Word"], 2, "empty.py: no subclass of pmsim.prototype.Prototype has all methods"),
         (["words.py:Word", "--jobs", "2"], 2, "--jobs has no use for words.py:Word"),
+        (["words.py:Unflushed", "inplace-fam", "--debug"], 2, "and inplace-fam is C++; leave it out"),
         (["words.py:Raises"], 1, "words.py:Raises fails while the power is on: ZeroDivisionError"),
     ],
 )

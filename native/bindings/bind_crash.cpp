@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "bindings.hpp"
 #include "pmsim/core/error.hpp"
@@ -37,7 +38,7 @@ class CrashMonitor {
   std::string violation_;
 };
 
-py::dict to_dict(const crash::CheckReport& report) {
+py::dict to_dict(crash::CheckReport&& report) {
   py::dict row;
   row["states"] = report.states;
   row["distinct"] = report.distinct;
@@ -67,6 +68,11 @@ py::dict to_dict(const crash::CheckReport& report) {
     violation["recovery_step"] = found.recovery_step;
     violation["resumed_operation"] = found.resumed_operation;
     violation["lost_words"] = found.lost_words;
+    violation["second_recovery"] = found.second_recovery;
+    py::list left;
+    for (const std::shared_ptr<memory::SimMemory>& memory : found.left)
+      left.append(std::make_unique<PythonMemory>(std::move(*memory)));
+    violation["left"] = py::tuple(left);
     row["violation"] = violation;
   }
   return row;
@@ -112,7 +118,7 @@ py::dict check(const crash::SubjectKind& kind, std::uint64_t states, std::uint64
     const py::gil_scoped_release released;
     report = crash::check(kind, options);
   }
-  return to_dict(report);
+  return to_dict(std::move(report));
 }
 
 py::dict crash_check(const std::string& block, std::uint64_t states, std::uint64_t seed, bool eadr,

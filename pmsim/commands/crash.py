@@ -11,8 +11,10 @@ from pmsim.crash import CrashInterrupted, CrashResult, blocks, check_block, find
 from pmsim.errors import ConfigError, PmsimError, SimulationError
 from pmsim.exit_status import FAILED, INTERRUPTED
 from pmsim.progress import Show, progress_bar
+from pmsim.prototype.after_crash import recover_in_debugger
 from pmsim.prototype.check import check as check_program
 from pmsim.prototype.load import load_prototype, names_prototype
+from pmsim.prototype.program import Prototype
 from pmsim.prototype.subject import told
 from pmsim.terminal import Column, complaints, output, print_item, print_table
 
@@ -38,6 +40,12 @@ def crash_command(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show the counter-example of every removed point.")
     ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug", help="Step through the recovery of a violation in pdb, for a prototype in Python."
+        ),
+    ] = False,
 ) -> None:
     """Cut the power at every persistence step of a block, and check what its recovery finds."""
     if all_ == bool(names):
@@ -45,8 +53,10 @@ def crash_command(
     if verbose and not mutate:
         raise ConfigError("crash: --verbose shows what removed points do, and none is; leave out --no-mutate")
     chosen = [_subject(name, mutate, jobs) for name in (blocks() if all_ else names or [])]
+    if debug and (in_core := [name for name, prototype, *_ in chosen if prototype is None]):
+        raise ConfigError(f"crash: --debug steps through Python, and {in_core[0]} is C++; leave it out")
     failed = False
-    for name, checks, check in chosen:
+    for name, prototype, checks, check in chosen:
         try:
             with progress_bar(name, checks or 1, None) as show:
                 result = check(
@@ -69,6 +79,9 @@ def crash_command(
             continue
         _report(result, verbose)
         failed = failed or not result.ok
+        if debug and prototype and result.check.violation:
+            recover_in_debugger(prototype, result.check.violation)
+            break
     if failed:
         raise typer.Exit(FAILED)
 
@@ -79,11 +92,16 @@ def _progress(show: Show, checks: int) -> Callable[[int, int], None]:
     return lambda states, finished: show(0, f"{states:,} states, {finished} checks")
 
 
-def _subject(name: str, mutate: bool, jobs: int | None) -> tuple[str, int, Callable[..., CrashResult]]:
-    """Return what is to be checked: its name, how many checks that takes, 0 where only they tell, and how."""
+def _subject(
+    name: str, mutate: bool, jobs: int | None
+) -> tuple[str, type[Prototype] | None, int, Callable[..., CrashResult]]:
+    """Return what is to be checked: its name, its class, how many checks that takes, and how.
+
+    Blocks of the core have no class; of a class only the checks tell how many they are: 0.
+    """
     if not names_prototype(name):
         points = find_block(name).points
-        return name, 1 + (len(points) if mutate else 0), partial(check_block, name, jobs=jobs)
+        return name, None, 1 + (len(points) if mutate else 0), partial(check_block, name, jobs=jobs)
     if jobs is not None:
         raise ConfigError(f"crash: --jobs has no use for {name}, a program in Python; leave it out")
     prototype = load_prototype(name)
@@ -96,7 +114,7 @@ def _subject(name: str, mutate: bool, jobs: int | None) -> tuple[str, int, Calla
         except Exception as error:
             raise SimulationError(f"{name} fails while the power is on: {told(error)}") from None
 
-    return name, 0, check
+    return name, prototype, 0, check
 
 
 def _report(result: CrashResult, verbose: bool, interrupted: bool = False) -> None:

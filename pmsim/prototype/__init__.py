@@ -3,9 +3,10 @@
 ``docs/prototype.md`` begins with an example.
 """
 
+from pmsim.prototype.after_crash import after_crash
 from pmsim.prototype.check import check
 from pmsim.prototype.memory import Memory
 from pmsim.prototype.program import Prototype
 from pmsim.prototype.record import record
 
-__all__ = ["Memory", "Prototype", "check", "record"]
+__all__ = ["Memory", "Prototype", "after_crash", "check", "record"]

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <memory>
 
 #include "finding.hpp"
 #include "images.hpp"
@@ -175,7 +176,9 @@ class Explainer {
                         .step = point.step,
                         .failures = 1 + static_cast<std::uint32_t>(finding_.later.size()),
                         .recovery_step = second.step,
-                        .resumed_operation = second.operation};
+                        .resumed_operation = second.operation,
+                        .second_recovery = finding_.second_recovery,
+                        .left = {}};
     std::string text = std::string(kind_.name) + ": " + finding_.message + "\n";
     for (const blocks::SiteInfo& site : kind_.sites) {
       if (site.id == options_.disabled)
@@ -187,7 +190,7 @@ class Explainer {
     text += operations(program.subject(), point);
     text += "  power failed at step " + std::to_string(point.step) + ", " +
             (point.acknowledged ? "after " : "during ") + operation_name(point.operation) + "\n";
-    violation.lost_words = tell_failure(program.aftermath(), program.subject(), 0, point.operation, text);
+    tell_failure(program.aftermath(), program.subject(), 0, point.operation, text, violation);
     text += std::string("  ") + (finding_.second_recovery ? "recovery, run a second time: " : "recovery: ") +
             finding_.message + "\n";
     if (stopped_)
@@ -196,22 +199,22 @@ class Explainer {
     return violation;
   }
 
-  /// What this failure and those after it left. Returns how many words are lost.
-  std::uint64_t tell_failure(Aftermath& after, const Subject& subject, std::size_t failure,
-                             std::uint32_t operation, std::string& text) {
+  /// What this failure and those after it left, in words and in `violation`.
+  void tell_failure(Aftermath& after, const Subject& subject, std::size_t failure, std::uint32_t operation,
+                    std::string& text, Violation& violation) {
     const DurableImage& image = image_of(failure);
     text += history(after.failed(), image, operation, kind_.sites);
     text += losses(after.failed(), image);
-    std::uint64_t lost = lost_words(after.failed(), image);
+    violation.lost_words += lost_words(after.failed(), image);
+    violation.left.push_back(std::make_shared<SimMemory>(after.failed().crash(image)));
     if (is_last(failure)) {
       text += last_recovery(after, subject, image);
-      return lost;
+      return;
     }
     at_next(after, subject, failure, [&](Aftermath& again, const Subject& promise, const LaterPoint& point) {
       text += later_failure(promise, point);
-      lost += tell_failure(again, promise, failure + 1, point.operation, text);
+      tell_failure(again, promise, failure + 1, point.operation, text, violation);
     });
-    return lost;
   }
 
   /// What the recovery of the last failure did: to its end, or until it threw.

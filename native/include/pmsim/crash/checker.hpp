@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ struct Violation {
       0;  ///< of the recovery that was cut short too, or of what followed it; 0: neither
   std::uint32_t resumed_operation = 0;  ///< of the program that went on after recovery; 0: it had not
   std::uint64_t lost_words = 0;         ///< words that are not as last stored
+  bool second_recovery = false;         ///< one that followed a complete one, without a failure between them
+  /// What each failure has left, the first one first; recovery of the last went wrong.
+  std::vector<std::shared_ptr<memory::SimMemory>> left;
 };
 
 /// What was checked, and the first violation, made small.
