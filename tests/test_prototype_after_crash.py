@@ -1,4 +1,4 @@
-"""``after_crash``: a recovery that went wrong, once more and by hand."""
+"""What a violation tells, and ``after_crash``: a recovery that went wrong, once more and by hand."""
 
 import pytest
 
@@ -72,6 +72,29 @@ class StartsAgain(Count):
         return super().recover(memory)
 
 
+class Sector(Prototype):
+    """A sector, nearly empty, whose write nobody flushes."""
+
+    def create(self, memory):
+        self.buffer = memory.allocate("dram", 512, "buffer")
+        self.device = memory.allocate("block", 512, "device")
+
+    def run(self, memory, word):
+        memory.store(self.buffer, word)
+        memory.block_write(self.device, self.buffer, 512)
+
+    def recover(self, memory):
+        buffer = memory.allocate("dram", 512, "buffer of recovery")
+        memory.block_read(memory.region("device"), buffer, 512)
+        return memory.load(buffer)
+
+    def expected(self, done):
+        return done[-1] if done else 0
+
+    def draw(self, random):
+        return random.randrange(1, 9)
+
+
 def violation_of(prototype, programs):
     found = check(prototype, programs=programs, mutate=False).check.violation
     assert found is not None
@@ -133,6 +156,13 @@ def test_mutants_have_left_one_too():
 def test_there_are_as_many_failures_as_the_violation_says(failure):
     with pytest.raises(pmsim.ConfigError, match=f"failure: {failure}"):
         after_crash(violation_of(StartsAgain, [[3]]), failure)
+
+
+def test_a_sector_of_which_one_word_has_changed_is_lost_and_not_torn():
+    violation = violation_of(Sector, [[3]])
+    assert violation.lost_words == 1
+    (write,) = [line for line in violation.counterexample.splitlines() if "block write" in line]
+    assert write.endswith("[LOST]")
 
 
 def test_blocks_of_the_core_have_left_memory_too():

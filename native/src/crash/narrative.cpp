@@ -83,30 +83,32 @@ bool is_idle(const LogEntry& before, const LogEntry& entry) {
          before.thread == entry.thread && before.operation == entry.operation;
 }
 
-/// What became of a store: how many of its words are lost.
+/// Whether the word has something else than this store has left there.
+bool is_gone(const LogEntry& entry, const LostWord& word) {
+  for (std::size_t byte = 0; byte < 8; ++byte) {
+    const Address at = word.address + byte;
+    if (at >= entry.address && at < entry.address + entry.bytes &&
+        (word.durable >> (8 * byte) & 0xff) != std::to_integer<std::uint64_t>(entry.data[at - entry.address]))
+      return true;
+  }
+  return false;
+}
+
+/// What became of a store: how many of its words are lost. A sector, of which few words may have changed, is
+/// lost as a whole.
 std::string fate_of(const LogEntry& entry, const std::map<Address, LostWord>& lost) {
-  std::size_t words = 0;
+  const Address unit = entry.kind == OpKind::kBlockWrite ? memory::kSectorBytes : 8;
+  std::size_t units = 0;
   std::size_t gone = 0;
-  for (Address word = entry.address & ~Address{7}; word < entry.address + entry.bytes; word += 8) {
-    ++words;
-    const auto found = lost.find(word);
-    if (found == lost.end())
-      continue;
-    // The durable word may be exactly what this store, not the latest one, has left.
-    bool same = true;
-    for (std::size_t byte = 0; byte < 8; ++byte) {
-      const Address at = word + byte;
-      if (at >= entry.address && at < entry.address + entry.bytes) {
-        same = same && (found->second.durable >> (8 * byte) & 0xff) ==
-                           std::to_integer<std::uint64_t>(entry.data[at - entry.address]);
-      }
-    }
-    gone += same ? 0 : 1;
+  for (Address at = entry.address & ~(unit - 1); at < entry.address + entry.bytes; at += unit) {
+    ++units;
+    gone += std::any_of(lost.lower_bound(at), lost.lower_bound(at + unit),
+                        [&](const auto& word) { return is_gone(entry, word.second); });
   }
   if (gone == 0)
     return "durable";
-  return gone == words ? "LOST"
-                       : "TORN: " + std::to_string(gone) + " of " + std::to_string(words) + " words lost";
+  return gone == units ? "LOST"
+                       : "TORN: " + std::to_string(gone) + " of " + std::to_string(units) + " words lost";
 }
 
 std::map<Address, LostWord> lost_by_address(const SimMemory& memory, const DurableImage& image) {
