@@ -19,6 +19,10 @@ class SimMemory:
         """
         Acquires a latch, a word; returns its version, for release(). Raises ConfigError where it is held.
         """
+    def admits(self, latch: int, *, shared: bool = False) -> bool:
+        """
+        Whether acquire() would get the latch.
+        """
     def allocate(self, medium: str, bytes: int, name: str = 'unnamed') -> int:
         """
         Address of a new region on dram, pmem or block.

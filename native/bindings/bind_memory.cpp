@@ -46,6 +46,10 @@ constexpr std::array kFlushes{std::pair{std::string_view("clwb"), FlushKind::kCl
                               std::pair{std::string_view("clflushopt"), FlushKind::kClflushOpt},
                               std::pair{std::string_view("clflush"), FlushKind::kClflush}};
 
+memory::LatchMode mode_of(bool shared) {
+  return shared ? memory::LatchMode::kShared : memory::LatchMode::kExclusive;
+}
+
 std::span<const std::byte> view(const py::bytes& data) {
   const std::string_view text = data;
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -162,17 +166,27 @@ py::dict PythonMemory::wear() const {
   return result;
 }
 
-std::uint64_t PythonMemory::acquire(Address latch, bool shared) {
-  const memory::LatchMode mode = shared ? memory::LatchMode::kShared : memory::LatchMode::kExclusive;
+void PythonMemory::set_thread(std::uint32_t thread) {
+  memory::Stream* const attached = memory().attached();
+  memory().attach(attached != nullptr ? *attached : stream_, thread);
+  if (attached == nullptr)
+    memory().detach();
+}
+
+bool PythonMemory::admits(Address latch, bool shared) const {
   std::uint64_t word = 0;
   memory().peek(latch, std::as_writable_bytes(std::span(&word, 1)));
-  if (!memory::LatchWord::admits(word, mode))
+  return memory::LatchWord::admits(word, mode_of(shared));
+}
+
+std::uint64_t PythonMemory::acquire(Address latch, bool shared) {
+  if (!admits(latch, shared))
     throw ConfigError("SimMemory.acquire: the latch is held, and nobody else runs who could release it");
-  return memory().acquire(latch, mode);
+  return memory().acquire(latch, mode_of(shared));
 }
 
 void PythonMemory::release(Address latch, std::uint64_t version, bool shared) {
-  memory().release(latch, shared ? memory::LatchMode::kShared : memory::LatchMode::kExclusive, version);
+  memory().release(latch, mode_of(shared), version);
 }
 
 void PythonMemory::operation_begin(bool alone) {
@@ -235,6 +249,8 @@ void bind_memory(py::module_& module) {
             return self.memory().fetch_add(address, delta);
           },
           py::arg("address"), py::arg("delta"), "Adds to a word, locked; returns what it was.")
+      .def("admits", &PythonMemory::admits, py::arg("latch"), py::kw_only(), py::arg("shared") = false,
+           "Whether acquire() would get the latch.")
       .def("acquire", &PythonMemory::acquire, py::arg("latch"), py::kw_only(), py::arg("shared") = false,
            "Acquires a latch, a word; returns its version, for release(). Raises ConfigError where it is held.")
       .def("release", &PythonMemory::release, py::arg("latch"), py::arg("version"), py::kw_only(),

@@ -30,10 +30,12 @@ class PythonMemory {
   void write(memory::Address address, const pybind11::bytes& data);
   void stream(memory::Address address, const pybind11::bytes& data);
   void flush(memory::Address address, std::size_t bytes, const std::string& kind, memory::Site site);
-  /// Throws ConfigError where it is held: operations run one after the other.
+  [[nodiscard]] bool admits(memory::Address latch, bool shared) const;
+  /// Throws ConfigError where it is held: nobody else runs meanwhile.
   std::uint64_t acquire(memory::Address latch, bool shared);
   void release(memory::Address latch, std::uint64_t version, bool shared);
-  void set_thread(std::uint32_t thread) { memory().attach(stream_, thread); }
+  /// Flushes and fences are this thread's from now on. What is emitted goes where it has gone before.
+  void set_thread(std::uint32_t thread);
 
   [[nodiscard]] std::vector<std::unique_ptr<PythonMemory>> crash_states(std::uint64_t limit) const;
   [[nodiscard]] std::vector<std::unique_ptr<PythonMemory>> sample_crash_states(std::uint64_t count,

@@ -36,7 +36,11 @@ def crash_command(
         bool, typer.Option("--mutate/--no-mutate", help="Remove each persistence point in turn.")
     ] = True,
     eadr: Annotated[bool, typer.Option("--eadr", help="Caches survive the power failure.")] = False,
-    jobs: Annotated[int | None, typer.Option(help="Threads.", show_default="processors")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Threads that check.", show_default="processors")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="Threads of a prototype in Python, whose operations overlap.", show_default="1"),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show the counter-example of every removed point.")
     ] = False,
@@ -52,7 +56,7 @@ def crash_command(
         raise ConfigError("crash: name a block, or say --all; see pmsim list blocks")
     if verbose and not mutate:
         raise ConfigError("crash: --verbose shows what removed points do, and none is; leave out --no-mutate")
-    chosen = [_subject(name, mutate, jobs) for name in (blocks() if all_ else names or [])]
+    chosen = [_subject(name, mutate, jobs, threads) for name in (blocks() if all_ else names or [])]
     if debug and (in_core := [name for name, prototype, *_ in chosen if prototype is None]):
         raise ConfigError(f"crash: --debug steps through Python, and {in_core[0]} is C++; leave it out")
     failed = False
@@ -93,7 +97,7 @@ def _progress(show: Show, checks: int) -> Callable[[int, int], None]:
 
 
 def _subject(
-    name: str, mutate: bool, jobs: int | None
+    name: str, mutate: bool, jobs: int | None, threads: int | None
 ) -> tuple[str, type[Prototype] | None, int, Callable[..., CrashResult]]:
     """Return what is to be checked: its name, its class, how many checks that takes, and how.
 
@@ -101,6 +105,8 @@ def _subject(
     """
     if not names_prototype(name):
         points = find_block(name).points
+        if threads is not None:
+            raise ConfigError(f"crash: --threads is for prototypes in Python, and {name} is C++; leave it out")
         return name, None, 1 + (len(points) if mutate else 0), partial(check_block, name, jobs=jobs)
     if jobs is not None:
         raise ConfigError(f"crash: --jobs has no use for {name}, a program in Python; leave it out")
@@ -108,7 +114,7 @@ def _subject(
 
     def check(**options: Any) -> CrashResult:
         try:
-            return check_program(prototype, **options)
+            return check_program(prototype, threads=1 if threads is None else threads, **options)
         except PmsimError:
             raise
         except Exception as error:

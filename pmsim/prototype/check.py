@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
+from random import Random
 from typing import Any
 
 from pmsim import _native
@@ -16,6 +17,8 @@ from pmsim.prototype.memory import Points
 from pmsim.prototype.program import MakePrototype, Prototype, one_of
 from pmsim.prototype.subject import Subject, expected
 
+#: Orders of what overlaps are all looked at.
+_MOST_THREADS = 8
 #: Programs, one of which has to promise something.
 _MOST_DRAWN = 32
 
@@ -27,6 +30,7 @@ def check(
     seed: int = 1,
     small: int = 3,
     large: int = 16,
+    threads: int = 1,
     programs: Sequence[Sequence[Any]] | None = None,
     mutate: bool = True,
     eadr: bool = False,
@@ -36,7 +40,8 @@ def check(
     """Crash programs of random operations at every step, and hold what recovery returns against the promise.
 
     An operation that has been acknowledged is found, the one under way wholly or not at all, and what comes
-    after a recovery holds as much. Then each persistence point is removed, which has to be noticed
+    after a recovery holds as much. Operations of several threads may have been done in any order in which they
+    overlap. Then each persistence point is removed, which has to be noticed
     (docs/crash.md).
 
     Parameters
@@ -49,6 +54,10 @@ def check(
         Of operations and samples: the same seed visits the same states.
     small, large : int
         Operations of a small program and of a large one.
+    threads : int
+        So many run the operations on one object, a round of so many operations at a time. They change at
+        accesses to memory that are drawn, and wait for each other where they hold latches. What goes on after
+        a recovery is one thread.
     programs : sequence of sequences, optional
         Operations of programs that are run in the place of random ones, in turns, as small and as large ones.
     mutate : bool
@@ -71,6 +80,7 @@ def check(
     """
     small = whole("small", small, 1)
     large = whole("large", large, 1)
+    threads = whole("threads", threads, 1, _MOST_THREADS)
     oracle = one_of(prototype)
     name = type(oracle).__name__
     if not isinstance(oracle.redundant, Mapping):
@@ -88,9 +98,12 @@ def check(
         raise ConfigError("programs: one without operations, or none; give lists of operations")
 
     def make(seed: int, is_small: bool) -> Subject:
+        running, random = prototype(), Random(seed)
         if plans is not None:
-            return Subject(prototype, points, prototype(), plans[seed % len(plans)], seed=str(seed))
-        return Subject.drawn(prototype, points, seed, small if is_small else large)
+            operations = plans[seed % len(plans)]
+        else:
+            operations = [running.draw(random) for _ in range(small if is_small else large)]
+        return Subject(prototype, points, running, operations, seed=str(seed), threads=threads)
 
     made = (make(seed + number, False) for number in range(_MOST_DRAWN))
     if all(program.promised(done) == empty for program in made for done in range(1, program.count() + 1)):

@@ -13,6 +13,7 @@ from pmsim import _native
 from pmsim.arguments import text
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
+from pmsim.prototype.turns import Turns
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -40,10 +41,11 @@ class Points:
 
 
 def _told(method: _Method) -> _Method:
-    """Say in one line what a method cannot do with its arguments: the core tells of C++ types."""
+    """Let other threads go on, and say in one line what a method cannot do: the core tells of C++ types."""
 
     @wraps(method)
     def tells(self: "Memory", *arguments: Any, **named: Any) -> Any:
+        self._let_others_go_on()
         try:
             return method(self, *arguments, **named)
         except (TypeError, OverflowError):
@@ -78,16 +80,25 @@ class Memory:
         So many `read` and `load` in one call are taken for a loop without an end.
     suffix : str
         Of the names of regions, where several objects allocate in one memory.
+    turns : Turns, optional
+        Of threads, one of which has this memory: each access may be another one's turn.
     """
 
     def __init__(
-        self, memory: _native.SimMemory, points: Points, *, most_reads: int | None = None, suffix: str = ""
+        self,
+        memory: _native.SimMemory,
+        points: Points,
+        *,
+        most_reads: int | None = None,
+        suffix: str = "",
+        turns: Turns | None = None,
     ) -> None:
         self._memory = memory
         self._points = points
         self._most_reads = most_reads
         self._reads = 0
         self._suffix = suffix
+        self._turns = turns
         self._lines: list[range] = []
 
     @_told
@@ -192,13 +203,21 @@ class Memory:
     def latch(self, address: int, *, shared: bool = False) -> Iterator[None]:
         """Hold a latch, a word: ``with memory.latch(self.latch): ...``, alone or with other readers.
 
-        Threads that are timed on one object (`record`, `shared`) wait for it. In a region on "dram" a crash
-        leaves it free.
+        Threads that are timed on one object (`record`, `shared`) wait for it, as those do that are crashed
+        (`check`, `threads`). In a region on "dram" a crash leaves it free.
+
+        Raises
+        ------
+        ConfigError : it is held, and nobody else runs who could release it.
         """
+        self._let_others_go_on()
+        while self._turns is not None and not self._memory.admits(address, shared=shared):
+            self._turns.wait()
         version = self._memory.acquire(address, shared=shared)
         try:
             yield
         finally:
+            self._let_others_go_on()
             self._memory.release(address, version, shared=shared)
 
     @_told
@@ -210,6 +229,10 @@ class Memory:
     def compute(self, cycles: int = 0, instructions: int = 0) -> None:
         """Spend time of the core: cycles, and instructions at its width. What Python does costs nothing."""
         self._memory.compute(cycles, instructions)
+
+    def _let_others_go_on(self) -> None:
+        if self._turns is not None:
+            self._turns.access()
 
     def _read(self, address: int, size: int, dependent: bool) -> bytes:
         self._reads += 1

@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from random import Random
-from typing import Any, Self
+from typing import Any
 
 from pmsim import _native
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
 from pmsim.prototype.memory import Memory, Points
 from pmsim.prototype.program import MakePrototype, Prototype
+from pmsim.prototype.promise import Promise, equal
+from pmsim.prototype.turns import Turns
 
 #: Operations that follow a recovery, before the next power failure.
 _FURTHER = 2
@@ -45,11 +48,13 @@ class Subject:
         Runs the operations.
     operations : sequence
         What it runs.
+    threads : int
+        So many operations at a time, which overlap: a round.
     histories : sequence
         What may have been acknowledged before: several where the content does not tell them apart. None: not
         even that it has been created.
     seed : str
-        Of what it draws to go on.
+        Of what it draws to go on, and of the turns of threads.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Subject:
         operations: Sequence[Any],
         *,
         seed: str,
+        threads: int = 1,
         histories: Sequence[list[Any]] | None = None,
     ) -> None:
         self._make = make
@@ -67,58 +73,63 @@ class Subject:
         self._running = running
         self._operations = operations
         self._seed = seed
-        self._histories = list(histories or [[]])
-        self._created = self._resumed = histories is not None
+        self._threads = threads
+        self._turns = Random(f"{seed}/turns")
+        self._resumed = histories is not None
         self._failure = ""
-        #: What may be found: the operations done, and the content that says so.
-        self._legal: list[tuple[list[Any], Any]] = []
         self._oracle = make()
-        if self._created:
-            self._acknowledge()
-
-    @classmethod
-    def drawn(cls, make: MakePrototype, points: Points, seed: int, count: int) -> Self:
-        """Return a program of so many random operations."""
-        running, random = make(), Random(seed)
-        return cls(make, points, running, [running.draw(random) for _ in range(count)], seed=str(seed))
+        self._promise = Promise(lambda done: expected(self._oracle, done), histories)
 
     def count(self) -> int:
-        """Return the number of operations."""
-        return len(self._operations)
+        """Return the number of rounds: operations, where there is one thread."""
+        return -(-len(self._operations) // self._threads)
 
     def promised(self, count: int) -> Any:
-        """Return what has to be found after the first operations."""
-        return expected(self._oracle, list(self._operations[:count]))
+        """Return what has to be found after the first rounds, in the order of the threads."""
+        return expected(self._oracle, list(self._operations[: count * self._threads]))
 
     def describe(self, index: int) -> str:
-        """Say what an operation is."""
-        return _shown(self._operations[index])
+        """Say what is run in a round."""
+        numbers = self._round(index)
+        if len(numbers) == 1:
+            return _shown(self._operations[numbers[0]])
+        under_way = any(self._promise.stage(number) != "acknowledged" for number in numbers)
+        return "  beside  ".join(
+            _shown(self._operations[number]) + (f" ({self._promise.stage(number)})" if under_way else "")
+            for number in numbers
+        )
 
     def create(self, memory: _native.SimMemory) -> None:
         """Create what the program works on; until that is done, a crash may leave nothing, or all of it."""
-        self._legal = [([], None), ([], expected(self._oracle, []))]
+        self._promise.create()
         self._running.create(self._lent(memory))
-        self._created = True
-        self._acknowledge()
+        self._promise.created()
 
     def run(self, memory: _native.SimMemory, index: int) -> None:
-        """Carry out an operation: of those not acknowledged the first ones are found, each wholly."""
+        """Carry out a round."""
         if self._failure:
             return
-        after = [[*done, self._operations[index]] for done in self._histories]
-        self._legal += [(done, expected(self._oracle, done)) for done in after]
-        operation = private(self._operations[index], "draw()")  # what it takes apart has still been promised
+        numbers = self._round(index)
+        if len(numbers) == 1:
+            self._run(self._lent(memory), numbers[0])
+            return
+        turns = Turns(self._turns, memory.set_thread)
+        turns.run([partial(self._run, self._lent(memory, turns), number) for number in numbers])
+
+    def _run(self, memory: Memory, number: int) -> None:
+        """Carry out an operation."""
+        self._promise.begin(number, self._operations[number])
+        # What it takes apart has still been promised.
+        operation = private(self._operations[number], "draw()")
         acknowledged: bool | None = None
         try:
-            acknowledged = self._running.run(self._lent(memory), operation)
+            acknowledged = self._running.run(memory, operation)
         except (Exception, SystemExit) as error:
             if not self._resumed:
                 raise
             # Recovery has left something that the program cannot go on with.
-            self._failure = f"{self.describe(index)}, after a recovery, raised {told(error)}"
-        self._histories = after
-        if acknowledged is not False:
-            self._acknowledge()
+            self._failure = f"{_shown(self._operations[number])}, after a recovery, raised {told(error)}"
+        self._promise.end(number, acknowledged is not False)
 
     def recover(self, memory: _native.SimMemory) -> Found:
         """Recover with a new object, which knows nothing."""
@@ -134,30 +145,32 @@ class Subject:
             return self._failure or found.failure
         if self._matches(found):
             return ""
+        legal = [history.content for history in self._promise.legal]
         promised = " or ".join(
-            dict.fromkeys(_shown(content) + _difference(found.content, content) for _, content in self._legal)
+            dict.fromkeys(_shown(content) + _difference(found.content, content) for content in legal)
         )
         return f"recover() returned {_shown(found.content)}; promised is {promised}"
 
     def resume(self, found: Found) -> "Subject | None":
         """Return the program that goes on with what a recovery has found; None where there is nothing."""
         histories = [] if found.failure else self._matches(found)
-        if not histories or (found.content is None and not self._created):
+        if not histories or (found.content is None and not self._promise.is_created):
             return None
         seed = f"{self._seed}/{len(histories[0])}"
         random = Random(seed)
         further = [self._oracle.draw(random) for _ in range(_FURTHER)]
         return Subject(self._make, self._points, found.recovered, further, seed=seed, histories=histories)
 
-    def _lent(self, memory: _native.SimMemory) -> Memory:
-        return Memory(memory, self._points, most_reads=_MOST_READS)
+    def _round(self, index: int) -> range:
+        first = index * self._threads
+        return range(first, min(first + self._threads, len(self._operations)))
 
-    def _acknowledge(self) -> None:
-        self._legal = [(done, expected(self._oracle, done)) for done in self._histories]
+    def _lent(self, memory: _native.SimMemory, turns: Turns | None = None) -> Memory:
+        return Memory(memory, self._points, most_reads=_MOST_READS, turns=turns)
 
     def _matches(self, found: Found) -> list[list[Any]]:
         """Return what may have been done where recovery has found this."""
-        return [done for done, content in self._legal if _equal(content, found.content)]
+        return [history.done for history in self._promise.legal if equal(history.content, found.content)]
 
 
 def private(value: Any, source: str) -> Any:
@@ -180,19 +193,12 @@ def expected(oracle: Prototype, done: list[Any]) -> Any:
     """
     returned = oracle.expected(private(done, "draw()"))
     content = private(returned, "expected()")
-    if not _equal(content, returned):
+    if not equal(content, returned):
         raise ConfigError(
             f"prototype: expected() returned {shown(returned)}, which is not equal (==) to a copy of itself;"
             " return numbers, texts, bytes, lists, tuples or dicts, and recover() the same"
         )
     return content
-
-
-def _equal(content: Any, found: Any) -> bool:
-    try:
-        return bool(content == found)
-    except Exception:  # of an array, which compares its elements
-        return False
 
 
 def _shown(value: Any) -> str:
@@ -205,11 +211,11 @@ def _difference(found: Any, promised: Any) -> str:
     if max(len(repr(found)), len(repr(promised))) <= _MOST_SHOWN or type(found) is not type(promised):
         return ""
     if isinstance(found, dict):
-        keys = [key for key in {**promised, **found} if not _equal(found.get(key), promised.get(key))]
+        keys = [key for key in {**promised, **found} if not equal(found.get(key), promised.get(key))]
         at = next(iter(keys), None)
     elif isinstance(found, list | tuple | str | bytes):
         pairs = enumerate(zip(found, promised, strict=False))
-        at = next((place for place, pair in pairs if not _equal(*pair)), min(len(found), len(promised)))
+        at = next((place for place, pair in pairs if not equal(*pair)), min(len(found), len(promised)))
     else:
         return ""
     there = [_shown(one[at]) if _has(one, at) else "nothing" for one in (found, promised)]

@@ -135,6 +135,7 @@ std::string entries(const SimMemory& memory, std::size_t begin, std::span<const 
               (last_fate.empty() ? "" : ": " + last_fate) + "\n";
     hidden = 0;
   };
+  const bool has_threads = std::ranges::any_of(log, [](const LogEntry& entry) { return entry.thread != 0; });
   std::uint32_t labelled = ~std::uint32_t{0};
   bool after_store = false;
   for (std::size_t index = begin; index < log.size(); ++index) {
@@ -161,7 +162,7 @@ std::string entries(const SimMemory& memory, std::size_t begin, std::span<const 
       text += place_of(memory, entry.address) + ", " + std::to_string(entry.bytes) + " bytes  ";
     if (stores)
       text += bytes_of(entry.data) + (fate.empty() ? "" : "  [" + fate + "]");
-    if (entry.thread != 0)
+    if (has_threads)
       text += "  thread " + std::to_string(entry.thread) + "  ";
     if (entry.site != memory::kNoSite) {
       const auto site = std::ranges::find(sites, entry.site, &blocks::SiteInfo::id);

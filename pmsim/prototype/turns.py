@@ -1,0 +1,93 @@
+"""Threads of a program under the crash checker: one of them runs at a time."""
+
+import threading
+from collections.abc import Callable, Sequence
+from random import Random
+
+from pmsim.errors import ConfigError
+
+
+class Turns:
+    """Takes turns between threads, at accesses to memory that are drawn.
+
+    Each is a thread of the host, so that it can stop in the middle of an algorithm. Nothing but the draws
+    decides when they change, so the same seed always does so at the same places.
+
+    Parameters
+    ----------
+    random : Random
+        Of the turns.
+    work_as : callable
+        Told which thread goes on, from 0.
+    """
+
+    def __init__(self, random: Random, work_as: Callable[[int], None]) -> None:
+        self._random = random
+        self._work_as = work_as
+        self._go: list[threading.Semaphore] = []
+        self._ended: list[bool] = []
+        self._all_ended = threading.Semaphore(0)
+        self._running = 0
+        self._left = 0
+        self._waits = 0
+        self._failure: BaseException | None = None
+
+    def run(self, works: Sequence[Callable[[], None]]) -> None:
+        """Run all of them to their ends. What the first one raises is raised here."""
+        self._go = [threading.Semaphore(0) for _ in works]
+        self._ended = [False] * len(works)
+        for number, work in enumerate(works):
+            threading.Thread(target=self._part, args=(number, work), daemon=True).start()
+        self._resume(self._random.randrange(len(works)))
+        self._all_ended.acquire()
+        self._work_as(0)
+        if self._failure is not None:
+            raise self._failure
+
+    def access(self) -> None:
+        """Before each access to memory: let another thread go on, now and then."""
+        self._waits = 0
+        self._left -= 1
+        if self._left < 0:
+            self._pass_to(self._random.choice(self._unended()))
+
+    def wait(self) -> None:
+        """Let another thread go on, as what this one waits for is another's to do.
+
+        Raises
+        ------
+        ConfigError : all threads wait.
+        """
+        self._waits += 1
+        unended = self._unended()
+        if self._waits > len(unended):
+            raise ConfigError("memory.latch: all threads wait for a latch that another one holds")
+        self._pass_to(next((number for number in unended if number > self._running), unended[0]))
+
+    def _part(self, number: int, work: Callable[[], None]) -> None:
+        self._go[number].acquire()
+        try:
+            work()
+        except BaseException as error:
+            self._failure = self._failure or error
+        self._ended[number] = True
+        self._waits = 0
+        if unended := self._unended():
+            self._resume(self._random.choice(unended))
+        else:
+            self._all_ended.release()
+
+    def _unended(self) -> list[int]:
+        return [number for number, ended in enumerate(self._ended) if not ended]
+
+    def _pass_to(self, other: int) -> None:
+        mine = self._running
+        self._resume(other)
+        self._go[mine].acquire()
+
+    def _resume(self, number: int) -> None:
+        self._running = number
+        # Some turns are of a single access, some of a whole operation.
+        self._left = 2 ** self._random.randrange(6) - 1
+        self._work_as(number)
+        self._go[number].release()

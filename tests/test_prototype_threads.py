@@ -1,0 +1,246 @@
+"""Prototypes whose threads overlap while the power fails."""
+
+import threading
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pmsim
+from pmsim.prototype import Prototype, after_crash, check
+from pmsim.prototype import promise as promise_module
+from pmsim.prototype.promise import Promise
+
+
+class Holes(Prototype):
+    """Reserves a slot, then fills it. What is acknowledged behind a slot that is still empty is not found."""
+
+    slots = 32
+
+    def create(self, memory):
+        self.base = memory.allocate("pmem", 64 * self.slots, "log")
+        self.latch = memory.allocate("dram", 64, "latch")
+        self.next = 0
+
+    def run(self, memory, value):
+        slot = self.reserve()
+        memory.store(slot, value)
+        memory.persist(slot, 8, "entry")
+
+    def reserve(self):
+        self.next += 1
+        return self.base + 64 * (self.next - 1)
+
+    def found(self, memory):
+        self.base, self.latch = memory.region("log"), memory.region("latch")
+        return [memory.load(self.base + 64 * slot) for slot in range(self.slots)]
+
+    def recover(self, memory):
+        values = self.found(memory)
+        self.next = values.index(0)
+        return values[: self.next]
+
+    def expected(self, done):
+        return list(done)
+
+    def draw(self, random):
+        return random.randrange(1, 1000)
+
+
+class Latched(Holes):
+    """One after the other."""
+
+    def run(self, memory, value):
+        with memory.latch(self.latch):
+            super().run(memory, value)
+
+
+class Bag(Holes):
+    """Finds what is behind holes; in which order it came nobody knows."""
+
+    def recover(self, memory):
+        values = self.found(memory)
+        self.next = 1 + max((slot for slot, value in enumerate(values) if value), default=-1)
+        return sorted(value for value in values if value)
+
+    def expected(self, done):
+        return sorted(done)
+
+
+class FenceOfAnother(Bag):
+    """Who flushes first waits until the other one has fenced, which does nothing for its own line."""
+
+    def create(self, memory):
+        super().create(memory)
+        self.inside = self.fences = 0
+
+    def recover(self, memory):
+        self.inside = self.fences = 0
+        return super().recover(memory)
+
+    def run(self, memory, value):
+        slot, fences = self.reserve(), self.fences
+        self.inside += 1
+        memory.store(slot, value)
+        memory.flush(slot, 8, site="entry")
+        self.inside -= 1
+        if self.inside:
+            while self.fences == fences:
+                memory.load(self.latch)  # a turn
+        else:
+            memory.sfence("entry")
+            self.fences += 1
+
+
+class Grouped(Bag):
+    """Every second operation persists both."""
+
+    def create(self, memory):
+        super().create(memory)
+        self.waiting = []
+
+    def recover(self, memory):
+        self.waiting = []
+        return super().recover(memory)
+
+    def run(self, memory, value):
+        with memory.latch(self.latch):
+            self.waiting.append(value)
+            if len(self.waiting) < 2:
+                return False
+            slots = [self.reserve() for _ in self.waiting]
+            for slot, each in zip(slots, self.waiting, strict=True):
+                memory.store(slot, each)
+                memory.persist(slot, 8, "entry")
+            self.waiting = []
+            return True
+
+
+class TwoLatches(Holes):
+    """Who has one latch wants the other one."""
+
+    def run(self, memory, value):
+        first = self.latch + 8 * (value % 2)
+        with memory.latch(first), memory.latch(self.latch + 8 - (first - self.latch)):
+            memory.store(self.base, value)
+
+
+class Fails(Holes):
+    def run(self, memory, value):
+        super().run(memory, value)
+        if value == 7:
+            raise ValueError("seven")
+
+
+def test_one_thread_leaves_no_holes_and_two_do():
+    assert check(Holes, states=1000).ok
+    violation = check(Holes, states=1000, threads=2).check.violation
+    assert violation is not None
+    assert " (in flight)  beside  " in violation.counterexample
+    assert " (acknowledged)   <- in flight" in violation.counterexample
+    assert {"thread 0", "thread 1"} <= set(violation.counterexample.replace("  ", "\n").split("\n"))
+    assert violation.message.startswith(f"recover() returned {Holes().recover(after_crash(violation))}; ")
+
+
+@pytest.mark.parametrize("right", [Latched, Bag, Grouped])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_right_programs_keep_their_promises(right, threads):
+    result = check(right, states=1000, threads=threads)
+    assert result.ok, result.problems
+    assert {mutant.point.name for mutant in result.mutants} == {"entry: clwb", "entry: sfence"}
+
+
+def test_a_fence_is_for_the_flushes_of_its_own_thread():
+    assert check(FenceOfAnother, states=1000).ok
+    violation = check(FenceOfAnother, states=1000, threads=2).check.violation
+    assert violation is not None
+
+
+def test_threads_that_wait_for_each_other_are_told_of():
+    with pytest.raises(pmsim.ConfigError, match="all threads wait for a latch that another one holds"):
+        check(TwoLatches, states=1000, threads=2, programs=[[2, 3]] * 20)
+    assert check(TwoLatches, threads=1, states=10, programs=[[2, 3]], mutate=False).check.states > 0
+
+
+def test_what_a_thread_raises_is_raised_and_leaves_no_thread():
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="seven"):
+        check(Fails, threads=3, programs=[[1, 7, 2]], mutate=False)
+    assert threading.active_count() == before
+
+
+def test_a_round_may_have_fewer_operations_than_threads():
+    result = check(Latched, threads=3, programs=[[1, 2, 3, 4]], mutate=False)
+    assert result.ok
+    found = check(Holes, threads=2, programs=[[1, 2, 3]], mutate=False).check.violation
+    assert found.operation in (1, 2)
+
+
+def test_the_same_seed_changes_threads_at_the_same_places():
+    def counted(seed):
+        report = check(Bag, states=500, seed=seed, threads=2, mutate=False).check
+        return report.distinct, report.steps, report.states, report.resumed_crashes
+
+    assert counted(1) == counted(1)
+    assert counted(1) != counted(2)
+
+
+def test_too_many_orders_are_refused(monkeypatch):
+    monkeypatch.setattr(promise_module, "_MOST_HISTORIES", 20)
+    with pytest.raises(pmsim.ConfigError, match="in more than 20 orders; choose fewer threads"):
+        check(Latched, states=100, threads=4)
+    assert check(Latched, states=100, threads=1, mutate=False).ok
+
+
+@pytest.mark.parametrize("threads", [0, 9, 1.5])
+def test_threads_are_few(threads):
+    with pytest.raises(pmsim.ConfigError, match=f"threads: {threads}"):
+        check(Bag, threads=threads)
+
+
+@st.composite
+def events(draw):
+    """Operations of up to three threads: when each begins and returns, and whether that acknowledges it."""
+    running, happened = [], []
+    for index in range(draw(st.integers(1, 5))):
+        while len(running) == 3 or (running and draw(st.booleans())):
+            happened.append((running.pop(draw(st.integers(0, len(running) - 1))), draw(st.booleans())))
+        running.append(index)
+        happened.append((index, None))
+    return happened[: draw(st.integers(1, len(happened)))]
+
+
+def orders(happened):
+    """All orders in which operations may have been done, straight from the definition."""
+    begun = {index: at for at, (index, how) in enumerate(happened) if how is None}
+    returned = {index: at for at, (index, how) in enumerate(happened) if how is not None}
+    last = max((at for at, (_, how) in enumerate(happened) if how), default=-1)
+    acknowledged = {index for index, at in returned.items() if at <= last}
+
+    def follows(order, at):
+        """Whether all that had returned before this one began stand before it."""
+        before = {one for one, end in returned.items() if end < begun[order[at]]}
+        return before <= set(order[:at])
+
+    return {
+        order
+        for count in range(len(begun) + 1)
+        for order in permutations(begun, count)
+        if acknowledged <= set(order) and all(follows(order, at) for at in range(count))
+    }
+
+
+@given(events())
+def test_what_is_legal_is_what_the_definition_says(happened):
+    exactly, sets = Promise(tuple, [[]]), Promise(sorted, [[]])
+    for index, how in happened:
+        for promise in (exactly, sets):
+            if how is None:
+                promise.begin(index, index)
+            else:
+                promise.end(index, how)
+    legal = [history.content for history in exactly.legal]
+    assert len(legal) == len(set(legal))
+    assert set(legal) == orders(happened)
+    assert {tuple(history.content) for history in sets.legal} == {tuple(sorted(o)) for o in orders(happened)}
