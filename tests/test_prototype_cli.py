@@ -105,7 +105,7 @@ def test_a_file_may_have_the_name_of_a_module_of_python(
         (["other.py:Word"], 2, "other.py: no such file; name a prototype as FILE.py:CLASS"),
         (["broken.py:Word"], 2, "broken.py: raises SyntaxError"),
         (["empty.py:Word"], 2, "empty.py: no subclass of pmsim.prototype.Prototype has all methods"),
-        (["words.py:Word", "--threads", "9"], 2, "threads: 9 is too many; choose at most 8"),
+        (["words.py:Word", "--threads", "9"], 2, "threads: 9 is too much; choose at most 8"),
         (["inplace-fam", "--threads", "2"], 2, "--threads is for prototypes in Python, and inplace-fam is C++"),
         (["words.py:Word", "--jobs", "2"], 2, "--jobs has no use for words.py:Word"),
         (["words.py:Unflushed", "inplace-fam", "--debug"], 2, "and inplace-fam is C++; leave it out"),

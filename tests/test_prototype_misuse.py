@@ -138,7 +138,7 @@ def test_a_check_ends_within_eight_states_of_its_cancellation():
     points = Points()
     check = _native.crash_check_program(
         "Counts",
-        lambda seed, is_small: Subject.drawn(Counts, points, seed, 3 if is_small else 16),
+        lambda seed, is_small: Subject(Counts, points, Counts(), [1] * (3 if is_small else 16), seed=str(seed)),
         points.names,
         monitor=monitor,
     )
