@@ -1,6 +1,7 @@
 """Prototypes in Python that are odd: the verdict is right all the same, or one line says what to do."""
 
 import threading
+from random import Random
 
 import numpy as np
 import pytest
@@ -135,10 +136,15 @@ def test_a_check_ends_within_eight_states_of_its_cancellation():
                 monitor.cancel()
             return super().recover(memory)
 
-    points = Points()
+    points, random = Points(), Random(1)
+
+    def make(seed, is_small):
+        operations = [Counts().draw(random) for _ in range(3 if is_small else 16)]
+        return Subject(Counts, points, Counts(), operations, seed=str(seed))
+
     check = _native.crash_check_program(
         "Counts",
-        lambda seed, is_small: Subject(Counts, points, Counts(), [1] * (3 if is_small else 16), seed=str(seed)),
+        make,
         points.names,
         monitor=monitor,
     )
