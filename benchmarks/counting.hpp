@@ -77,6 +77,11 @@ class PlainMemory {
     store<std::uint64_t>(address, before + delta);
     return before;
   }
+  std::uint64_t compare_exchange(Address address, std::uint64_t expected, std::uint64_t desired) {
+    const auto before = load<std::uint64_t>(address);
+    store<std::uint64_t>(address, before == expected ? desired : before);
+    return before;
+  }
   std::uint64_t acquire(Address, memory::LatchMode) { return 0; }
   bool release(Address, memory::LatchMode, std::uint64_t) { return true; }
   void compute(std::uint64_t, std::uint32_t) {}

@@ -33,6 +33,10 @@ class SimMemory:
         ...
     def block_write(self, device: int, source: int, bytes: int) -> None:
         ...
+    def compare_exchange(self, address: int, expected: int, desired: int) -> int:
+        """
+        Exchanges a word if it is as expected, locked; returns what it was.
+        """
     def compute(self, cycles: int, instructions: int = 0) -> None:
         """
         What the core computes before what follows: cycles, and instructions at its width.

@@ -2,6 +2,7 @@
 
 import threading
 from itertools import permutations
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -133,6 +134,51 @@ class Fails(Holes):
             raise ValueError("seven")
 
 
+class Stack(Prototype):
+    """R. K. Treiber's stack (IBM RJ 5118, 1986), whose nodes are durable before they are linked."""
+
+    nodes = 64
+    redundant: ClassVar = {"node: sfence": "the exchange that links the node is a fence, too"}
+
+    def create(self, memory):
+        self.top = memory.allocate("pmem", 64 * self.nodes, "stack")  # nodes follow in the next lines
+        self.free = memory.allocate("dram", 64, "free")
+        memory.store(self.free, 1)
+
+    def run(self, memory, value):
+        number = memory.fetch_add(self.free)
+        node = self.top + 64 * number
+        memory.store(node, value)
+        while True:
+            top = memory.load(self.top)
+            memory.store(node + 8, top)
+            memory.persist(node, 16, "node")
+            if memory.compare_exchange(self.top, top, number) == top:
+                break
+            FAILED_EXCHANGES.append(number)
+        memory.persist(self.top, 8, "top")
+
+    def recover(self, memory):
+        self.top, self.free = memory.region("stack"), memory.region("free")
+        number, found = memory.load(self.top), {}
+        while number and number not in found:
+            node = self.top + 64 * number
+            found[number] = memory.load(node)
+            number = memory.load(node + 8)
+        memory.store(self.free, 1 + max(found, default=0))
+        return list(reversed(found.values()))
+
+    def expected(self, done):
+        return list(done)
+
+    def draw(self, random):
+        return random.randrange(1, 1000)
+
+
+#: Volatile: what other threads were faster in.
+FAILED_EXCHANGES: list[int] = []
+
+
 def test_one_thread_leaves_no_holes_and_two_do():
     assert check(Holes, states=1000).ok
     violation = check(Holes, states=1000, threads=2).check.violation
@@ -149,6 +195,14 @@ def test_right_programs_keep_their_promises(right, threads):
     result = check(right, states=1000, threads=threads)
     assert result.ok, result.problems
     assert {mutant.point.name for mutant in result.mutants} == {"entry: clwb", "entry: sfence"}
+
+
+def test_a_stack_without_latches_is_crashed_where_exchanges_fail():
+    FAILED_EXCHANGES.clear()
+    result = check(Stack, states=2000, threads=3)
+    assert result.ok, result.problems
+    assert FAILED_EXCHANGES
+    assert [mutant.point.name for mutant in result.needed] == ["node: clwb", "top: clwb", "top: sfence"]
 
 
 def test_a_fence_is_for_the_flushes_of_its_own_thread():

@@ -249,6 +249,13 @@ void bind_memory(py::module_& module) {
             return self.memory().fetch_add(address, delta);
           },
           py::arg("address"), py::arg("delta"), "Adds to a word, locked; returns what it was.")
+      .def(
+          "compare_exchange",
+          [](PythonMemory& self, Address address, std::uint64_t expected, std::uint64_t desired) {
+            return self.memory().compare_exchange(address, expected, desired);
+          },
+          py::arg("address"), py::arg("expected"), py::arg("desired"),
+          "Exchanges a word if it is as expected, locked; returns what it was.")
       .def("admits", &PythonMemory::admits, py::arg("latch"), py::kw_only(), py::arg("shared") = false,
            "Whether acquire() would get the latch.")
       .def("acquire", &PythonMemory::acquire, py::arg("latch"), py::kw_only(), py::arg("shared") = false,

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -441,7 +443,26 @@ TEST(SimMemory, ALockedInstructionIsOneStep) {
   });
   static_cast<void>(memory.acquire(latch, LatchMode::kExclusive));
   static_cast<void>(memory.fetch_add(latch + 8, 5));
-  EXPECT_EQ(seen, std::vector<std::uint64_t>(2, LatchWord::kWriter)) << "nobody sees it half done";
+  static_cast<void>(memory.compare_exchange(latch + 8, 5, 6));
+  EXPECT_EQ(seen, std::vector<std::uint64_t>(3, LatchWord::kWriter)) << "nobody sees it half done";
+}
+
+TEST(SimMemory, CompareExchangeChangesWhatIsExpectedAndFencesEitherWay) {
+  SimMemory memory({.persistence = Persistence::kAdr});
+  Stream stream;
+  memory.attach(stream);
+  const Address words = memory.allocate(Medium::kPmem, 128);
+  memory.store<std::uint64_t>(words + 64, 1);
+  memory.flush(words + 64, 8);
+  EXPECT_EQ(memory.compare_exchange(words, 7, 9), 0U);
+  EXPECT_EQ(memory.load<std::uint64_t>(words), 0U);
+  EXPECT_EQ(memory.word_state(words + 64), WordState::kDurable)
+      << "one that fails is a locked instruction, too";
+  EXPECT_EQ(memory.compare_exchange(words, 0, 9), 0U);
+  EXPECT_EQ(memory.load<std::uint64_t>(words), 9U);
+  EXPECT_NE(memory.word_state(words), WordState::kDurable);
+  const std::span<const MicroOp> emitted(stream.data(), stream.size());
+  EXPECT_EQ(std::ranges::count(emitted, OpKind::kAtomic, &MicroOp::kind), 2);
 }
 
 }  // namespace pmsim::memory

@@ -199,6 +199,11 @@ class Memory:
         """Add to a word by a locked instruction, and return what it was before."""
         return self._memory.fetch_add(address, delta)
 
+    @_told
+    def compare_exchange(self, address: int, expected: int, desired: int) -> int:
+        """Make a word `desired` if it is `expected`, by a locked instruction, and return what it was before."""
+        return self._memory.compare_exchange(address, expected, desired)
+
     @contextmanager
     def latch(self, address: int, *, shared: bool = False) -> Iterator[None]:
         """Hold a latch, a word: ``with memory.latch(self.latch): ...``, alone or with other readers.

@@ -138,6 +138,10 @@ class HostMemory {
   std::uint64_t fetch_add(Address address, std::uint64_t delta) {
     return word_at(address).fetch_add(delta, std::memory_order_seq_cst);
   }
+  std::uint64_t compare_exchange(Address address, std::uint64_t expected, std::uint64_t desired) {
+    word_at(address).compare_exchange_strong(expected, desired, std::memory_order_seq_cst);
+    return expected;  // which is what was there, where that differs
+  }
   /// Spins on the thread's own copy of the line.
   std::uint64_t acquire(Address latch, LatchMode mode) {
     const std::atomic_ref<std::uint64_t> word = word_at(latch);

@@ -92,6 +92,7 @@ struct LatchWord {
 /// Threads
 ///  - fetch_add: adds to an aligned 64-bit word by a locked read-modify-write, and returns what was there. What
 ///    the thread has flushed and streamed before is durable then, as after a fence (Intel SDM, volume 2, CLWB).
+///  - compare_exchange: the same, but that the word becomes `desired` if it was `expected`, and else stays.
 ///  - acquire, release: a latch, which is a LatchWord in dram that begins as 0, one in a line at most. To hold
 ///    it costs a locked read-modify-write, and a wait while it is held otherwise; optimistically, a load.
 ///    acquire returns the latch's version, which release takes; an optimistic release says whether it is still
@@ -142,6 +143,7 @@ concept Memory =
       { memory.order(site) } -> std::same_as<void>;
       { memory.prefetch(address) } -> std::same_as<void>;
       { memory.fetch_add(address, word) } -> std::same_as<std::uint64_t>;
+      { memory.compare_exchange(address, word, word) } -> std::same_as<std::uint64_t>;
       { memory.acquire(address, LatchMode::kShared) } -> std::same_as<std::uint64_t>;
       { memory.release(address, LatchMode::kShared, word) } -> std::same_as<bool>;
       { memory.compute(word, instructions) } -> std::same_as<void>;

@@ -125,6 +125,12 @@ class SimMemory {
     change_word(OpKind::kAtomic, address, before + delta);
     return before;
   }
+  /// One that fails takes the line as well, and writes what was there.
+  std::uint64_t compare_exchange(Address address, std::uint64_t expected, std::uint64_t desired) {
+    const std::uint64_t before = word_at(address);
+    change_word(OpKind::kAtomic, address, before == expected ? desired : before);
+    return before;
+  }
   std::uint64_t acquire(Address latch, LatchMode mode) {
     std::uint64_t before = word_at(latch);
     if (mode == LatchMode::kAttempt && !LatchWord::admits(before, mode)) {
