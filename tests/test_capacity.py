@@ -104,6 +104,18 @@ def test_the_log_is_paid_for_on_the_tier_that_it_is_on() -> None:
     assert point.columns["cost_usd"] == pytest.approx(pages)
 
 
+@pytest.mark.parametrize("kind", ["oltp", "restart", "system"])
+@pytest.mark.parametrize(("ssd", "tier"), [("0 B", "pmem"), ("50 GB", "ssd")])
+def test_the_checkpoint_image_of_main_memory_is_paid_for(kind: str, ssd: str, tier: str) -> None:
+    sizes = {"dram_capacity": "3 GB", "pmem_capacity": "0 B", "ssd_capacity": ssd, "engine": "main-memory"}
+    more = {"service": "engine"} if kind == "system" else {"log_device": "pmem", "log_size": "1 GB"}
+    (point,) = points_of(Scenario(kind=kind, platform=WITH_DRIVE, parameters=sizes | more))
+    prices = {tier: price.usd_per_gb for tier, price in load_prices().items()}
+    pages = 3 * prices["dram"] + (50 * prices["ssd"] if ssd != "0 B" else 0)
+    log = 0 if kind == "system" else prices["pmem"]
+    assert point.columns["cost_usd"] == pytest.approx(pages + log + 3 * prices[tier])
+
+
 def test_the_front_of_two_results_below_each_other_is_that_of_all_their_rows() -> None:
     one = pd.DataFrame({"cost_usd": [1, 2, 3], "transactions_per_s": [10, 20, 15]})
     other = pd.DataFrame({"cost_usd": [1, 2, 3], "transactions_per_s": [5, 25, 26]})

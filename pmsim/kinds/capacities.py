@@ -20,19 +20,24 @@ Prices = Annotated[
 ]
 
 
+def image_room(engine: str, memory: int, ssd: int) -> dict[str, int]:
+    """Return the bytes of a checkpoint image by its tier: a place for each page of main memory."""
+    return {"ssd" if ssd else "pmem": memory} if engine == "main-memory" else {}
+
+
 def capacity_columns(
-    machine: Platform, dram: int, pmem: int, ssd: int, prices: str, *, log: Mapping[str, int]
+    machine: Platform, dram: int, pmem: int, ssd: int, prices: str, *, beside: Mapping[str, int]
 ) -> dict[str, float | str]:
     """Return capacities [GiB], given in bytes, the prices and the cost.
 
-    `log` are the bytes of the log by tier: paid for as well, but no capacity of pages.
+    `beside` are the bytes of logs and checkpoint images by tier: paid for as well, but no capacity of pages.
 
     Raises
     ------
     ConfigError : ``prices: problem; remedy``.
     """
     dram_bought, pmem_bought, ssd_bought = (
-        size + log.get(tier, 0) for tier, size in zip(TIERS, (dram, pmem, ssd), strict=True)
+        size + beside.get(tier, 0) for tier, size in zip(TIERS, (dram, pmem, ssd), strict=True)
     )
     return {
         "prices": prices,

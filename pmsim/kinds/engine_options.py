@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
@@ -12,7 +13,7 @@ from pmsim import _native
 from pmsim.capacity import SHIPPED_PRICES
 from pmsim.errors import ConfigError
 from pmsim.kinds import log_place
-from pmsim.kinds.capacities import GIB, Prices, capacity_columns
+from pmsim.kinds.capacities import GIB, Prices, capacity_columns, image_room
 from pmsim.kinds.cleaning import CLEANING, Cleaning
 from pmsim.kinds.cpu_costs import (
     OPERATION_CYCLES,
@@ -445,6 +446,11 @@ def rows_in_memory(parameters: EngineParameters) -> tuple[str, int]:
 
 def engine_columns(machine: Platform, parameters: EngineParameters) -> dict[str, float | str]:
     """Return what figures want besides the parameters: sizes in GiB, the engine with its switches, the cost."""
+    beside = Counter(log_place.room(parameters.engine, parameters.log_device, parameters.log_size))
+    if not machine.value("controller", "memory_mode"):
+        beside.update(image_room(parameters.engine, parameters.dram_capacity, parameters.ssd_capacity))
+    elif parameters.ssd_capacity:
+        beside.update(image_room(parameters.engine, parameters.pmem_capacity, parameters.ssd_capacity))
     return {
         "variant": _variant(parameters),
         "data_gib": parameters.data / GIB,
@@ -454,7 +460,7 @@ def engine_columns(machine: Platform, parameters: EngineParameters) -> dict[str,
             parameters.pmem_capacity,
             parameters.ssd_capacity,
             parameters.prices,
-            log=log_place.room(parameters.engine, parameters.log_device, parameters.log_size),
+            beside=beside,
         ),
     }
 

@@ -11,6 +11,7 @@ from pmsim.kinds import engine_memory_mode, intervals, log_place
 from pmsim.kinds.applies import ENGINE
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
 from pmsim.kinds.buildable import check_workload
+from pmsim.kinds.capacities import image_room
 from pmsim.kinds.counters import engine_counters
 from pmsim.kinds.does_not_fit import DoesNotFit
 from pmsim.kinds.engine_checks import check_engine
@@ -341,8 +342,9 @@ def _writes_per_day(run: Measurement, parameters: OltpParameters, seen: OltpPara
     """
     log = log_place.room(parameters.engine, parameters.log_device, parameters.log_size)
     capacity = parameters.pmem_capacity + log.get("pmem", 0)
-    if seen is parameters and parameters.engine == "main-memory" and not parameters.ssd_capacity:
-        capacity += parameters.dram_capacity  # the checkpoint image, a place per page
+    if seen is parameters:
+        image = image_room(parameters.engine, parameters.dram_capacity, parameters.ssd_capacity)
+        capacity += image.get("pmem", 0)
     written = run.counters["pmem_media_write_blocks"] * run.pmem_block_bytes
     days = run.total.elapsed_ps / _PS_PER_DAY
     return written / days / capacity if capacity and days else 0.0

@@ -12,7 +12,7 @@ from pmsim.errors import ConfigError
 from pmsim.kinds import intervals, log_place
 from pmsim.kinds.applies import SYSTEM
 from pmsim.kinds.base import COUNTER_PREFIX, Kind, Metric, Scalar
-from pmsim.kinds.capacities import capacity_columns
+from pmsim.kinds.capacities import capacity_columns, image_room
 from pmsim.kinds.counters import machine_counters
 from pmsim.kinds.filling import is_filling
 from pmsim.kinds.latches import LOGS
@@ -92,7 +92,8 @@ class System(Kind[SystemParameters]):
             return columns
         sizes = (parameters.dram_capacity, parameters.pmem_capacity, parameters.ssd_capacity)
         # Nobody has chosen the size of its log, beside which small tiers would cost nothing.
-        return columns | capacity_columns(machine, *sizes, parameters.prices, log={})
+        image = image_room(parameters.engine, parameters.dram_capacity, parameters.ssd_capacity)
+        return columns | capacity_columns(machine, *sizes, parameters.prices, beside=image)
 
     def run(self, machine: Platform, parameters: SystemParameters, seed: int) -> dict[str, int | float]:
         """Simulate one point of the study."""
