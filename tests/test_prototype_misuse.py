@@ -202,9 +202,18 @@ class KeepsInTheClass(Word):
         return self.kept[0]
 
 
+class CountsInTheClass(Word):
+    ran = None
+
+    def run(self, memory, value):
+        CountsInTheClass.ran = True
+        super().run(memory, value)
+
+
 @pytest.mark.parametrize(
     ("odd", "message"),
     [
+        (CountsInTheClass, r"CountsInTheClass\.ran: has changed, and belongs to the class"),
         (KeepsInTheClass, r"InTheClass\.kept: has changed, and belongs to the class, .*; set it in"),
         (made(expected=lambda self, done: 0), "returned the same after all operations: there is no promise"),
         (made(expected=lambda self, done: float("nan")), r"returned nan, which is not equal \(==\) to a copy"),

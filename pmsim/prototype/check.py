@@ -19,6 +19,8 @@ from pmsim.prototype.subject import Subject, expected
 
 #: Orders of what overlaps are all looked at.
 _MOST_THREADS = 8
+#: What an attribute of a class may be that outlives a crash.
+_VALUES = (type(None), int, float, str, bytes, tuple, list, dict, set, bytearray, deque)
 #: Programs, one of which has to promise something.
 _MOST_DRAWN = 32
 
@@ -110,7 +112,9 @@ def check(
         raise ConfigError(f"{name}.expected() returned the same after all operations: there is no promise")
 
     def block() -> Block:
-        if changed := [attribute for attribute, (value, before) in shared.items() if _differ(value, before)]:
+        if changed := [
+            attribute for kind, attribute, before in shared if _differ(vars(kind).get(attribute), before)
+        ]:
             raise ConfigError(
                 f"{name}.{changed[0]}: has changed, and belongs to the class, so it outlives a crash; set it in"
                 " __init__, create() or recover()"
@@ -137,14 +141,14 @@ def check(
     )
 
 
-def _shared(oracle: Prototype) -> dict[str, tuple[Any, Any]]:
-    """Return what can be changed in place and that all objects have in common, each with a copy."""
-    return {
-        attribute: (value, deepcopy(value))
+def _shared(oracle: Prototype) -> list[tuple[type, str, Any]]:
+    """Return the values that all objects have in common, by class and name."""
+    return [
+        (kind, attribute, deepcopy(value))
         for kind in type(oracle).__mro__
         for attribute, value in vars(kind).items()
-        if isinstance(value, list | dict | set | bytearray | deque) and not attribute.startswith("__")
-    }
+        if isinstance(value, _VALUES) and not attribute.startswith("__")
+    ]
 
 
 def _differ(value: Any, before: Any) -> bool:
