@@ -228,6 +228,29 @@ TEST(HostMemory, BlocksGoThroughTheFile) {
             std::string::npos);
 }
 
+TEST(HostMemory, ThreadsExchangeWhatTheyExpect) {
+  constexpr std::uint64_t kThreads = 4;
+  constexpr std::uint64_t kTurns = 1000;
+  HostMemory memory(small());
+  const Address word = memory.allocate(Medium::kDram, 64);
+  std::vector<std::thread> threads;
+  for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&] {
+      for (std::uint64_t turn = 0; turn < kTurns; ++turn) {
+        std::uint64_t expected = memory.load<std::uint64_t>(word);
+        for (std::uint64_t found = 0;
+             (found = memory.compare_exchange(word, expected, expected + 1)) != expected;)
+          expected = found;
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(memory.load<std::uint64_t>(word), kThreads * kTurns);
+  EXPECT_EQ(memory.compare_exchange(word, 0, 1), kThreads * kTurns);
+  EXPECT_EQ(memory.load<std::uint64_t>(word), kThreads * kTurns);
+}
+
 /// Threads of the host append to one log by groups: every piece is in the file when its commit returns, and
 /// there are never more flushes than pieces.
 TEST(HostMemory, ThreadsCommitInGroups) {
