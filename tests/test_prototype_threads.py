@@ -124,7 +124,7 @@ class TwoLatches(Holes):
     def run(self, memory, value):
         first = self.latch + 8 * (value % 2)
         with memory.latch(first), memory.latch(self.latch + 8 - (first - self.latch)):
-            memory.store(self.base, value)
+            super().run(memory, value)
 
 
 class Fails(Holes):
@@ -183,8 +183,10 @@ def test_one_thread_leaves_no_holes_and_two_do():
     assert check(Holes, states=1000).ok
     violation = check(Holes, states=1000, threads=2).check.violation
     assert violation is not None
-    assert " (in flight)  beside  " in violation.counterexample
-    assert " (acknowledged)   <- in flight" in violation.counterexample
+    (told,) = [line for line in violation.counterexample.splitlines() if "  beside  " in line]
+    assert " (in flight)  " in told
+    assert " (acknowledged)  " in told
+    assert told.endswith("  <- in flight")
     assert {"thread 0", "thread 1"} <= set(violation.counterexample.replace("  ", "\n").split("\n"))
     assert violation.message.startswith(f"recover() returned {Holes().recover(after_crash(violation))}; ")
 
@@ -214,7 +216,7 @@ def test_a_fence_is_for_the_flushes_of_its_own_thread():
 def test_threads_that_wait_for_each_other_are_told_of():
     with pytest.raises(pmsim.ConfigError, match="all threads wait for a latch that another one holds"):
         check(TwoLatches, states=1000, threads=2, programs=[[2, 3]] * 20)
-    assert check(TwoLatches, threads=1, states=10, programs=[[2, 3]], mutate=False).check.states > 0
+    assert check(TwoLatches, states=1000, programs=[[2, 3]]).ok
 
 
 def test_what_a_thread_raises_is_raised_and_leaves_no_thread():

@@ -45,7 +45,8 @@ def _told(method: _Method) -> _Method:
 
     @wraps(method)
     def tells(self: "Memory", *arguments: Any, **named: Any) -> Any:
-        self._let_others_go_on()
+        if self._turns is not None:
+            self._turns.access()
         try:
             return method(self, *arguments, **named)
         except (TypeError, OverflowError):

@@ -74,7 +74,6 @@ class Subject:
         self._operations = operations
         self._seed = seed
         self._threads = threads
-        self._turns = Random(f"{seed}/turns")
         self._resumed = histories is not None
         self._failure = ""
         self._oracle = make()
@@ -113,7 +112,7 @@ class Subject:
         if len(numbers) == 1:
             self._run(self._lent(memory), numbers[0])
             return
-        turns = Turns(self._turns, memory.set_thread)
+        turns = Turns(Random(f"{self._seed}/{index}"), memory.set_thread)
         turns.run([partial(self._run, self._lent(memory, turns), number) for number in numbers])
 
     def _run(self, memory: Memory, number: int) -> None:
