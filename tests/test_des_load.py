@@ -230,3 +230,33 @@ def test_loads_that_cannot_be_are_refused():
     grouped = des.Server(env, [LOG], platform=PLATFORM, workers={"clients": 1, "writers": 1})
     with pytest.raises(ConfigError, match="one group"):
         des.NativeLoad(grouped, [tenant])
+
+
+@pytest.mark.parametrize("engine", ["nvm-direct", "main-memory", "basic-nvm-bm"])
+def test_a_short_transaction_does_not_wait_for_a_long_one_of_another_worker(engine):
+    """An engine's workers had been free again in the order in which they began, where no power fails, too."""
+    server = server_of([des.EnginePart(engine=engine, rows=50_000)], workers=2)
+    ended = {}
+
+    def client(kind, first, count, after):
+        yield server.env.timeout(after)
+        ended[kind] = yield server.execute(kind, first, count)
+
+    server.env.process(client("engine.scan", 0, 5_000, 0))
+    server.env.process(client("engine.read", 40_000, 1, "100 ns"))
+    server.env.run()
+    assert ended["engine.scan"].begin < ended["engine.read"].begin < ended["engine.read"].end
+    assert ended["engine.read"].latency < ended["engine.scan"].latency / 10
+
+
+def test_workers_that_never_meet_serve_so_many_times_as_many_transactions():
+    def served(workers):
+        part = des.EnginePart(engine="nvm-direct", rows=50_000, latches="none")
+        server = server_of([part], workers=workers)
+        mix = [des.Ask("engine.read", first="uniform", below=50_000)]
+        des.warm_up(server, mix, 20_000 * workers)
+        load = des.NativeLoad(server, [des.Tenant("all", des.ClosedPool(workers), mix)], seed=2)
+        load.run("5 ms")
+        return load.summary()["count"]
+
+    assert served(4) == pytest.approx(4 * served(1), rel=0.05)

@@ -190,7 +190,7 @@ Picoseconds Session::advance(Picoseconds before) {
 
 void Session::collect() {
   lane_->take_retired(retired_);
-  if (!service_->shared()) {
+  if (!twin_ || !service_->shared()) {
     for (const machine::Retired& retired : retired_)
       acknowledge(retired, retired.end, retired.thread);
     return;

@@ -43,9 +43,9 @@ class Service {
   /// Numbers about its data structures, by name.
   [[nodiscard]] virtual std::map<std::string, double> facts() const { return {}; }
 
-  /// Whether workers share persistent state. Then requests are acknowledged in the order of their execution, as
-  /// a common log does it: what is durable of a later one may rest on an earlier one. Where each worker's
-  /// persistent lines are its own, each has its own order.
+  /// Whether workers share persistent state. Then, where the power can fail, requests are acknowledged in the
+  /// order of their execution, as a common log does it: what is durable of a later one may rest on an earlier
+  /// one. Where each worker's persistent lines are its own, each has its own order.
   [[nodiscard]] virtual bool shared() const { return false; }
 
   /// See memory::Source::shares_lines().

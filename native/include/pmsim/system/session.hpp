@@ -133,10 +133,11 @@ class Session {
 
   std::vector<Due> due_;  ///< heap: the earliest first
   std::vector<machine::Retired> retired_;
-  std::vector<machine::Retired> held_;  ///< shared services: ended before an earlier one has
-  Picoseconds last_acknowledged_ = 0;   ///< shared services
   std::uint64_t next_order_ = 0;
-  std::uint64_t next_acknowledged_ = 0;  ///< shared services: order of the next one to be acknowledged
+  // Of shared services that can be crashed:
+  std::vector<machine::Retired> held_;  ///< ended before an earlier one has
+  Picoseconds last_acknowledged_ = 0;
+  std::uint64_t next_acknowledged_ = 0;  ///< order of the next one to be acknowledged
   std::uint32_t busy_ = 0;
   Picoseconds next_action_ = kNever;
   Picoseconds acted_ = 0;  ///< the machine may have acted up to and including this time
