@@ -196,6 +196,10 @@ class Session:
         """
         A server of parts (name, parameters). `watch`: as of simulate(). Raises ConfigError.
         """
+    def acknowledge_in_order(self) -> None:
+        """
+        Requests of a shared service are acknowledged in order, as where the power can fail.
+        """
     def advance(self, before: int) -> typing.Any:
         """
         Acts strictly before a time, up to the first completion. Returns when there is something to do next, or, where something is due, (time, [(id, worker, begin, result), ...], that).

@@ -14,9 +14,9 @@ SERVICE = 10 * des.US
 LOG = des.LogPart(log_size="1 MiB")
 
 
-def server_of(parts=(LOG,), workers=1, seed=3):
+def server_of(parts=(LOG,), workers=1, seed=3, **how):
     env = des.Environment()
-    return des.Server(env, list(parts), platform=PLATFORM, workers=workers, seed=seed)
+    return des.Server(env, list(parts), platform=PLATFORM, workers=workers, seed=seed, **how)
 
 
 def queue(arrivals, mix, *, workers=1, requests=1_000_000, rate):
@@ -260,3 +260,20 @@ def test_workers_that_never_meet_serve_so_many_times_as_many_transactions():
         return load.summary()["count"]
 
     assert served(4) == pytest.approx(4 * served(1), rel=0.05)
+
+
+def test_the_saturation_that_a_power_failure_is_in_percent_of_is_that_of_the_server_that_fails():
+    """Servers that can be crashed acknowledge in order; a search has no use for their second memory."""
+
+    def found(**how):
+        server = server_of([des.EnginePart(rows=50_000)], workers=4, **how)
+        mix = [
+            des.Ask("engine.read", 1, first="uniform", below=50_000),
+            des.Ask("engine.update", 1, below=50_000),
+        ]
+        load = des.NativeLoad(server, [des.Tenant("all", des.ClosedPool(8), mix)], seed=2)
+        load.run("1 ms")
+        return load.summary()
+
+    assert found(in_order=True) == found(crash=True)
+    assert found(in_order=True)["count"] < found()["count"]

@@ -57,6 +57,8 @@ void bind_system(py::module_& module) {
       .def(py::init(&make_session), py::arg("parts"), py::arg("platform"), py::kw_only(), py::arg("workers"),
            py::arg("seed"), py::arg("crash") = false, py::arg("watch") = py::none(),
            "A server of parts (name, parameters). `watch`: as of simulate(). Raises ConfigError.")
+      .def("acknowledge_in_order", &PySession::acknowledge_in_order,
+           "Requests of a shared service are acknowledged in order, as where the power can fail.")
       .def_static("of_workload", &make_workload_session, py::arg("workload"), py::arg("parameters"),
                   py::arg("platform"), py::kw_only(), py::arg("workers"), py::arg("seed"),
                   py::arg("watch") = py::none(),

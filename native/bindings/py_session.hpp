@@ -35,6 +35,7 @@ class PySession {
     session_.on_poll(check_signals);
   }
 
+  void acknowledge_in_order() noexcept { session_.acknowledge_in_order(); }
   void submit(std::uint32_t worker, std::uint64_t id, std::uint32_t kind, std::uint64_t first,
               std::uint64_t count, Picoseconds at) {
     session_.submit(worker, {id, kind, first, count}, at);

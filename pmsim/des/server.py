@@ -70,7 +70,10 @@ class Server:
     seed : int
         Of the machine and the parts.
     crash : bool
-        Whether the power may fail; costs time and a second copy of the memory.
+        Whether the power may fail; costs time and a second copy of the memory. Requests of parts whose workers
+        share persistent state are then acknowledged in the order of their execution.
+    in_order : bool
+        Whether they are so anyway.
     pool : simpy.Resource, optional
         Who gets a worker of the first group: its capacity must be their number, and no other server's. By
         default first come, first served. A `simpy.PriorityResource` makes ``priority`` of `execute` count.
@@ -91,6 +94,7 @@ class Server:
         workers: int | Mapping[str, int] = 1,
         seed: int = 1,
         crash: bool = False,
+        in_order: bool = False,
         pool: simpy.Resource | None = None,
     ) -> None:
         machine = platform if isinstance(platform, Platform) else load_platform(platform)
@@ -112,6 +116,8 @@ class Server:
                 )
         except ConfigError as error:
             raise in_parameters(error) from None
+        if arguments.flag("in_order", in_order):
+            session.acknowledge_in_order()
         self._start(env, session, groups, pool, made_of)
 
     @classmethod

@@ -61,6 +61,7 @@ class Setting:
     mix: tuple[Ask, ...]
     seed: int
     warm_up: int = 0
+    in_order: bool = False  # requests of an engine are acknowledged so, as where the power can fail
 
     def server(self, *, crash: bool = False, number: int = 0) -> Server:
         """Return a fresh server on a clock of its own; those with other numbers draw other numbers."""
@@ -71,6 +72,7 @@ class Setting:
             workers=self.workers,
             seed=(self.seed + number) % 2**63,
             crash=crash,
+            in_order=self.in_order,
         )
         if self.warm_up:
             # Other requests than those that count, but of the same popular rows.

@@ -218,7 +218,8 @@ def _setting(machine: Platform, parameters: SystemParameters, seed: int) -> stud
     else:
         mix = [Ask(f"{parts[0].name}.append")]
     assert isinstance(parameters.warmup, int), "settled"
-    return studies.Setting(machine, parts, parameters.workers, tuple(mix), seed, parameters.warmup)
+    in_order = parameters.study == "restart"  # so that its saturation is that of the server that is crashed
+    return studies.Setting(machine, parts, parameters.workers, tuple(mix), seed, parameters.warmup, in_order)
 
 
 def _asked(kind: str, weight: int, parameters: SystemParameters) -> Ask:

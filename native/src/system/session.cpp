@@ -99,6 +99,7 @@ Session::Session(std::unique_ptr<Service> service, const machine::PlatformParams
   if (memory::SimMemory* tracked = service_->tracked_memory(); tracked != nullptr) {
     twin_ = std::make_unique<Twin>(*tracked, workers);
     tracked->keep_log();
+    in_order_ = true;
   }
   power_on();
 }
@@ -190,7 +191,7 @@ Picoseconds Session::advance(Picoseconds before) {
 
 void Session::collect() {
   lane_->take_retired(retired_);
-  if (!twin_ || !service_->shared()) {
+  if (!in_order_ || !service_->shared()) {
     for (const machine::Retired& retired : retired_)
       acknowledge(retired, retired.end, retired.thread);
     return;

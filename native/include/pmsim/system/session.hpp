@@ -58,6 +58,10 @@ class Session {
   /// more.
   void on_poll(std::function<void()> poll) { poll_ = std::move(poll); }
 
+  /// Requests of a shared service are acknowledged in the order of their execution (Service::shared()), as they
+  /// are where the power can fail. Before anything is submitted.
+  void acknowledge_in_order() noexcept { in_order_ = true; }
+
   /// Executes requests of a mix, in turn by each worker, in no time: data, TLBs and caches are where they leave
   /// them, and what they have stored has become durable since. Nothing of it is counted. Before anything is
   /// submitted.
@@ -134,7 +138,8 @@ class Session {
   std::vector<Due> due_;  ///< heap: the earliest first
   std::vector<machine::Retired> retired_;
   std::uint64_t next_order_ = 0;
-  // Of shared services that can be crashed:
+  bool in_order_ = false;  ///< requests of a shared service are acknowledged so
+  // Then:
   std::vector<machine::Retired> held_;  ///< ended before an earlier one has
   Picoseconds last_acknowledged_ = 0;
   std::uint64_t next_acknowledged_ = 0;  ///< order of the next one to be acknowledged
