@@ -191,6 +191,29 @@ def test_an_effect_has_an_interval_where_its_metric_has() -> None:
     assert list(labels) == ["+100.0 ± 3.0 %", "+50.0 %", "+1.0 ± 2.9 %"]
 
 
+@pytest.mark.parametrize(
+    ("reach", "label"),
+    [
+        (0.12, "+28.5 ± 0.1 %"),
+        (0.04, "+28.46 ± 0.04 %"),
+        (0.004, "+28.456 ± 0.004 %"),
+        (0.0004, "+28.5 ± 0.0 %"),
+        (0.0, "+28.5 ± 0.0 %"),
+    ],
+)
+def test_a_narrow_interval_is_told_with_the_decimals_that_it_needs(reach: float, label: str) -> None:
+    effect = 28.4562
+    row = {
+        CHANGED: ["a"],
+        BEFORE: [1.0],
+        AFTER: [1.2],
+        EFFECT: [effect],
+        LOW: [effect - reach],
+        HIGH: [effect + reach],
+    }
+    assert list(effects_figure(pd.DataFrame(row), sweep=[], title="", metric="rate").data[0].text) == [label]
+
+
 def test_an_effect_is_that_of_two_runs_of_their_own() -> None:
     result = run(Scenario.from_toml(TEXT), jobs=1)
     compared = result.effects()
@@ -223,6 +246,18 @@ def test_the_figure_has_a_bar_for_each_effect_and_the_strongest_change_on_top() 
     strength = result.effects().groupby(CHANGED)[EFFECT].apply(lambda effect: effect.abs().max())
     assert order == list(strength.sort_values(ascending=False).index)
     assert figure.layout.xaxis.title.text == "change of: bandwidth [%]"
+
+
+@pytest.mark.parametrize(("effects_percent", "wide"), [([10.0, 5.0], 1), ([-10.0, -5.0], 0)])
+def test_the_axis_of_effects_has_room_for_labels_where_bars_are(
+    effects_percent: list[float], wide: int
+) -> None:
+    rows = {CHANGED: ["a", "b"], BEFORE: [1.0] * 2, AFTER: [1.0] * 2, EFFECT: effects_percent}
+    figure = effects_figure(pd.DataFrame(rows), sweep=[], title="", metric="rate")
+    low, high = figure.layout.xaxis.range
+    rooms = [min(0.0, *effects_percent) - low, high - max(0.0, *effects_percent)]
+    assert rooms[wide] > 1.5  # of 10 that the longest bar has: fifteen characters of it
+    assert 0 < rooms[1 - wide] < 0.5
 
 
 def test_effects_that_would_hide_the_others_are_drawn_as_factors() -> None:

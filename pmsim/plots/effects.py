@@ -17,7 +17,9 @@ _LEGEND_LINE = 22
 _TITLE = 80
 _AXIS = 70  # its ticks and title, above the legend
 _LOG_FROM = 10  # largest factor over smallest: smaller effects would vanish beside it
-_LABEL_ROOM, _LOG_LABEL_ROOM = 0.12, 0.15  # of the range, beyond the longest bar of either side
+_LABEL_ROOM, _LOG_LABEL_ROOM = 0.16, 0.15  # of the range, beyond the longest bar of either side
+_NO_LABEL_ROOM = 0.02  # on a side without bars
+_DECIMALS = 3  # of an effect in per cent, at most: where its interval is narrow
 
 
 def effects_figure(frame: pd.DataFrame, *, sweep: Sequence[str], title: str, metric: str) -> go.Figure:
@@ -83,15 +85,19 @@ def _label(row: pd.Series, log: bool) -> str:
     if log:
         factor = f"{1 + row[EFFECT] / 100:,.3g}"
         return f"{factor} ± {reach / 100:,.2g}x" if math.isfinite(reach) else f"{factor}x"
-    return f"{row[EFFECT]:+.1f} ± {reach:.1f} %" if math.isfinite(reach) else f"{row[EFFECT]:+.1f} %"
+    if not math.isfinite(reach):
+        return f"{row[EFFECT]:+.1f} %"
+    # One digit of the interval at least, and as many decimals of the effect: "± 0.0" says nothing.
+    decimals = max(1, -math.floor(math.log10(reach))) if reach > 10**-_DECIMALS else 1
+    return f"{row[EFFECT]:+.{decimals}f} ± {reach:.{decimals}f} %"
 
 
 def _scale(effect: pd.Series, factors: pd.Series, log: bool) -> dict[str, Any]:
     """Return the horizontal axis, with room for the labels of the longest bars."""
     if not log:
         low, high = min(0.0, effect.min()), max(0.0, effect.max())
-        room = _LABEL_ROOM * (high - low)
-        return {"range": [low - room, high + room]}
+        below, above = (_LABEL_ROOM if end else _NO_LABEL_ROOM for end in (low, high))
+        return {"range": [low - below * (high - low), high + above * (high - low)]}
     low, high = math.log10(min(1.0, factors.min())), math.log10(max(1.0, factors.max()))
     room = _LOG_LABEL_ROOM * (high - low)
     ticks = log_ticks([10**low, 10**high])
