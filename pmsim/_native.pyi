@@ -426,7 +426,7 @@ def crash_check(block: str, *, states: int = 100000, seed: int = 1, eadr: bool =
     """
     Crashes a block at every persistence step and checks what recovery finds; disabled removes one persistence point. Raises ConfigError for an unknown block.
     """
-def crash_check_program(name: str, make: typing.Any, points: typing.Any, *, states: int = 100000, seed: int = 1, eadr: bool = False, disabled: int = 0, monitor: CrashMonitor) -> dict[str, typing.Any]:
+def crash_check_program(name: str, make: typing.Any, points: typing.Any, *, large_programs: int = 16, states: int = 100000, seed: int = 1, eadr: bool = False, disabled: int = 0, monitor: CrashMonitor) -> dict[str, typing.Any]:
     """
     The same for a program in Python (pmsim.prototype): make(seed, small) gives one, points() the names of its persistence points, of which the first has the number 1.
     """

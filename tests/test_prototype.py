@@ -4,7 +4,7 @@ import pytest
 
 import pmsim
 from pmsim import _native
-from pmsim.prototype import Memory, Prototype, check, record
+from pmsim.prototype import LATER, Memory, Prototype, check, record
 from pmsim.prototype.memory import Points
 from pmsim.prototype.record import further
 
@@ -186,7 +186,7 @@ class GroupedLog(Prototype):
         memory.stream(self.base + LINE * self.next, entry.to_bytes(8, "little"))
         self.next += 1
         if self.next % self.group:
-            return False
+            return LATER
         memory.sfence("group")
         return True
 

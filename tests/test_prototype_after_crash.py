@@ -165,6 +165,12 @@ def test_a_sector_of_which_one_word_has_changed_is_lost_and_not_torn():
     assert write.endswith("[LOST]")
 
 
+def test_a_store_that_was_durable_before_it_was_overwritten_is_not_lost():
+    violation = violation_of(LosesOne, [[2, 7]])
+    stores = [line for line in violation.counterexample.splitlines() if " store " in line]
+    assert [line.rpartition("[")[2] for line in stores] == ["LOST]"]  # the one before it ends the story
+
+
 def test_blocks_of_the_core_have_left_memory_too():
     result = pmsim.crash.check_block("inplace-word", states=200)
     violations = [mutant.check.violation for mutant in result.mutants if mutant.check.violation]

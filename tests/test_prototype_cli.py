@@ -45,6 +45,11 @@ class Raises(Word):
         return 1 // 0
 
 
+class Exits(Word):
+    def run(self, memory, value):
+        raise SystemExit(3)
+
+
 class Divides(Unflushed):
     def recover(self, memory):
         return 1 // super().recover(memory)
@@ -101,7 +106,7 @@ def test_a_file_may_have_the_name_of_a_module_of_python(
     ("arguments", "status", "message"),
     [
         (["words.py:Wort"], 2, "words.py: no prototype 'Wort'; did you mean 'Word'"),
-        (["words.py"], 2, "words.py: Word, Unflushed, Raises, Divides: say which, as words.py:Word"),
+        (["words.py"], 2, "words.py: Word, Unflushed, Raises, Exits, Divides: say which, as words.py:Word"),
         (["other.py:Word"], 2, "other.py: no such file; name a prototype as FILE.py:CLASS"),
         (["broken.py:Word"], 2, "broken.py: raises SyntaxError"),
         (["empty.py:Word"], 2, "empty.py: no subclass of pmsim.prototype.Prototype has all methods"),
@@ -109,6 +114,7 @@ def test_a_file_may_have_the_name_of_a_module_of_python(
         (["inplace-fam", "--threads", "2"], 2, "--threads is for prototypes in Python, and inplace-fam is C++"),
         (["words.py:Word", "--jobs", "2"], 2, "--jobs has no use for words.py:Word"),
         (["words.py:Unflushed", "inplace-fam", "--debug"], 2, "and inplace-fam is C++; leave it out"),
+        (["words.py:Exits"], 1, "words.py:Exits fails while the power is on: SystemExit: 3"),
         (["words.py:Raises"], 1, "words.py:Raises fails while the power is on: ZeroDivisionError"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 import pmsim
 from pmsim import _native
-from pmsim.prototype import Prototype, check, record
+from pmsim.prototype import Memory, Prototype, check, record
 from pmsim.prototype.memory import Points
 from pmsim.prototype.subject import Subject
 
@@ -121,7 +121,33 @@ def test_a_recovery_without_an_end_is_a_violation():
         return bytes(8)
 
     violation = check(made(recover=turns), states=100).check.violation
-    assert "1,000,000 times in one call, which seems to have no end" in violation.message
+    assert (
+        "1,000,000 reads, or 1,000 locked instructions, in one call, which seems to have no end"
+        in violation.message
+    )
+
+
+def test_a_lock_that_recovery_forgets_to_release_is_a_violation():
+    class Locked(Word):
+        def create(self, memory):
+            self.lock = memory.allocate("pmem", 64, "lock")
+            super().create(memory)
+
+        def recover(self, memory):
+            self.lock = memory.region("lock")
+            return super().recover(memory)
+
+        def run(self, memory, value):
+            while memory.compare_exchange(self.lock, 0, 1):
+                pass
+            super().run(memory, value)
+            memory.store(self.lock, 0)
+
+    violation = check(Locked, states=100).check.violation
+    assert (
+        "1,000,000 reads, or 1,000 locked instructions, in one call, which seems to have no end"
+        in violation.message
+    )
 
 
 def test_a_check_ends_within_eight_states_of_its_cancellation():
@@ -282,3 +308,49 @@ def test_of_long_contents_the_first_difference_is_told(found, promised, said):
     odd = made(recover=recover, expected=lambda self, done: promised if done else "nothing yet")
     message = check(odd, states=50, mutate=False).check.violation.message
     assert message.endswith(said) if said else "(at" not in message
+
+
+@pytest.mark.parametrize(
+    "locked",
+    [
+        lambda memory, at: memory.fetch_add(at),
+        lambda memory, at: memory.compare_exchange(at, 0, 1),
+        lambda memory, at: memory.latch(at).__enter__(),
+    ],
+)
+def test_a_locked_access_that_is_not_aligned_is_one_clear_line(locked):
+    memory = Memory(_native.SimMemory(), Points())
+    base = memory.allocate("dram", 64, "words")
+    with pytest.raises(
+        pmsim.ConfigError, match="a locked access needs an aligned word; choose a multiple of 8"
+    ):
+        locked(memory, base + 4)
+
+
+def test_what_a_library_raises_is_told_by_the_line_that_called_it():
+    def held(self, memory):
+        latch = memory.allocate("pmem", 64, "latch")
+        with memory.latch(latch), memory.latch(latch):
+            pass
+
+    message = check(made(recover=held), states=100).check.violation.message
+    assert message.endswith("test_what_a_library_raises_is_told_by_the_line_that_called_it.<locals>.held")
+
+
+def test_operations_that_undo_each_other_in_one_round_have_promised_something():
+    class Set(Word):
+        def run(self, memory, operation):
+            memory.store(self.base, operation)
+            memory.persist(self.base, 8, "word")
+
+        def recover(self, memory):
+            self.base = memory.region("word")
+            return memory.load(self.base)
+
+        def expected(self, done):
+            return done[-1] if done else 0
+
+        def draw(self, random):
+            return random.randrange(2)
+
+    assert check(Set, states=100, threads=2, programs=[[1, 0]]).ok

@@ -99,10 +99,7 @@ py::list crash_blocks() {
 }
 
 py::dict check(const crash::SubjectKind& kind, std::uint64_t states, std::uint64_t seed, bool eadr,
-               memory::Site disabled, CrashMonitor& monitor,
-               std::uint64_t poll_every = crash::CheckOptions{}.poll_every) {
-  crash::CheckOptions options;
-  options.poll_every = poll_every;
+               memory::Site disabled, CrashMonitor& monitor, crash::CheckOptions options = {}) {
   options.states = states;
   options.seed = seed;
   options.persistence = eadr ? memory::Persistence::kEadr : memory::Persistence::kAdr;
@@ -127,11 +124,13 @@ py::dict crash_check(const std::string& block, std::uint64_t states, std::uint64
 }
 
 py::dict crash_check_program(const std::string& name, const py::object& make, const py::object& points,
-                             std::uint64_t states, std::uint64_t seed, bool eadr, memory::Site disabled,
-                             CrashMonitor& monitor) {
+                             std::uint32_t large_programs, std::uint64_t states, std::uint64_t seed, bool eadr,
+                             memory::Site disabled, CrashMonitor& monitor) {
   const PyProgramKind program(name, make, points);
-  // A recovery in Python may take a tenth of a second, and Ctrl-C is to end it soon.
-  return check(program.kind(), states, seed, eadr, disabled, monitor, 8);
+  crash::CheckOptions options;
+  options.large_programs = large_programs;
+  options.poll_every = 8;  // a recovery in Python may take a tenth of a second, and Ctrl-C is to end it soon
+  return check(program.kind(), states, seed, eadr, disabled, monitor, std::move(options));
 }
 
 }  // namespace
@@ -150,8 +149,9 @@ void bind_crash(py::module_& module) {
              "Crashes a block at every persistence step and checks what recovery finds; disabled removes one "
              "persistence point. Raises ConfigError for an unknown block.");
   module.def("crash_check_program", &crash_check_program, py::arg("name"), py::arg("make"), py::arg("points"),
-             py::kw_only(), py::arg("states") = 100'000, py::arg("seed") = 1, py::arg("eadr") = false,
-             py::arg("disabled") = 0, py::arg("monitor"),
+             py::kw_only(), py::arg("large_programs") = crash::CheckOptions{}.large_programs,
+             py::arg("states") = 100'000, py::arg("seed") = 1, py::arg("eadr") = false, py::arg("disabled") = 0,
+             py::arg("monitor"),
              "The same for a program in Python (pmsim.prototype): make(seed, small) gives one, points() the "
              "names of its persistence points, of which the first has the number 1.");
 }

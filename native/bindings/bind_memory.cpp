@@ -50,6 +50,12 @@ memory::LatchMode mode_of(bool shared) {
   return shared ? memory::LatchMode::kShared : memory::LatchMode::kExclusive;
 }
 
+void check_aligned(const char* what, Address address) {
+  if (address % sizeof(std::uint64_t) != 0)
+    throw ConfigError(std::string("SimMemory: ") + what + " = " + std::to_string(address) +
+                      ": a locked access needs an aligned word; choose a multiple of 8");
+}
+
 std::span<const std::byte> view(const py::bytes& data) {
   const std::string_view text = data;
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -174,6 +180,7 @@ void PythonMemory::set_thread(std::uint32_t thread) {
 }
 
 bool PythonMemory::admits(Address latch, bool shared) const {
+  check_aligned("latch", latch);
   std::uint64_t word = 0;
   memory().peek(latch, std::as_writable_bytes(std::span(&word, 1)));
   return memory::LatchWord::admits(word, mode_of(shared));
@@ -246,12 +253,14 @@ void bind_memory(py::module_& module) {
       .def(
           "fetch_add",
           [](PythonMemory& self, Address address, std::uint64_t delta) {
+            check_aligned("address", address);
             return self.memory().fetch_add(address, delta);
           },
           py::arg("address"), py::arg("delta"), "Adds to a word, locked; returns what it was.")
       .def(
           "compare_exchange",
           [](PythonMemory& self, Address address, std::uint64_t expected, std::uint64_t desired) {
+            check_aligned("address", address);
             return self.memory().compare_exchange(address, expected, desired);
           },
           py::arg("address"), py::arg("expected"), py::arg("desired"),

@@ -44,7 +44,9 @@ class PyRecovered final : public crash::Recovered {
 /// The checker runs without the GIL.
 class PyProgram final : public crash::Subject {
  public:
-  explicit PyProgram(pybind11::object program) : program_(std::move(program)) {}
+  /// Needs the GIL.
+  explicit PyProgram(pybind11::object program)
+      : overlaps_(program.attr("overlaps").cast<bool>()), program_(std::move(program)) {}
 
   void create(memory::SimMemory& memory) override {
     const pybind11::gil_scoped_acquire acquired;
@@ -74,6 +76,12 @@ class PyProgram final : public crash::Subject {
     pybind11::object resumed = call("resume", dynamic_cast<const PyRecovered&>(recovered).found());
     return resumed.is_none() ? nullptr : std::make_unique<PyProgram>(std::move(resumed));
   }
+  [[nodiscard]] std::uint64_t promises() const override {
+    if (!overlaps_)
+      return 0;
+    const pybind11::gil_scoped_acquire acquired;
+    return call("changes").cast<std::uint64_t>();
+  }
   [[nodiscard]] std::string describe(std::uint32_t index) const override {
     const pybind11::gil_scoped_acquire acquired;
     return call("describe", index).cast<std::string>();
@@ -85,6 +93,7 @@ class PyProgram final : public crash::Subject {
     return program_.get().attr(method)(arguments...);
   }
 
+  bool overlaps_;  ///< has threads, so what is promised changes within an operation of the checker
   Held program_;
 };
 

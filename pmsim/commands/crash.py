@@ -117,7 +117,7 @@ def _subject(
             return check_program(prototype, threads=1 if threads is None else threads, **options)
         except PmsimError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise SimulationError(f"{name} fails while the power is on: {told(error)}") from None
 
     return name, prototype, 0, check

@@ -6,7 +6,7 @@
 from pmsim.prototype.after_crash import after_crash
 from pmsim.prototype.check import check
 from pmsim.prototype.memory import Memory
-from pmsim.prototype.program import Prototype
+from pmsim.prototype.program import LATER, Prototype
 from pmsim.prototype.record import record
 
-__all__ = ["Memory", "Prototype", "after_crash", "check", "record"]
+__all__ = ["LATER", "Memory", "Prototype", "after_crash", "check", "record"]

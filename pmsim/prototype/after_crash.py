@@ -1,7 +1,5 @@
 """Memory as the crash of a counter-example left it, to recover by hand."""
 
-import pdb
-
 from pmsim.arguments import whole
 from pmsim.crash import Violation
 from pmsim.prototype.memory import Memory, Points
@@ -44,6 +42,8 @@ def recover_in_debugger(make: MakePrototype, violation: Violation) -> None:
     violation : Violation
         What ``check`` has found.
     """
+    import pdb  # here: it takes a while, and few want it
+
     memory = after_crash(violation)
     if violation.second_recovery:
         make().recover(memory)

@@ -20,6 +20,8 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 Medium = Literal["dram", "pmem", "block"]
 Flush = Literal["clwb", "clflushopt", "clflush"]
 _MOST_POINTS = 65_535
+#: A locked instruction counts as so many reads: after each the power may fail, which takes as long.
+_LOCKED_READS = 1000
 
 
 class Points:
@@ -78,11 +80,18 @@ class Memory:
     points : Points
         Gives points their numbers.
     most_reads : int, optional
-        So many `read` and `load` in one call are taken for a loop without an end.
+        So many `read` and `load`, or a thousandth of it locked instructions, are a loop without an end.
     suffix : str
         Of the names of regions, where several objects allocate in one memory.
     turns : Turns, optional
         Of threads, one of which has this memory: each access may be another one's turn.
+    thread : int
+        Whose it is.
+
+    Attributes
+    ----------
+    thread : int
+        Which thread runs the operation, from 0: for logs and slots of its own.
     """
 
     def __init__(
@@ -93,6 +102,7 @@ class Memory:
         most_reads: int | None = None,
         suffix: str = "",
         turns: Turns | None = None,
+        thread: int = 0,
     ) -> None:
         self._memory = memory
         self._points = points
@@ -100,6 +110,7 @@ class Memory:
         self._reads = 0
         self._suffix = suffix
         self._turns = turns
+        self.thread = thread
         self._lines: list[range] = []
 
     @_told
@@ -142,7 +153,9 @@ class Memory:
     @_told
     def write(self, address: int, data: bytes) -> None:
         """Store bytes through the cache. Of each aligned word, all or nothing becomes durable."""
-        self._memory.write(address, _bytes(data))
+        data = _bytes(data)
+        for begin, end in self._pieces(address, len(data)):
+            self._memory.write(address + begin, data[begin:end])
 
     @_told
     def store(self, address: int, word: int) -> None:
@@ -152,7 +165,9 @@ class Memory:
     @_told
     def stream(self, address: int, data: bytes) -> None:
         """Store whole aligned words past the cache: durable behind the next fence, without a flush."""
-        self._memory.stream(address, _bytes(data))
+        data = _bytes(data)
+        for begin, end in self._pieces(address, len(data)):
+            self._memory.stream(address + begin, data[begin:end])
 
     @_told
     def flush(self, address: int, size: int, site: str | None = None, *, kind: Flush = "clwb") -> None:
@@ -198,11 +213,13 @@ class Memory:
     @_told
     def fetch_add(self, address: int, delta: int = 1) -> int:
         """Add to a word by a locked instruction, and return what it was before."""
+        self._count(_LOCKED_READS)
         return self._memory.fetch_add(address, delta)
 
     @_told
     def compare_exchange(self, address: int, expected: int, desired: int) -> int:
         """Make a word `desired` if it is `expected`, by a locked instruction, and return what it was before."""
+        self._count(_LOCKED_READS)
         return self._memory.compare_exchange(address, expected, desired)
 
     @contextmanager
@@ -241,10 +258,33 @@ class Memory:
             self._turns.access()
 
     def _read(self, address: int, size: int, dependent: bool) -> bytes:
-        self._reads += 1
-        if self._reads == self._most_reads:
-            raise ConfigError(f"memory.read: {self._reads:,} times in one call, which seems to have no end")
-        return self._memory.read(address, size, dependent)
+        self._count(1)
+        if self._turns is None:
+            return self._memory.read(address, size, dependent)
+        pieces = self._pieces(address, size)
+        return b"".join(self._memory.read(address + begin, end - begin, dependent) for begin, end in pieces)
+
+    def _pieces(self, address: int, size: int) -> Iterator[tuple[int, int]]:
+        """Yield where an access begins and ends: all at once, or word by word where others may come between."""
+        if self._turns is None:
+            yield 0, size
+            return
+        begin = 0
+        while True:
+            end = min(size, begin + 8 - (address + begin) % 8)
+            yield begin, end
+            if end == size:
+                return
+            begin = end
+            self._turns.access()
+
+    def _count(self, reads: int) -> None:
+        self._reads += reads
+        if self._most_reads is not None and self._reads >= self._most_reads:
+            raise ConfigError(
+                f"memory: {self._most_reads:,} reads, or {self._most_reads // _LOCKED_READS:,} locked"
+                " instructions, in one call, which seems to have no end"
+            )
 
     def _number(self, site: str | None, what: str) -> int:
         # One name for a flush and a fence is two points: taken away at once, one would stand for the other.

@@ -3,11 +3,20 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
 from pmsim.prototype.memory import Memory
+
+
+class _Later:
+    def __repr__(self) -> str:
+        return "LATER"
+
+
+#: What `run` returns of an operation that is acknowledged with a later one.
+LATER: Final = _Later()
 
 
 class Prototype(ABC):
@@ -25,11 +34,12 @@ class Prototype(ABC):
         """Allocate all regions, each with a name of its own, and then format them."""
 
     @abstractmethod
-    def run(self, memory: Memory, operation: Any) -> bool | None:
+    def run(self, memory: Memory, operation: Any) -> object:
         """Carry out one operation. When it returns, the operation is acknowledged: it must survive.
 
-        False puts that off to the next one that is acknowledged, as in a group of commits. Until then a crash
-        may leave the first of those that wait, each wholly, without those behind it.
+        What it returns is for nobody, but for `LATER`: that puts the acknowledgement off to the first one that
+        begins afterwards and is acknowledged, as in a group of commits. Until then a crash may leave the first
+        of those that wait, each wholly, without those behind it.
         """
 
     @abstractmethod

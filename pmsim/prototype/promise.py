@@ -48,6 +48,7 @@ class Promise:
         self._content = content
         self._pending: dict[int, _Pending] = {}
         self._begun: set[int] = set()
+        self.changes = 0
         self._returned: set[int] = set()  # not acknowledged yet
         self.is_created = histories is not None
         self.legal: list[History] = [
@@ -73,6 +74,7 @@ class Promise:
         ------
         ConfigError : there are too many orders in which operations may have been done.
         """
+        self.changes += 1
         self._begun.add(index)
         self._pending[index] = _Pending(operation, frozenset(self._returned))
         # All that were legal still are; what is new has this one, and then others that are pending.
@@ -95,14 +97,25 @@ class Promise:
                 )
 
     def end(self, index: int, acknowledged: bool) -> None:
-        """It has returned. If it is acknowledged, all are that have returned before it."""
+        """It has returned. If it is acknowledged, so are those that had returned when it began."""
+        self.changes += 1
         self._returned.add(index)
         if not acknowledged:
             return
-        self.legal = [history for history in self.legal if self._returned <= history.members]
-        for returned in self._returned:
+        acknowledges = (self._pending[index].after & self._returned) | {index}
+        self.legal = [history for history in self.legal if acknowledges <= history.members]
+        for returned in acknowledges:
             del self._pending[returned]
-        self._returned.clear()
+        self._returned -= acknowledges
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all that has begun has been acknowledged."""
+        return not self._pending
+
+    def settle(self, content: Any) -> None:
+        """Leave the histories that explain what a recovery has found, where there are any."""
+        self.legal = [history for history in self.legal if equal(history.content, content)] or self.legal
 
     def stage(self, index: int) -> str:
         """Say how far an operation has come."""

@@ -83,27 +83,36 @@ bool is_idle(const LogEntry& before, const LogEntry& entry) {
          before.thread == entry.thread && before.operation == entry.operation;
 }
 
-/// Whether the word has something else than this store has left there.
-bool is_gone(const LogEntry& entry, const LostWord& word) {
+/// Whether a store has left in the word what is durable there.
+bool has_left(const LogEntry& entry, const LostWord& word) {
   for (std::size_t byte = 0; byte < 8; ++byte) {
     const Address at = word.address + byte;
     if (at >= entry.address && at < entry.address + entry.bytes &&
         (word.durable >> (8 * byte) & 0xff) != std::to_integer<std::uint64_t>(entry.data[at - entry.address]))
-      return true;
+      return false;
   }
-  return false;
+  return true;
 }
+
+/// A lost word, and the last store that has left what is durable there: null where it is older than all. Those
+/// before it were overwritten, those behind it are lost.
+struct Lost {
+  LostWord word;
+  const LogEntry* survivor = nullptr;
+};
+using LostWords = std::map<Address, Lost>;
 
 /// What became of a store: how many of its words are lost. A sector, of which few words may have changed, is
 /// lost as a whole.
-std::string fate_of(const LogEntry& entry, const std::map<Address, LostWord>& lost) {
+std::string fate_of(const LogEntry& entry, const LostWords& lost) {
   const Address unit = entry.kind == OpKind::kBlockWrite ? memory::kSectorBytes : 8;
   std::size_t units = 0;
   std::size_t gone = 0;
   for (Address at = entry.address & ~(unit - 1); at < entry.address + entry.bytes; at += unit) {
     ++units;
-    gone += std::any_of(lost.lower_bound(at), lost.lower_bound(at + unit),
-                        [&](const auto& word) { return is_gone(entry, word.second); });
+    gone += std::any_of(lost.lower_bound(at), lost.lower_bound(at + unit), [&](const auto& word) {
+      return word.second.survivor == nullptr || &entry > word.second.survivor;
+    });
   }
   if (gone == 0)
     return "durable";
@@ -111,11 +120,20 @@ std::string fate_of(const LogEntry& entry, const std::map<Address, LostWord>& lo
                        : "TORN: " + std::to_string(gone) + " of " + std::to_string(units) + " words lost";
 }
 
-std::map<Address, LostWord> lost_by_address(const SimMemory& memory, const DurableImage& image) {
-  std::map<Address, LostWord> lost;
+LostWords lost_by_address(const SimMemory& memory, const DurableImage& image) {
+  LostWords lost;
   for (const CellBytes& cell : image) {
     for (const LostWord& word : lost_words_of(memory, cell))
-      lost.emplace(word.address, word);
+      lost.emplace(word.address, Lost{word});
+  }
+  for (const LogEntry& entry : memory.log()) {
+    if (!is_store(entry))
+      continue;
+    const auto end = lost.lower_bound(entry.address + entry.bytes);
+    for (auto found = lost.lower_bound(entry.address & ~Address{7}); found != end; ++found) {
+      if (has_left(entry, found->second.word))
+        found->second.survivor = &entry;
+    }
   }
   return lost;
 }
@@ -223,7 +241,7 @@ std::string operations(const Subject& subject, const CrashPoint& point) {
 
 std::string history(const SimMemory& memory, const DurableImage& image, std::uint32_t operation,
                     std::span<const blocks::SiteInfo> sites) {
-  const std::map<Address, LostWord> lost = lost_by_address(memory, image);
+  const LostWords lost = lost_by_address(memory, image);
   const std::span<const LogEntry> log = memory.log();
   std::size_t begin = log.size();
   for (std::size_t index = log.size(); index-- > 0;) {
@@ -244,18 +262,18 @@ std::string recovery(const SimMemory* memory, std::span<const blocks::SiteInfo> 
 }
 
 std::string losses(const SimMemory& memory, const DurableImage& image) {
-  const std::map<Address, LostWord> lost = lost_by_address(memory, image);
+  const LostWords lost = lost_by_address(memory, image);
   if (lost.empty())
     return "  nothing that was stored is lost\n";
   std::string text = "  lost words:\n";
   std::size_t shown = 0;
-  for (const auto& [address, word] : lost) {
+  for (const auto& [address, found] : lost) {
     if (shown++ == kShownLosses) {
       text += "    ... " + std::to_string(lost.size() - kShownLosses) + " more\n";
       break;
     }
-    text += "    " + place_of(memory, address) + ": stored " + hexadecimal(word.stored) + ", found " +
-            hexadecimal(word.durable) + "\n";
+    text += "    " + place_of(memory, address) + ": stored " + hexadecimal(found.word.stored) + ", found " +
+            hexadecimal(found.word.durable) + "\n";
   }
   return text;
 }
