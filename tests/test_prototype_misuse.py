@@ -354,3 +354,22 @@ def test_operations_that_undo_each_other_in_one_round_have_promised_something():
             return random.randrange(2)
 
     assert check(Set, states=100, threads=2, programs=[[1, 0]]).ok
+
+
+def test_a_program_that_does_not_do_the_same_again_is_told_so():
+    runs = []
+
+    programs = [[[bytes([number] * 8)] for number in range(1, 17)]]
+
+    def persists(self, memory, value):
+        memory.write(self.base, value[0])
+        runs.append(value)
+        if value != programs[0][0] or runs.count(value) != 2:  # the second time that it is done
+            memory.persist(self.base, 8, "word")
+
+    violation = check(made(run=persists), programs=programs, mutate=False).check.violation
+    assert violation.message.startswith("recover() returned ")
+    assert (
+        "the program did not do the same once more: does it depend on chance or time?"
+        in violation.counterexample
+    )

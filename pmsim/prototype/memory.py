@@ -235,7 +235,7 @@ class Memory:
         """
         self._let_others_go_on()
         while self._turns is not None and not self._memory.admits(address, shared=shared):
-            self._turns.wait()
+            self._turns.wait(address)
         version = self._memory.acquire(address, shared=shared)
         try:
             yield

@@ -37,7 +37,8 @@ class Turns:
         self._all_ended = threading.Semaphore(0)
         self._running = 0
         self._left = 0
-        self._waits = 0
+        self._waits = 0  # that have followed each other, without an access between them
+        self._wanted: dict[int, int] = {}
         self._failure: BaseException | None = None
         #: The first one runs; empty: turns are drawn.
         self._order: list[int] = []
@@ -73,18 +74,20 @@ class Turns:
             self._put_last()
             self._pass_to(self._chosen())
 
-    def wait(self) -> None:
-        """Let another thread go on, as what this one waits for is another's to do.
+    def wait(self, latch: int) -> None:
+        """Let another thread go on, as this one waits for a latch.
 
         Raises
         ------
         ConfigError : all threads wait.
         """
         self._waits += 1
+        self._wanted[self._running] = latch
         unended = self._unended()
         if self._waits > len(unended):
+            wanted = ", ".join(f"thread {number} for {self._wanted[number]:#x}" for number in unended)
             raise ConfigError(
-                "memory.latch: all threads wait for latches that are held, by others or themselves"
+                f"memory.latch: all threads wait for latches that are held, by others or themselves ({wanted})"
             )
         self._put_last()
         self._pass_to(next((number for number in unended if number > self._running), unended[0]))

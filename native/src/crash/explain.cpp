@@ -90,6 +90,11 @@ class Explainer {
       violation = tell(program);
       program.stop_visits();
     });
+    if (!met_again_ && !stopped_) {
+      violation.message = finding_.message;
+      violation.counterexample +=
+          "  (the program did not do the same once more: does it depend on chance or time?)\n";
+    }
     return violation;
   }
 
@@ -110,6 +115,8 @@ class Explainer {
   /// Makes the images of this failure and of those after it smaller.
   void reduce(Aftermath& after, const Subject& subject, std::size_t failure) {
     tries_ = 0;
+    if (is_last(failure))
+      met_again_ = fails(after, subject, image_of(failure), failure);
     image_of(failure) = fewest_lost(after.failed(), image_of(failure), [&](const DurableImage& image) {
       return fails(after, subject, image, failure);
     });
@@ -242,6 +249,7 @@ class Explainer {
   Finding finding_;
   std::uint64_t tries_ = 0;
   bool stopped_ = false;
+  bool met_again_ = false;  ///< the same program, crashed in the same way, has failed once more
   Random random_;
 };
 
