@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pmsim.cli import main
+from pmsim.commands.run_printed import per_cent_of_interval
 from pmsim.terminal import Column, output, print_item, print_table
 
 
@@ -105,3 +106,10 @@ def test_a_table_says_how_certain_a_throughput_is(
     row = pd.read_parquet(out / "results.parquet").iloc[0]
     reach = 50 * (row["bandwidth_gb_s_high"] - row["bandwidth_gb_s_low"]) / row["bandwidth_gb_s"]
     assert f"{row['bandwidth_gb_s']:.4g} ± {reach:.1f} %" in shown
+
+
+@pytest.mark.parametrize(
+    ("reach", "text"), [(0.0, "0.0"), (0.0004, "0.0004"), (0.04, "0.04"), (0.06, "0.1"), (12.34, "12.3")]
+)
+def test_a_narrow_interval_has_a_digit_that_says_something(reach: float, text: str) -> None:
+    assert per_cent_of_interval(reach) == text

@@ -84,6 +84,11 @@ def _print_frame(console: Console, result: Result) -> None:
     _print_rows(console, rows, chosen, chosen[len(first) :], result.title)
 
 
+def per_cent_of_interval(reach: float) -> str:
+    """Return it with a decimal, or, where that is 0.0, with a digit that says something."""
+    return f"{reach:.1f}" if reach == 0 or reach >= 0.05 else f"{reach:.1g}"
+
+
 def _with_reach(frame: pd.DataFrame, name: str) -> pd.Series:
     """Return a metric, where it has a confidence interval with half of that in per cent."""
     low, high = (name + end for end in INTERVAL_ENDS)
@@ -91,7 +96,7 @@ def _with_reach(frame: pd.DataFrame, name: str) -> pd.Series:
         return frame[name]
     reach = 50 * (frame[high] - frame[low]) / frame[name].abs()
     texts = [
-        f"{number(value)} ± {percent:.1f} %" if math.isfinite(percent) else number(value)
+        f"{number(value)} ± {per_cent_of_interval(percent)} %" if math.isfinite(percent) else number(value)
         for value, percent in zip(frame[name], reach, strict=True)
     ]
     return pd.Series(texts, index=frame.index)
