@@ -50,6 +50,14 @@ class Exits(Word):
         raise SystemExit(3)
 
 
+class CannotGoOn(Word):
+    def recover(self, memory):
+        found = super().recover(memory)
+        if found:
+            del self.base
+        return found
+
+
 class Divides(Unflushed):
     def recover(self, memory):
         return 1 // super().recover(memory)
@@ -88,6 +96,10 @@ def test_the_recovery_of_a_violation_runs_in_the_debugger(tmp_path: Path) -> Non
     left = crash(tmp_path, "words.py:Divides", "--debug", keys="q\n")
     assert (left.returncode, left.stderr) == (1, "")
 
+    later = crash(tmp_path, "words.py:CannotGoOn", "--debug", keys="c\n")
+    assert "after a recovery, raised AttributeError" in later.stdout
+    assert later.stdout.endswith("earlier recovery: of after_crash(violation, 1).\n")
+
     right = crash(tmp_path, "words.py:Word", "--debug")
     assert right.returncode == 0
     assert "Pdb" not in right.stdout
@@ -106,7 +118,11 @@ def test_a_file_may_have_the_name_of_a_module_of_python(
     ("arguments", "status", "message"),
     [
         (["words.py:Wort"], 2, "words.py: no prototype 'Wort'; did you mean 'Word'"),
-        (["words.py"], 2, "words.py: Word, Unflushed, Raises, Exits, Divides: say which, as words.py:Word"),
+        (
+            ["words.py"],
+            2,
+            "words.py: Word, Unflushed, Raises, Exits, CannotGoOn, Divides: say which, as words.py:Word",
+        ),
         (["other.py:Word"], 2, "other.py: no such file; name a prototype as FILE.py:CLASS"),
         (["broken.py:Word"], 2, "broken.py: raises SyntaxError"),
         (["empty.py:Word"], 2, "empty.py: no subclass of pmsim.prototype.Prototype has all methods"),

@@ -55,3 +55,5 @@ def recover_in_debugger(make: MakePrototype, violation: Violation) -> None:
     else:
         if returned is not None:  # which it is, too, where a person has quit
             debugger.message(f"recover() returned {returned!r}")
+    if violation.resumed_operation:
+        debugger.message("The program had gone on after an earlier recovery: of after_crash(violation, 1).")
