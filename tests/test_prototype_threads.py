@@ -120,16 +120,8 @@ class Grouped(Bag):
             return True
 
 
-class Pipelined(Bag):
+class Pipelined(Grouped):
     """Who comes while a group is being persisted joins the next one."""
-
-    def create(self, memory):
-        super().create(memory)
-        self.waiting = []
-
-    def recover(self, memory):
-        self.waiting = []
-        return super().recover(memory)
 
     def run(self, memory, value):
         with memory.latch(self.latch):
