@@ -174,6 +174,11 @@ class CrashMonitor:
         Ends the check soon.
         """
     @property
+    def cancelled(self) -> bool:
+        """
+        Whether the check is to end.
+        """
+    @property
     def states(self) -> int:
         """
         Crash states checked so far.
