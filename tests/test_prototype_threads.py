@@ -330,15 +330,23 @@ def test_ctrl_c_ends_threads_that_wait_for_what_is_no_memory(monkeypatch):
 
     class Locks(Holes):
         def run(self, memory, value):
+            ran.append(threading.current_thread())
             monitors[0].cancel()  # as Ctrl-C does
             with held:
                 pass
 
+    ran: list[threading.Thread] = []
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
     monkeypatch.setattr(_native, "CrashMonitor", recorded)
     held.acquire()
     with pytest.raises(KeyboardInterrupt):
         check(Locks, threads=2)
-    held.release()  # to the threads that are left behind
+    held.release()  # to the thread that is left behind
+    (thread,) = ran
+    thread.join(60)
+    assert not thread.is_alive()
+    assert not raised
 
 
 def test_a_round_may_have_fewer_operations_than_threads():

@@ -39,6 +39,7 @@ class Turns:
         self._random = random
         self._work_as = work_as
         self._is_cancelled = is_cancelled
+        self._is_left_behind = False  # memory belongs to somebody else by now
         self._go: list[threading.Semaphore] = []
         self._ended: list[bool] = []
         self._all_ended = threading.Semaphore(0)
@@ -74,6 +75,7 @@ class Turns:
         self._resume(self._chosen())
         while not self._all_ended.acquire(timeout=_POLL_S):
             if self._is_cancelled():
+                self._is_left_behind = True
                 raise KeyboardInterrupt
         self._work_as(0)
         if self._failure is not None:
@@ -114,6 +116,8 @@ class Turns:
             self._failure = self._failure or error
         self._ended[number] = True
         self._waits = 0
+        if self._is_left_behind:
+            return
         if self._unended():
             self._resume(self._chosen())
         else:
