@@ -174,11 +174,6 @@ class CrashMonitor:
         Ends the check soon.
         """
     @property
-    def cancelled(self) -> bool:
-        """
-        Whether the check is to end.
-        """
-    @property
     def states(self) -> int:
         """
         Crash states checked so far.

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pmsim
-from pmsim import _native
 from pmsim.prototype import LATER, Prototype, after_crash, check
 from pmsim.prototype import promise as promise_module
 from pmsim.prototype.memory import Points
@@ -318,35 +317,6 @@ def test_what_a_thread_raises_is_raised_and_leaves_no_thread():
     with pytest.raises(ValueError, match="seven"):
         check(Fails, threads=3, programs=[[1, 7, 2]], mutate=False)
     assert threading.active_count() == before
-
-
-def test_ctrl_c_ends_threads_that_wait_for_what_is_no_memory(monkeypatch):
-    """A lock of Python: nobody makes an access any more, at which the core would see that it is to end."""
-    held, monitors, monitor_of_the_core = threading.Lock(), [], _native.CrashMonitor
-
-    def recorded():
-        monitors.append(monitor_of_the_core())
-        return monitors[-1]
-
-    class Locks(Holes):
-        def run(self, memory, value):
-            ran.append(threading.current_thread())
-            monitors[0].cancel()  # as Ctrl-C does
-            with held:
-                pass
-
-    ran: list[threading.Thread] = []
-    raised: list[object] = []
-    monkeypatch.setattr(threading, "excepthook", raised.append)
-    monkeypatch.setattr(_native, "CrashMonitor", recorded)
-    held.acquire()
-    with pytest.raises(KeyboardInterrupt):
-        check(Locks, threads=2)
-    held.release()  # to the thread that is left behind
-    (thread,) = ran
-    thread.join(60)
-    assert not thread.is_alive()
-    assert not raised
 
 
 def test_a_round_may_have_fewer_operations_than_threads():

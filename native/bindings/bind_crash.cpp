@@ -140,9 +140,6 @@ void bind_crash(py::module_& module) {
       .def(py::init<>())
       .def_property_readonly(
           "states", [](const CrashMonitor& self) { return self.states.load(); }, "Crash states checked so far.")
-      .def_property_readonly(
-          "cancelled", [](const CrashMonitor& self) { return self.cancelled.load(); },
-          "Whether the check is to end.")
       .def_property_readonly("violation", &CrashMonitor::violation,
                              "Message of the first violation, known before it is made small; empty: none.")
       .def("cancel", [](CrashMonitor& self) { self.cancelled = true; }, "Ends the check soon.");

@@ -103,23 +103,13 @@ def check(
     if plans is not None and not (plans and all(plans)):
         raise ConfigError("programs: one without operations, or none; give lists of operations")
 
-    monitors: list[_native.CrashMonitor] = []
-
     def make(seed: int, is_small: bool) -> Subject:
         running, random = prototype(), Random(seed)
         if plans is not None:
             operations = plans[seed % len(plans)]
         else:
             operations = [running.draw(random) for _ in range(small if is_small else large)]
-        return Subject(
-            prototype,
-            points,
-            running,
-            operations,
-            seed=str(seed),
-            threads=threads,
-            is_cancelled=lambda: any(monitor.cancelled for monitor in monitors),
-        )
+        return Subject(prototype, points, running, operations, seed=str(seed), threads=threads)
 
     made = (make(seed + number, False) for number in range(_MOST_DRAWN))
     if all(promised == empty for program in made for promised in program.contents()):
@@ -144,7 +134,7 @@ def check(
 
     return examine(
         block,
-        partial(_checked, name, make, points.names, _PROGRAMS if threads == 1 else _INTERLEAVINGS, monitors),
+        partial(_checked, name, make, points.names, _PROGRAMS if threads == 1 else _INTERLEAVINGS),
         states=states,
         seed=seed,
         mutate=mutate,
@@ -160,18 +150,13 @@ def _checked(
     make: Callable[[int, bool], Subject],
     points: Callable[[], list[str]],
     large_programs: int,
-    monitors: list[_native.CrashMonitor],
     *,
     seed: int,
-    monitor: _native.CrashMonitor,
     **options: Any,
 ) -> dict[str, Any]:
     """Check once. Programs have the numbers behind the seed, so those of the next seed are far away."""
-    monitors[:] = [monitor]
     first = seed if seed < 2 else (1 + (seed - 1) * _BETWEEN_SEEDS) % 2**63
-    return _native.crash_check_program(
-        name, make, points, large_programs=large_programs, seed=first, monitor=monitor, **options
-    )
+    return _native.crash_check_program(name, make, points, large_programs=large_programs, seed=first, **options)
 
 
 def _shared(oracle: Prototype) -> list[tuple[type, str, Any]]:

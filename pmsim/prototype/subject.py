@@ -1,7 +1,7 @@
 """A prototype as the crash checker sees it."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -55,8 +55,6 @@ class Subject:
         What it runs.
     threads : int
         They run a round at a time: each one or two operations, beside those of the others.
-    is_cancelled : callable
-        Whether threads that have not ended are waited for no longer.
     histories : sequence
         What may have been acknowledged before: several where the content does not tell them apart. None: not
         even that it has been created.
@@ -73,7 +71,6 @@ class Subject:
         *,
         seed: str,
         threads: int = 1,
-        is_cancelled: Callable[[], bool] = lambda: False,
         histories: Sequence[list[Any]] | None = None,
     ) -> None:
         self._make = make
@@ -83,7 +80,6 @@ class Subject:
         self._seed = seed
         self._rounds = list(_dealt(len(operations), threads, seed))
         self._resumed = histories is not None
-        self._is_cancelled = is_cancelled
         self._failure = ""
         self._oracle = make()
         self._promise = Promise(lambda done: expected(self._oracle, done), histories)
@@ -132,7 +128,7 @@ class Subject:
         if len(threads) == 1:
             self._work(self._lent(memory), threads[0])
             return
-        turns = Turns(Random(f"{self._seed}/{index}"), memory.set_thread, self._is_cancelled)
+        turns = Turns(Random(f"{self._seed}/{index}"), memory.set_thread)
         turns.run(
             [
                 partial(self._work, self._lent(memory, turns, thread), each)

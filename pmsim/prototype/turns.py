@@ -9,8 +9,6 @@ from pmsim.errors import ConfigError
 #: Accesses after which a thread that goes on and on, as one that waits for another does, has had its turn.
 _MOST_ACCESSES = 64
 
-_POLL_S = 0.5
-
 
 class Turns:
     """Takes turns between threads, at accesses to memory that are drawn.
@@ -29,17 +27,11 @@ class Turns:
         Of the turns.
     work_as : callable
         Told which thread goes on, from 0.
-    is_cancelled : callable
-        Whether nobody waits any more for threads that wait for each other, where the core cannot see it.
     """
 
-    def __init__(
-        self, random: Random, work_as: Callable[[int], None], is_cancelled: Callable[[], bool]
-    ) -> None:
+    def __init__(self, random: Random, work_as: Callable[[int], None]) -> None:
         self._random = random
         self._work_as = work_as
-        self._is_cancelled = is_cancelled
-        self._is_left_behind = False  # memory belongs to somebody else by now
         self._go: list[threading.Semaphore] = []
         self._ended: list[bool] = []
         self._all_ended = threading.Semaphore(0)
@@ -55,12 +47,7 @@ class Turns:
         self._accesses = 0
 
     def run(self, works: Sequence[Callable[[], None]]) -> None:
-        """Run all of them to their ends. What the first one raises is raised here.
-
-        Raises
-        ------
-        KeyboardInterrupt : cancelled. Threads that wait for each other are left behind.
-        """
+        """Run all of them to their ends. What the first one raises is raised here."""
         random = self._random
         self._go = [threading.Semaphore(0) for _ in works]
         self._ended = [False] * len(works)
@@ -73,10 +60,7 @@ class Turns:
         for number, work in enumerate(works):
             threading.Thread(target=self._part, args=(number, work), daemon=True).start()
         self._resume(self._chosen())
-        while not self._all_ended.acquire(timeout=_POLL_S):
-            if self._is_cancelled():
-                self._is_left_behind = True
-                raise KeyboardInterrupt
+        self._all_ended.acquire()
         self._work_as(0)
         if self._failure is not None:
             raise self._failure
@@ -116,8 +100,6 @@ class Turns:
             self._failure = self._failure or error
         self._ended[number] = True
         self._waits = 0
-        if self._is_left_behind:
-            return
         if self._unended():
             self._resume(self._chosen())
         else:
