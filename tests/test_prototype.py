@@ -349,6 +349,7 @@ def test_the_same_seed_visits_the_same_states():
         (lambda: check(lambda: ONE_PAIR), "prototype: returns the same object again"),
         (lambda: check(Pair, states=0), "states: 0"),
         (lambda: check(Pair, large=1.5), "large: 1.5"),
+        (lambda: check(Pair, seed="1"), "seed: '1'"),
         (lambda: check(Pair, programs=[]), "programs: one without operations, or none"),
         (lambda: check(Pair, programs=[[b"x" * 16], []]), "programs: one without operations, or none"),
         (lambda: check(type("Nothing", (Pair,), {"expected": lambda *_: None})), "returned None"),

@@ -335,6 +335,28 @@ def test_the_same_seed_changes_threads_at_the_same_places():
     assert counted(1) != counted(2)
 
 
+def test_the_next_seed_runs_other_programs():
+    drawn = []
+
+    class Tells(Bag):
+        def draw(self, random):
+            values = next((values for one, values in drawn[-1] if one is random), None)
+            if values is None:
+                values = []
+                drawn[-1].append((random, values))
+            values.append(super().draw(random))
+            return values[-1]
+
+    for seed in (1, 2, 3):
+        drawn.append([])
+        check(Tells, states=50, seed=seed, small=4, large=4, mutate=False)
+    # Those of a program are four, others are of what goes on after a recovery.
+    programs = [{tuple(values) for _, values in of_seed if len(values) == 4} for of_seed in drawn]
+    assert all(len(of_seed) > 3 for of_seed in programs)
+    assert not programs[0] & programs[1]
+    assert not programs[1] & programs[2]
+
+
 def test_too_many_orders_are_refused(monkeypatch):
     monkeypatch.setattr(promise_module, "_MOST_HISTORIES", 20)
     with pytest.raises(pmsim.ConfigError, match="in more than 20 orders; choose fewer threads"):

@@ -61,9 +61,9 @@ def check(
     small, large : int
         Operations of a small program and of a large one.
     threads : int
-        So many run the operations on one object, a round of so many operations at a time. They change at
-        accesses to memory that are drawn, and wait for each other where they hold latches. What goes on after
-        a recovery is one thread.
+        So many run the operations on one object, in rounds of one or two each. They change at accesses to
+        memory that are drawn, and wait for each other where they hold latches. What goes on after a recovery
+        is one thread.
     programs : sequence of sequences, optional
         Operations of programs that are run in the place of random ones, in turns, as small and as large ones.
     mutate : bool
@@ -84,6 +84,7 @@ def check(
     Exception : what the prototype raises while the power is on.
     CrashInterrupted : Ctrl-C.
     """
+    seed = whole("seed", seed, 0)
     small = whole("small", small, 1)
     large = whole("large", large, 1)
     threads = whole("threads", threads, 1, _MOST_THREADS)
@@ -103,13 +104,15 @@ def check(
     if plans is not None and not (plans and all(plans)):
         raise ConfigError("programs: one without operations, or none; give lists of operations")
 
-    def make(seed: int, is_small: bool) -> Subject:
-        running, random = prototype(), Random(seed)
+    def make(number: int, is_small: bool) -> Subject:
+        # The core numbers programs from the seed on: those of the next seed are to be other ones.
+        own = number + max(0, seed - 1) * _BETWEEN_SEEDS
+        running, random = prototype(), Random(own)
         if plans is not None:
-            operations = plans[seed % len(plans)]
+            operations = plans[number % len(plans)]
         else:
             operations = [running.draw(random) for _ in range(small if is_small else large)]
-        return Subject(prototype, points, running, operations, seed=str(seed), threads=threads)
+        return Subject(prototype, points, running, operations, seed=str(own), threads=threads)
 
     made = (make(seed + number, False) for number in range(_MOST_DRAWN))
     if all(promised == empty for program in made for promised in program.contents()):
@@ -134,7 +137,13 @@ def check(
 
     return examine(
         block,
-        partial(_checked, name, make, points.names, _PROGRAMS if threads == 1 else _INTERLEAVINGS),
+        partial(
+            _native.crash_check_program,
+            name,
+            make,
+            points.names,
+            large_programs=_PROGRAMS if threads == 1 else _INTERLEAVINGS,
+        ),
         states=states,
         seed=seed,
         mutate=mutate,
@@ -143,20 +152,6 @@ def check(
         on_progress=on_progress,
         on_violation=on_violation,
     )
-
-
-def _checked(
-    name: str,
-    make: Callable[[int, bool], Subject],
-    points: Callable[[], list[str]],
-    large_programs: int,
-    *,
-    seed: int,
-    **options: Any,
-) -> dict[str, Any]:
-    """Check once. Programs have the numbers behind the seed, so those of the next seed are far away."""
-    first = seed if seed < 2 else (1 + (seed - 1) * _BETWEEN_SEEDS) % 2**63
-    return _native.crash_check_program(name, make, points, large_programs=large_programs, seed=first, **options)
 
 
 def _shared(oracle: Prototype) -> list[tuple[type, str, Any]]:
