@@ -63,6 +63,10 @@ class SimMemory:
         """
     def mfence(self, site: int = 0) -> None:
         ...
+    def mispredict(self, *, at_hand: bool = False) -> None:
+        """
+        A branch that nothing could predict: it depends on the load before, or on what has been at hand.
+        """
     def operation_begin(self, *, alone: bool = False) -> None:
         """
         An operation of the workload begins; alone: when all before has retired.

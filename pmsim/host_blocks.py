@@ -14,7 +14,11 @@ from pmsim.host_timing import Effort, Subject
 from pmsim.kinds import KINDS
 from pmsim.kinds.in_place import METHODS
 from pmsim.kinds.logs import HAS_ENTRIES, LAYOUTS
+from pmsim.messages import shown
 from pmsim.platforms import Platform
+from pmsim.prototype.cpp import CppPrototype
+from pmsim.prototype.load import load_prototype, names_prototype
+from pmsim.prototype.measured import ProgramSubject
 
 _PAGE = 16 * 2**10
 #: Instructions of a read in place on this machine beyond those of a simulated one, as counted by
@@ -259,16 +263,38 @@ def host_blocks() -> dict[str, HostBlock]:
     }
 
 
-def chosen_blocks(names: Iterable[str]) -> list[HostBlock]:
+def chosen_blocks(
+    names: Iterable[str | type[CppPrototype]], progress: Callable[[str], None] = lambda doing: None
+) -> list[HostBlock]:
     """Return the named blocks, or all where none is named.
+
+    A prototype in C++ is ``FILE.py:CLASS``, or the class. It is compiled, of which `progress` is told.
 
     Raises
     ------
-    ConfigError : unknown block.
+    ConfigError : unknown block, or a prototype that is none, is in Python, or does not compile.
     """
     known = host_blocks()
-    wanted = list(dict.fromkeys(part.strip() for name in names for part in name.split(",")))
-    for name in wanted:
-        if name not in known:
-            raise ConfigError(f"--blocks: unknown block '{name}'; {nearest(name, known)}")
-    return [known[name] for name in wanted] or list(known.values())
+    chosen: dict[str, HostBlock] = {}
+    for name in names:
+        for part in [part.strip() for part in name.split(",")] if isinstance(name, str) else [name]:
+            if not isinstance(part, str) or names_prototype(part):
+                block = _program(part, progress)
+                chosen[block.name] = block
+            elif part in known:
+                chosen[part] = known[part]
+            else:
+                raise ConfigError(f"--blocks: unknown block '{part}'; {nearest(part, known)}")
+    return list(chosen.values()) or list(known.values())
+
+
+def _program(prototype: str | type[CppPrototype], progress: Callable[[str], None]) -> HostBlock:
+    program = load_prototype(prototype) if isinstance(prototype, str) else prototype
+    if not (isinstance(program, type) and issubclass(program, CppPrototype)):
+        raise ConfigError(
+            f"--blocks: {shown(prototype)} is no CppPrototype; what is in Python cannot be timed here"
+        )
+    program.module(progress)
+    name = program.__name__
+    title = (program.__doc__ or name).partition("\n")[0]
+    return HostBlock(name, title, (), (), lambda machine, effort, memory: [ProgramSubject.of(program, memory)])

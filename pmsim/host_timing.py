@@ -2,7 +2,7 @@
 
 import os
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,7 +153,20 @@ def time_benchmark(
         repetitions=effort.repetitions,
         seconds=effort.seconds,
     )
-    rates, times = sorted(measured["operations_per_s"]), sorted(measured["ns_per_operation"])
+    return timing_of(
+        measured["ns_per_operation"],
+        measured["operations_per_s"],
+        measured["cpu_share"],
+        size=measured["bytes_per_operation"],
+        is_dax=measured["is_dax"],
+    )
+
+
+def timing_of(
+    ns: Sequence[float], per_s: Sequence[float], cpu_shares: Sequence[float], *, size: int, is_dax: bool
+) -> Timing:
+    """Sum up repetitions, of which each has a time [ns], a rate [1/s] and a share of the processor."""
+    times, rates = sorted(ns), sorted(per_s)
     quarter = len(rates) // 4
     return Timing(
         ns=statistics.median(times),
@@ -161,10 +174,10 @@ def time_benchmark(
         rate=statistics.median(rates),
         low=rates[quarter],
         high=rates[-1 - quarter],
-        bytes=measured["bytes_per_operation"],
-        cpu_share=statistics.median(measured["cpu_share"]),
+        bytes=size,
+        cpu_share=statistics.median(cpu_shares),
         repetitions=len(rates),
-        is_dax=measured["is_dax"],
+        is_dax=is_dax,
         ns_low=times[quarter],
         ns_high=times[-1 - quarter],
     )

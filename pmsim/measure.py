@@ -14,6 +14,7 @@ from pmsim.host_machine import HostMachine, this_machine
 from pmsim.host_timing import DISTURBED, FULL, QUICK, Subject, Timing, check_file, emptied_afterwards
 from pmsim.platforms import Platform
 from pmsim.profiles import load_platform
+from pmsim.prototype.cpp import CppPrototype
 from pmsim.versions import native_build, native_version, package_version
 
 #: Files of the output directory.
@@ -129,9 +130,11 @@ class MeasureResult:
         return near, len(self.rows)
 
     def orders(self) -> list[Order]:
-        """Return for each block whether the simulation keeps its order."""
-        blocks = dict.fromkeys(row.subject.block for row in self.rows)
-        return [order_of(block, [row for row in self.rows if row.subject.block == block]) for block in blocks]
+        """Return for each block with something to compare whether the simulation keeps its order."""
+        blocks: dict[str, list[Row]] = {}
+        for row in self.rows:
+            blocks.setdefault(row.subject.block, []).append(row)
+        return [order_of(block, rows) for block, rows in blocks.items() if len(rows) > 1]
 
 
 def order_of(block: str, rows: Sequence[Row]) -> Order:
@@ -155,7 +158,7 @@ def order_of(block: str, rows: Sequence[Row]) -> Order:
 def measure(
     platform: str | Platform,
     *,
-    blocks: Iterable[str] = (),
+    blocks: Iterable[str | type[CppPrototype]] = (),
     on: Path | None = None,
     quick: bool = False,
     progress: Callable[[str], None] = lambda doing: None,
@@ -166,8 +169,8 @@ def measure(
     ----------
     platform : str or Platform
         Profile of this machine, as ``pmsim calibrate`` writes it.
-    blocks : iterable of str
-        Names; none: all that this build has.
+    blocks : iterable of str or of CppPrototype
+        Names; none: all that this build has. Prototypes in C++ are classes, or ``FILE.py:CLASS``.
     on : Path, optional
         New or empty file that stands for persistent memory, best on a DAX file system; DRAM by default.
     quick : bool
@@ -179,7 +182,7 @@ def measure(
     ------
     ConfigError : unknown block or platform, or a machine or file that cannot be measured.
     """
-    chosen = chosen_blocks(blocks)
+    chosen = chosen_blocks(blocks, progress)
     check_file(on)
     machine = this_machine()
     likeness = load_platform(platform)

@@ -17,11 +17,16 @@ def validation_dir() -> Path:
     return _folder("validation")
 
 
-def _folder(name: str) -> Path:
+def headers_dir() -> Path:
+    """Folder of the headers of the core, for algorithms in C++ that live outside of it."""
+    return _folder("include", within="native")
+
+
+def _folder(name: str, within: str = "") -> Path:
     # The working tree wins: an edited scenario counts at once, without a new installation.
     root = _PACKAGE.parent
     in_tree = (root / "pyproject.toml").is_file() and (root / "native").is_dir()
-    folder = root / name if in_tree else _PACKAGE / "_data" / name
+    folder = root / within / name if in_tree else _PACKAGE / "_data" / name
     if not folder.is_dir():
         raise ConfigError(f"{folder}: the folder '{name}' of pmsim is missing; install pmsim again")
     return folder

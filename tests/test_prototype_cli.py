@@ -127,7 +127,11 @@ def test_a_file_may_have_the_name_of_a_module_of_python(
         (["broken.py:Word"], 2, "broken.py: raises SyntaxError"),
         (["empty.py:Word"], 2, "empty.py: no subclass of pmsim.prototype.Prototype has all methods"),
         (["words.py:Word", "--threads", "9"], 2, "threads: 9 is too much; choose at most 8"),
-        (["inplace-fam", "--threads", "2"], 2, "--threads is for prototypes in Python, and inplace-fam is C++"),
+        (
+            ["inplace-fam", "--threads", "2"],
+            2,
+            "--threads is for prototypes, and inplace-fam is a block; leave it out",
+        ),
         (["words.py:Word", "--jobs", "2"], 2, "--jobs has no use for words.py:Word"),
         (["words.py:Unflushed", "inplace-fam", "--debug"], 2, "and inplace-fam is C++; leave it out"),
         (["words.py:Exits"], 1, "words.py:Exits fails while the power is on: SystemExit: 3"),

@@ -281,6 +281,13 @@ void bind_memory(py::module_& module) {
           },
           py::arg("cycles"), py::arg("instructions") = 0,
           "What the core computes before what follows: cycles, and instructions at its width.")
+      .def(
+          "mispredict",
+          [](PythonMemory& self, bool at_hand) {
+            self.memory().mispredict(at_hand ? memory::BranchOn::kAtHand : memory::BranchOn::kLastLoad);
+          },
+          py::kw_only(), py::arg("at_hand") = false,
+          "A branch that nothing could predict: it depends on the load before, or on what has been at hand.")
       .def("operation_begin", &PythonMemory::operation_begin, py::kw_only(), py::arg("alone") = false,
            "An operation of the workload begins; alone: when all before has retired.")
       .def("operation_end", &PythonMemory::operation_end)

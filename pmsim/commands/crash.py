@@ -10,9 +10,10 @@ from rich.console import Console
 from pmsim.crash import CrashInterrupted, CrashResult, blocks, check_block, find_block
 from pmsim.errors import ConfigError, PmsimError, SimulationError
 from pmsim.exit_status import FAILED, INTERRUPTED
-from pmsim.progress import Show, progress_bar
+from pmsim.progress import Show, progress_bar, step_display
 from pmsim.prototype.after_crash import recover_in_debugger
 from pmsim.prototype.check import check as check_program
+from pmsim.prototype.cpp import CppPrototype
 from pmsim.prototype.load import load_prototype, names_prototype
 from pmsim.prototype.program import Prototype
 from pmsim.prototype.subject import told
@@ -57,8 +58,8 @@ def crash_command(
     if verbose and not mutate:
         raise ConfigError("crash: --verbose shows what removed points do, and none is; leave out --no-mutate")
     chosen = [_subject(name, mutate, jobs, threads) for name in (blocks() if all_ else names or [])]
-    if debug and (in_core := [name for name, prototype, *_ in chosen if prototype is None]):
-        raise ConfigError(f"crash: --debug steps through Python, and {in_core[0]} is C++; leave it out")
+    if debug and (in_cpp := [name for name, prototype, *_ in chosen if not _is_python(prototype)]):
+        raise ConfigError(f"crash: --debug steps through Python, and {in_cpp[0]} is C++; leave it out")
     failed = False
     for name, prototype, checks, check in chosen:
         try:
@@ -90,6 +91,10 @@ def crash_command(
         raise typer.Exit(FAILED)
 
 
+def _is_python(prototype: type[Prototype] | None) -> bool:
+    return prototype is not None and not issubclass(prototype, CppPrototype)
+
+
 def _progress(show: Show, checks: int) -> Callable[[int, int], None]:
     if checks:
         return lambda _, finished: show(finished)
@@ -106,11 +111,14 @@ def _subject(
     if not names_prototype(name):
         points = find_block(name).points
         if threads is not None:
-            raise ConfigError(f"crash: --threads is for prototypes in Python, and {name} is C++; leave it out")
+            raise ConfigError(f"crash: --threads is for prototypes, and {name} is a block; leave it out")
         return name, None, 1 + (len(points) if mutate else 0), partial(check_block, name, jobs=jobs)
     if jobs is not None:
-        raise ConfigError(f"crash: --jobs has no use for {name}, a program in Python; leave it out")
+        raise ConfigError(f"crash: --jobs has no use for {name}, a prototype; leave it out")
     prototype = load_prototype(name)
+    if issubclass(prototype, CppPrototype):
+        with step_display("crash") as doing:
+            prototype.module(progress=doing)
 
     def check(**options: Any) -> CrashResult:
         try:

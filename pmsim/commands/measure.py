@@ -21,7 +21,11 @@ _DEFAULT_PROFILE = "this-machine.toml"
 def measure_command(
     blocks: Annotated[
         list[str] | None,
-        typer.Option("--blocks", metavar="NAME,...", help="Blocks to measure; all by default."),
+        typer.Option(
+            "--blocks",
+            metavar="NAME,...",
+            help="Blocks to measure, all by default; or a prototype in C++, FILE.py:CLASS.",
+        ),
     ] = None,
     on: Annotated[
         Path | None,
@@ -35,7 +39,8 @@ def measure_command(
     quick: Annotated[bool, typer.Option("--quick", help="A few repetitions, in seconds.")] = False,
 ) -> None:
     """Run building blocks on this machine and print real beside simulated."""
-    chosen_blocks(blocks or [])  # bad input first: measuring takes a while
+    with step_display("measuring") as doing:
+        chosen_blocks(blocks or [], progress=doing)  # bad input first: measuring takes a while
     likeness = load_platform(_profile(platform))
     check_output_folder(out, OUTPUTS)
     with step_display("measuring") as doing:

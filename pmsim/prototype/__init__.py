@@ -5,8 +5,9 @@
 
 from pmsim.prototype.after_crash import after_crash
 from pmsim.prototype.check import check
+from pmsim.prototype.cpp import CppPrototype
 from pmsim.prototype.memory import Memory
 from pmsim.prototype.program import LATER, Prototype
 from pmsim.prototype.record import record
 
-__all__ = ["LATER", "Memory", "Prototype", "after_crash", "check", "record"]
+__all__ = ["LATER", "CppPrototype", "Memory", "Prototype", "after_crash", "check", "record"]

@@ -87,6 +87,8 @@ class Memory:
         Of threads, one of which has this memory: each access may be another one's turn.
     thread : int
         Whose it is.
+    pmem : {"pmem", "dram"}
+        Where regions of "pmem" lie.
 
     Attributes
     ----------
@@ -103,8 +105,10 @@ class Memory:
         suffix: str = "",
         turns: Turns | None = None,
         thread: int = 0,
+        pmem: Medium = "pmem",
     ) -> None:
         self._memory = memory
+        self._pmem = pmem
         self._points = points
         self._most_reads = most_reads
         self._reads = 0
@@ -121,7 +125,8 @@ class Memory:
         ------
         ConfigError : no such medium, or no room.
         """
-        address = self._memory.allocate(medium, size, text("name", name) + self._suffix)
+        place = self._pmem if medium == "pmem" else medium
+        address = self._memory.allocate(place, size, text("name", name) + self._suffix)
         if medium != "block":
             self._lines.append(range(address, address + size, 64))
         return address
@@ -233,15 +238,23 @@ class Memory:
         ------
         ConfigError : it is held, and nobody else runs who could release it.
         """
-        self._let_others_go_on()
-        while self._turns is not None and not self._memory.admits(address, shared=shared):
-            self._turns.wait(address)
-        version = self._memory.acquire(address, shared=shared)
+        version = self.acquire(address, shared=shared)
         try:
             yield
         finally:
-            self._let_others_go_on()
-            self._memory.release(address, version, shared=shared)
+            self.release(address, version, shared=shared)
+
+    def acquire(self, address: int, *, shared: bool = False) -> int:
+        """Hold a latch from now on (see `latch`, which lets go of it by itself), and return its version."""
+        self._let_others_go_on()
+        while self._turns is not None and not self._memory.admits(address, shared=shared):
+            self._turns.wait(address)
+        return self._memory.acquire(address, shared=shared)
+
+    def release(self, address: int, version: int, *, shared: bool = False) -> None:
+        """Let go of a latch that `acquire` has returned the version of."""
+        self._let_others_go_on()
+        self._memory.release(address, version, shared=shared)
 
     @_told
     def prefetch(self, address: int) -> None:
@@ -252,6 +265,11 @@ class Memory:
     def compute(self, cycles: int = 0, instructions: int = 0) -> None:
         """Spend time of the core: cycles, and instructions at its width. What Python does costs nothing."""
         self._memory.compute(cycles, instructions)
+
+    @_told
+    def mispredict(self, *, at_hand: bool = False) -> None:
+        """Take a branch that nothing could predict: it depends on the load before, or on what is at hand."""
+        self._memory.mispredict(at_hand=at_hand)
 
     def _let_others_go_on(self) -> None:
         if self._turns is not None:

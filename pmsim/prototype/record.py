@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 from pmsim import _native, arguments
 from pmsim.errors import ConfigError
+from pmsim.messages import shown
 from pmsim.output_place import place_of
 from pmsim.prototype.memory import Memory, Points
 from pmsim.prototype.program import MakePrototype, one_of
@@ -41,6 +43,7 @@ def record(
     seed: int = 0,
     alone: bool = False,
     shared: bool = False,
+    pmem: Literal["pmem", "dram"] = "pmem",
 ) -> TraceInfo:
     """Write a trace of random operations of a prototype: ``pmsim.trace.replay`` or kind ``trace`` time it.
 
@@ -67,6 +70,8 @@ def record(
     shared : bool
         Whether all threads run operations of one object, in turns. What keeps them apart on the machine are the
         latches that they hold (`Memory.latch`); the order in which they get them is the machine's.
+    pmem : {"pmem", "dram"}
+        Where its regions of persistent memory lie: in DRAM, to see what persistent memory costs.
 
     Raises
     ------
@@ -79,11 +84,15 @@ def record(
     warm = arguments.whole("warm", warm, 0)
     threads = arguments.whole("threads", threads, 1, _MOST_THREADS)
     seed = arguments.whole("seed", seed, 0)
+    if pmem not in ("pmem", "dram"):
+        raise ConfigError(f"pmem: {shown(pmem)}: choose pmem or dram")
     simulated = _native.SimMemory(persistence="none")
     points = Points()
     objects = [one_of(prototype) for _ in range(1 if shared else threads)]
     # Each object finds its own regions by their names.
-    memories = [Memory(simulated, points, suffix=f" of thread {thread}") for thread in range(len(objects))]
+    memories = [
+        Memory(simulated, points, suffix=f" of thread {thread}", pmem=pmem) for thread in range(len(objects))
+    ]
     for program, memory in zip(objects, memories, strict=True):
         program.create(memory)
     if warm and not all(memory.lines() for memory in memories):

@@ -76,6 +76,7 @@ std::uint64_t warm_up(Benchmark& benchmark, std::uint32_t thread, double seconds
   std::uint64_t batch = 1;
   const Clock::time_point begin = Clock::now();
   double last = 0;
+  benchmark.warm(thread);
   const std::uint64_t limit = benchmark.limit();
   std::uint64_t done = 0;
   while (seconds_since(begin) < kWarmupSeconds || last < seconds) {
@@ -161,7 +162,10 @@ Measured measure(Benchmark& benchmark, const RunOptions& options) {
       gate.arrive_and_wait();  // go
       if (done)
         return;
-      guarded([&] { parts[thread] = work(benchmark, thread, options.seconds, batches[thread]); });
+      guarded([&] {
+        benchmark.warm(thread);
+        parts[thread] = work(benchmark, thread, options.seconds, batches[thread]);
+      });
     }
   };
   Measured result;

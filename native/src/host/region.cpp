@@ -31,6 +31,16 @@ void touch_regions(memory::HostMemory& memory) {
   }
 }
 
+void evict(memory::HostMemory& memory) {
+  const memory::FlushKind kind =
+      memory.features().clflushopt ? memory::FlushKind::kClflushOpt : memory::FlushKind::kClflush;
+  for (const memory::Medium medium : {memory::Medium::kDram, memory::Medium::kPmem}) {
+    for (const memory::RegionPlace& region : memory.regions().places(medium))
+      memory.flush(region.base, region.bytes, kind);
+  }
+  memory.mfence();
+}
+
 void evict(const std::byte* data, std::uint64_t bytes) noexcept {
   const auto flush =
       memory::cpu_features().clflushopt ? &memory::instruction::clflushopt : &memory::instruction::clflush;

@@ -36,6 +36,8 @@ class Benchmark {
   }
   /// Before each repetition and after prepare(), not timed: back to the state in which it should start.
   virtual void reset() {}
+  /// After reset(), not timed: what a thread does itself before its part of a repetition, for its own caches.
+  virtual void warm(std::uint32_t thread) { static_cast<void>(thread); }
   /// Operations that run() counts as one: those that a block can only do as a group.
   [[nodiscard]] virtual std::uint32_t group() const { return 1; }
   /// Executes operations of one thread, or as many groups.

@@ -35,15 +35,7 @@ class BlockBenchmark final : public Benchmark {
       driver_.prepare(memory_, thread, operations);
   }
 
-  void reset() override {
-    const memory::FlushKind kind =
-        memory_.features().clflushopt ? memory::FlushKind::kClflushOpt : memory::FlushKind::kClflush;
-    for (const memory::Medium medium : {memory::Medium::kDram, memory::Medium::kPmem}) {
-      for (const memory::RegionPlace& region : memory_.regions().places(medium))
-        memory_.flush(region.base, region.bytes, kind);
-    }
-    memory_.mfence();
-  }
+  void reset() override { evict(memory_); }
 
   void run(std::uint32_t thread, std::uint64_t operations) override {
     for (std::uint64_t done = 0; done < operations; ++done) {

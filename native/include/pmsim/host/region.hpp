@@ -21,7 +21,9 @@ namespace pmsim::host {
 /// measurement.
 void touch_regions(memory::HostMemory& memory);
 
-/// Puts the lines out of all caches, with the best instruction there is.
+/// Puts the lines of every region out of all caches, with the best instruction there is.
+void evict(memory::HostMemory& memory);
+/// The same for raw memory.
 void evict(const std::byte* data, std::uint64_t bytes) noexcept;
 
 }  // namespace pmsim::host

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "pmsim/host/benchmark.hpp"
+#include "pmsim/host/region.hpp"
+#include "pmsim/prototype/host_memory.hpp"
+#include "pmsim/prototype/operation.hpp"
+
+namespace pmsim::prototype {
+
+/// A program on this machine: each repetition is a new object on empty regions that are in no cache, which runs
+/// the same operations. Those of the warm-up are not timed.
+template <typename Program>
+class HostRun final : public host::Benchmark {
+ public:
+  using Operations = std::vector<OperationOf<Program>>;
+
+  /// `bytes`: of the regions of either medium, at most.
+  HostRun(const host::Place& place, std::uint64_t bytes, Operations operations, std::uint64_t warmup)
+      : memory_(memory::HostOptions{.capacities = memory::Capacities::of(bytes, bytes, 0),
+                                    .pmem_path = place.path,
+                                    .large_pages = place.large_pages,
+                                    .best_flush = true}),
+        operations_(std::move(operations)),
+        warmup_(warmup) {
+    reset();
+  }
+
+  [[nodiscard]] std::uint64_t limit() const override { return operations_.size() - warmup_; }
+  [[nodiscard]] bool is_dax() const override { return memory_.pmem_is_dax(); }
+
+  void reset() override {
+    memory_.restart();
+    program_ = std::make_unique<Program>();
+    program_->create(memory_);
+    host::evict(memory_);
+    done_ = acknowledged_ = 0;
+  }
+  void warm(std::uint32_t thread) override { run(thread, warmup_); }
+  void run(std::uint32_t, std::uint64_t operations) override {
+    for (; operations > 0 && done_ < operations_.size(); --operations) {
+      const bool now = acknowledges(*program_, memory_, operations_[done_++]);
+      if (now)
+        acknowledged_ = done_;
+    }
+  }
+
+  /// Of the last repetition, those of its warm-up among them.
+  [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
+  [[nodiscard]] std::uint64_t acknowledged() const noexcept { return acknowledged_; }
+  /// What a new object finds in memory.
+  [[nodiscard]] auto recover() { return Program().recover(memory_); }
+
+ private:
+  HostMemory memory_;
+  Operations operations_;
+  std::uint64_t warmup_;
+  std::unique_ptr<Program> program_;
+  std::uint64_t done_ = 0;
+  std::uint64_t acknowledged_ = 0;
+};
+
+}  // namespace pmsim::prototype

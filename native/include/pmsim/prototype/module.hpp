@@ -1,0 +1,87 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "pmsim/host/benchmark.hpp"
+#include "pmsim/prototype/convert.hpp"
+#include "pmsim/prototype/host_run.hpp"
+#include "pmsim/prototype/operation.hpp"
+#include "pmsim/prototype/simulated_memory.hpp"
+
+/// What pmsim/prototype/compiled.py compiles behind the header of a program: an extension module with one class
+/// for each of the two memories.
+namespace pmsim::prototype {
+
+template <typename Program>
+[[nodiscard]] std::span<const blocks::SiteInfo> sites_of() {
+  if constexpr (requires { std::span<const blocks::SiteInfo>(Program::kSites); })
+    return Program::kSites;
+  else
+    return {};
+}
+
+/// On SimulatedMemory, lent for each call.
+template <typename Program>
+void bind_simulated(pybind11::module_& module) {
+  namespace py = pybind11;
+  const auto lent = [](py::object& memory) { return SimulatedMemory(std::move(memory), sites_of<Program>()); };
+  // Local: a program that has been compiled again is another class of the same name.
+  py::class_<Program>(module, "Program", py::module_local())
+      .def(py::init<>())
+      .def("create",
+           [lent](Program& program, py::object memory) {
+             SimulatedMemory simulated = lent(memory);
+             program.create(simulated);
+           })
+      .def("run",
+           [lent](Program& program, py::object memory, const OperationOf<Program>& operation) {
+             SimulatedMemory simulated = lent(memory);
+             return acknowledges(program, simulated, operation);
+           })
+      .def("recover", [lent](Program& program, py::object memory) {
+        SimulatedMemory simulated = lent(memory);
+        return program.recover(simulated);
+      });
+}
+
+/// Of each repetition: time of an operation [ns], operations per second, share of the processor.
+template <typename Run>
+std::vector<std::tuple<double, double, double>> measured(Run& run, std::uint32_t repetitions, double seconds) {
+  const auto poll = [] {
+    if (PyErr_CheckSignals() != 0)
+      throw pybind11::error_already_set();
+  };
+  std::vector<std::tuple<double, double, double>> rows;
+  for (const host::Sample& sample :
+       host::measure(run, {.repetitions = repetitions, .seconds = seconds, .poll = poll}).samples)
+    rows.emplace_back(sample.ns_per_operation, sample.operations_per_s, sample.cpu_share);
+  return rows;
+}
+
+/// On this machine.
+template <typename Program>
+void bind_host(pybind11::module_& module) {
+  namespace py = pybind11;
+  using Run = HostRun<Program>;
+  py::class_<Run>(module, "HostRun", py::module_local())
+      .def(py::init([](const std::string& path, std::uint64_t bytes, typename Run::Operations operations,
+                       std::uint64_t warmup) {
+             return std::make_unique<Run>(host::Place{.path = path}, bytes, std::move(operations), warmup);
+           }),
+           py::kw_only(), py::arg("path"), py::arg("bytes"), py::arg("operations"), py::arg("warmup"))
+      .def("measure", &measured<Run>, py::kw_only(), py::arg("repetitions"), py::arg("seconds"))
+      .def_property_readonly("is_dax", &Run::is_dax)
+      .def_property_readonly("done", &Run::done)
+      .def_property_readonly("acknowledged", &Run::acknowledged)
+      .def("recover", &Run::recover);
+}
+
+}  // namespace pmsim::prototype

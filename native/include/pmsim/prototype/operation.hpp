@@ -1,0 +1,33 @@
+#pragma once
+
+#include <type_traits>
+
+#include "pmsim/prototype.hpp"
+
+namespace pmsim::prototype {
+
+template <typename Run>
+struct RunTraits;
+template <typename Program, typename M, typename Result, typename Operation>
+struct RunTraits<Result (Program::*)(M&, Operation)> {
+  using Value = std::remove_cvref_t<Operation>;
+  static_assert(std::is_void_v<Result> || std::is_same_v<Result, Acknowledged>,
+                "run() returns nothing, or Acknowledged");
+};
+
+/// What `run(memory, operation)` of a program takes, as a value.
+template <typename Program>
+using OperationOf = typename RunTraits<decltype(&Program::run)>::Value;
+
+/// Runs an operation, and says whether it has been acknowledged.
+template <typename Program, typename M>
+bool acknowledges(Program& program, M& memory, const OperationOf<Program>& operation) {
+  if constexpr (std::is_void_v<decltype(program.run(memory, operation))>) {
+    program.run(memory, operation);
+    return true;
+  } else {
+    return program.run(memory, operation) == Acknowledged::kNow;
+  }
+}
+
+}  // namespace pmsim::prototype

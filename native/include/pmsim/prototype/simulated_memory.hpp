@@ -1,0 +1,211 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "pmsim/blocks/site.hpp"
+#include "pmsim/memory/copy_lines.hpp"
+#include "pmsim/memory/section.hpp"
+#include "pmsim/prototype.hpp"
+
+namespace pmsim::prototype {
+
+/// `pmsim.prototype.Memory` of Python as a memory for algorithms in C++: simulated, with all that is done there
+/// to a prototype in Python. Lent for one call of the algorithm. What it raises comes out as
+/// pybind11::error_already_set, and is raised again behind the algorithm.
+class SimulatedMemory {
+ public:
+  using Where = std::source_location;
+
+  /// `sites`: names of the points that the algorithm numbers; a point without a number is the line it is called
+  /// from.
+  SimulatedMemory(pybind11::object memory, std::span<const blocks::SiteInfo> sites)
+      : memory_(std::move(memory)), sites_(sites) {}
+
+  Address allocate(Medium medium, std::uint64_t bytes, std::string_view name) {
+    static constexpr const char* kNames[] = {"dram", "pmem", "block"};
+    return call("allocate", kNames[memory::index_of(medium)], bytes, name).template cast<Address>();
+  }
+  [[nodiscard]] Address region(std::string_view name) { return call("region", name).template cast<Address>(); }
+  [[nodiscard]] std::uint32_t thread() { return memory_.attr("thread").template cast<std::uint32_t>(); }
+
+  template <memory::Value T>
+  [[nodiscard]] T load(Address address) {
+    return load_as<T>(address, false);
+  }
+  template <memory::Value T>
+  [[nodiscard]] T load_dependent(Address address) {
+    return load_as<T>(address, true);
+  }
+  template <memory::Value T>
+  void store(Address address, const std::type_identity_t<T>& value) {
+    aligned<T>(address);
+    write(address, std::as_bytes(std::span(&value, 1)));
+  }
+  void read(Address address, std::span<std::byte> into) {
+    if (!into.empty())
+      read_as(address, into, false);
+  }
+  void write(Address address, std::span<const std::byte> from) {
+    if (!from.empty())
+      call("write", address, bytes_of(from));
+  }
+  void stream(Address address, std::span<const std::byte> from) { call("stream", address, bytes_of(from)); }
+  /// As SimMemory::copy_lines, access by access.
+  void copy_lines(Address from, Address to, std::uint32_t lines) {
+    using Cost = memory::CopyInstructions;
+    if (((from | to) & (memory::kLineBytes - 1)) != 0 || memory::medium_of(to) != Medium::kDram)
+      throw pybind11::value_error("copy_lines() needs lines of dram");
+    compute(0, Cost::kEntry + (lines % 4 != 0 ? Cost::kOdd : 0));
+    std::array<std::byte, memory::kLineBytes> line;
+    for (std::uint32_t done = 0; done < lines; ++done) {
+      read(from + done * memory::kLineBytes, line);
+      write(to + done * memory::kLineBytes, line);
+      compute(0, Cost::of(done, lines));
+    }
+  }
+  void flush(Address address, std::size_t bytes, FlushKind kind = FlushKind::kClwb, Site site = memory::kNoSite,
+             const Where& where = Where::current()) {
+    static constexpr const char* kNames[] = {"clwb", "clflushopt", "clflush"};
+    using pybind11::literals::operator""_a;
+    memory_.attr("flush")(address, bytes, name(site, where), "kind"_a = kNames[static_cast<int>(kind)]);
+  }
+  void sfence(Site site = memory::kNoSite, const Where& where = Where::current()) {
+    call("sfence", name(site, where));
+  }
+  void mfence(Site site = memory::kNoSite, const Where& where = Where::current()) {
+    call("mfence", name(site, where));
+  }
+  void order(Site site = memory::kNoSite, const Where& where = Where::current()) {
+    call("order", name(site, where));
+  }
+  void prefetch(Address address) { call("prefetch", address); }
+  std::uint64_t fetch_add(Address address, std::uint64_t delta) {
+    return call("fetch_add", address, delta).template cast<std::uint64_t>();
+  }
+  std::uint64_t compare_exchange(Address address, std::uint64_t expected, std::uint64_t desired) {
+    return call("compare_exchange", address, expected, desired).template cast<std::uint64_t>();
+  }
+  /// Alone or with other readers; prototypes neither attempt nor read optimistically.
+  std::uint64_t acquire(Address latch, LatchMode mode) {
+    using pybind11::literals::operator""_a;
+    return memory_.attr("acquire")(latch, "shared"_a = shared(mode)).template cast<std::uint64_t>();
+  }
+  bool release(Address latch, LatchMode mode, std::uint64_t version) {
+    using pybind11::literals::operator""_a;
+    memory_.attr("release")(latch, version, "shared"_a = shared(mode));
+    return true;
+  }
+  void compute(std::uint64_t cycles, std::uint32_t instructions) { call("compute", cycles, instructions); }
+  void mispredict(memory::BranchOn on = memory::BranchOn::kLastLoad) {
+    using pybind11::literals::operator""_a;
+    memory_.attr("mispredict")("at_hand"_a = on == memory::BranchOn::kAtHand);
+  }
+  void block_read(Address device, Address destination, std::size_t bytes) {
+    call("block_read", device, destination, bytes);
+  }
+  void block_write(Address device, Address source, std::size_t bytes) {
+    call("block_write", device, source, bytes);
+  }
+  void block_flush(Site site = memory::kNoSite, const Where& where = Where::current()) {
+    call("block_flush", name(site, where));
+  }
+  /// A group of one: who hands over writes, and who commits flushes.
+  std::uint64_t block_gather(Address device, Address source, std::size_t bytes) {
+    block_write(device, source, bytes);
+    return 0;
+  }
+  void block_commit(std::uint64_t, Site site = memory::kNoSite, const Where& where = Where::current()) {
+    block_flush(site, where);
+  }
+  /// Who runs the algorithm frames its operations.
+  void operation_begin() noexcept {}
+  void operation_end() noexcept {}
+  memory::Section enter(memory::Section section) noexcept { return std::exchange(section_, section); }
+
+ private:
+  template <typename... Arguments>
+  pybind11::object call(const char* method, const Arguments&... arguments) {
+    return memory_.attr(method)(arguments...);
+  }
+  template <memory::Value T>
+  static void aligned(Address address) {
+    if ((address & (alignof(T) - 1)) != 0)
+      throw pybind11::value_error("a typed access is not aligned; use read() or write()");
+  }
+  template <memory::Value T>
+  T load_as(Address address, bool dependent) {
+    aligned<T>(address);
+    T value;
+    read_as(address, std::as_writable_bytes(std::span(&value, 1)), dependent);
+    return value;
+  }
+  void read_as(Address address, std::span<std::byte> into, bool dependent) {
+    using pybind11::literals::operator""_a;
+    const pybind11::bytes found = memory_.attr("read")(address, into.size(), "dependent"_a = dependent);
+    std::memcpy(into.data(), std::string_view(found).data(), into.size());
+  }
+  static pybind11::bytes bytes_of(std::span<const std::byte> from) {
+    return {reinterpret_cast<const char*>(from.data()), from.size()};
+  }
+  static bool shared(LatchMode mode) {
+    if (mode != LatchMode::kShared && mode != LatchMode::kExclusive)
+      throw pybind11::value_error("a prototype holds latches alone or with other readers");
+    return mode == LatchMode::kShared;
+  }
+  /// "Log::append, line 19 of log.hpp".
+  [[nodiscard]] std::string_view name(Site site, const Where& where);
+
+  pybind11::object memory_;
+  std::span<const blocks::SiteInfo> sites_;
+  memory::Section section_ = memory::Section::kWork;
+};
+
+/// What the compiler says of a function, without return type, template arguments and parameters.
+[[nodiscard]] inline std::string plain_function(std::string_view full) {
+  std::string found;
+  int depth = 0;
+  for (const char letter : full) {
+    if (letter == '<')
+      ++depth;
+    else if (letter == '>')
+      --depth;
+    else if (depth > 0)
+      continue;
+    else if (letter == '(')
+      break;
+    else if (letter == ' ')
+      found.clear();
+    else
+      found += letter;
+  }
+  return found;
+}
+
+inline std::string_view SimulatedMemory::name(Site site, const Where& where) {
+  for (const blocks::SiteInfo& known : sites_) {
+    if (known.id == site)
+      return known.name;
+  }
+  // Composed once for each line that calls; a line has one file and one function, whose texts do not move.
+  static std::map<std::pair<const char*, std::uint_least32_t>, std::string> composed;
+  std::string& found = composed[{where.function_name(), where.line()}];
+  if (found.empty()) {
+    const std::string_view path = where.file_name();
+    found = plain_function(where.function_name()) + ", line " + std::to_string(where.line()) + " of " +
+            std::string(path.substr(path.rfind('/') + 1));
+  }
+  return found;
+}
+
+static_assert(Memory<SimulatedMemory>);
+
+}  // namespace pmsim::prototype

@@ -1,0 +1,292 @@
+"""Prototypes in C++: as in Python, and on this machine."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pmsim
+from pmsim import ConfigError
+from pmsim.measure import measure
+from pmsim.prototype import LATER, CppPrototype, Memory, Prototype, check, record
+from pmsim.prototype.compiled import compiled
+from pmsim.prototype.load import load_prototype
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture(autouse=True)
+def compiled_once(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one process of a test run has compiled is there for the others."""
+    base = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(base.parent if base.name.startswith("popen") else base))
+    monkeypatch.setenv("CXXFLAGS", "-O0")  # compiling takes longer than running
+
+
+def counters(name: str = "Counters") -> Any:
+    return load_prototype(f"{PROGRAMS / 'counters.py'}:{name}")
+
+
+class Promise:
+    """Of a program and its twin."""
+
+    def expected(self, done: Any) -> Any:
+        return done[-1][0] if done else 0
+
+    def draw(self, random: Any) -> Any:
+        return random.randrange(100), random.randbytes(24)
+
+
+class _InCpp(Promise, CppPrototype):
+    source = "programs/everything.hpp"
+    program = "all::Everything"
+
+
+class _InPython(Promise, Prototype):
+    """The twin of everything.hpp, access by access."""
+
+    def create(self, memory: Memory) -> None:
+        self.pmem = memory.allocate("pmem", 4096, "pmem")
+        self.dram = memory.allocate("dram", 4096, "dram")
+        self.device = memory.allocate("block", 8192, "device")
+
+    def run(self, memory: Memory, operation: Any) -> object:
+        number, data = operation
+        memory.store(self.pmem, number)
+        memory.write(self.pmem + 8, bytes([number]))
+        memory.write(self.pmem + 64, data)
+        memory.flush(self.pmem, 72)
+        memory.flush(self.pmem + 64, 8, kind="clflushopt")
+        memory.flush(self.pmem + 128, 8, kind="clflush")
+        memory.sfence()
+        memory.stream(self.pmem + 1024, data[:16])
+        memory.mfence()
+        memory.order()
+        memory.write(self.dram, memory.read(self.pmem + 1000, 128))
+        if memory.load(self.pmem) == number:
+            memory.mispredict()
+        if int.from_bytes(memory.read(self.pmem, 4, dependent=True), "little") == number:
+            memory.mispredict(at_hand=True)
+        memory.prefetch(self.dram + 512)
+        memory.fetch_add(self.pmem + 512, 3)
+        memory.compare_exchange(self.pmem + 520, 0, number)
+        for shared in (True, False):
+            with memory.latch(self.dram + 1024, shared=shared):
+                pass
+        memory.compute(number, 7)
+        # The instructions of a copy of five lines: copy_lines.hpp.
+        memory.compute(0, 6 + 2)
+        for line, instructions in enumerate([7, 8, 7, 8, 10]):
+            memory.write(self.dram + 2048 + 64 * line, memory.read(self.pmem + 64 * line, 64))
+            memory.compute(0, instructions)
+        memory.block_write(self.device, self.pmem, 512)
+        memory.block_flush()
+        memory.block_read(self.device + 512, self.dram, 1024)
+        memory.block_write(self.device, self.pmem, 512)
+        memory.block_flush()
+        return LATER if number % 2 else None
+
+    def recover(self, memory: Memory) -> Any:
+        return memory.load(memory.region("pmem"))
+
+
+def test_a_program_in_cpp_does_what_its_twin_in_python_does(tmp_path: Path) -> None:
+    traces = []
+    for kind in (_InCpp, _InPython):
+        twin = type("Twin", (kind,), {"program": "all::Everything"})  # a trace names its program
+        record(twin, tmp_path / "one.trace", operations=50, warmup=20)
+        traces.append((tmp_path / "one.trace").read_bytes())
+    assert traces[0] == traces[1]
+
+
+def test_it_is_crashed_and_its_points_have_names() -> None:
+    result = check(counters(), states=2000)
+    assert result.ok, result.problems
+    assert [mutant.point.name for mutant in result.mutants] == ["counter: clwb", "counter: sfence"]
+    assert all(mutant.caught for mutant in result.mutants)
+    assert _InCpp.module() is _InCpp.module()
+
+
+def test_a_point_without_a_number_is_the_line_that_calls_it() -> None:
+    text = (PROGRAMS / "everything.hpp").read_text().splitlines()
+    asked = {number for number, line in enumerate(text, 1) if "clflushopt" in line.lower()}
+    result = check(_InCpp, states=100, mutate=False)
+    named = {point.name for point in result.block.points if "clflushopt" in point.name}
+    assert named == {f"all::Everything::run, line {line} of everything.hpp: clflushopt" for line in asked}
+
+
+def test_threads_wait_for_its_latches() -> None:
+    assert check(counters(), threads=2, states=1000, mutate=False).ok
+    violation = check(counters("Unlatched"), threads=2, states=1000, mutate=False).check.violation
+    assert violation is not None  # two threads add to what both have read
+
+
+def test_this_machine_runs_it_and_the_simulator_beside_it(tmp_path: Path) -> None:
+    result = measure("tum-6212u", blocks=[counters()], quick=True)
+    (row,) = result.rows
+    assert (row.subject.block, row.subject.unit) == ("Counters", "op/s")
+    assert row.measured > 0
+    assert row.timing.repetitions == 5
+    # Of the operations that `record` draws, in DRAM.
+    record(counters(), tmp_path / "counters.trace", pmem="dram")
+    assert row.simulated == pmsim.trace.replay(tmp_path / "counters.trace", "tum-6212u").total.operations_per_s
+    on_pmem = measure("tum-6212u", blocks=[counters()], quick=True, on=tmp_path / "pmem").rows[0]
+    assert on_pmem.simulated < row.simulated
+    assert not on_pmem.timing.is_dax
+
+
+def test_this_machine_has_to_find_what_was_promised() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^Backwards: on this machine recover\(\) returned \{0: .* promised is"
+    ):
+        measure("tum-6212u", blocks=[counters("Backwards")], quick=True)
+
+
+class _OfWords(_InCpp):
+    def draw(self, random: Any) -> Any:
+        return "a word"
+
+
+class _TooMany(CppPrototype):
+    source = "programs/counters.hpp"
+    program = "Counters"
+
+    def expected(self, done: Any) -> Any:
+        return {}
+
+    def draw(self, random: Any) -> Any:
+        return 4, False
+
+
+class _Nowhere(_TooMany):
+    source = "programs/none.hpp"
+
+
+class _Unnamed(_TooMany):
+    program = "no name"
+
+
+class _NoTemplate(_TooMany):
+    program = "Counter"
+
+
+class _NoSource(CppPrototype):
+    expected = draw = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        (
+            _Nowhere,
+            r"programs/none\.hpp: no such file; name the header that has the class template 'Counters'$",
+        ),
+        (_Unnamed, r"^no name: is no name of a class template in C\+\+$"),
+        (_NoTemplate, r"counters\.hpp: does not compile: .*error: .*Counter.*; all of it is in .*errors\.txt$"),
+        (_NoSource, r"^_NoSource\.source: is missing; name the header of C\+\+ that has the program$"),
+    ],
+)
+def test_what_cannot_be_compiled_is_one_line(program: type[CppPrototype], says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as raised:
+        program()
+    assert "\n" not in str(raised.value)
+
+
+def test_what_a_program_does_not_take_or_throws_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError,
+        match=r"^_OfWords of .*everything\.hpp: run\(\) does not take what draw\(\) returned: 'a word'$",
+    ):
+        record(_OfWords, tmp_path / "x.trace")
+    with pytest.raises(IndexError, match="there are four counters"):
+        record(_TooMany, tmp_path / "x.trace")
+    with pytest.raises(
+        ConfigError, match=r"^_TooMany: on this machine it raises IndexError: there are four counters"
+    ):
+        measure("tum-6212u", blocks=[_TooMany], quick=True)
+    with pytest.raises(ConfigError, match=r"^_InCpp: on this machine it raises .*no block device is measured"):
+        measure("tum-6212u", blocks=[_InCpp], quick=True)
+    with pytest.raises(
+        ConfigError, match=r"^--blocks: .*is no CppPrototype; what is in Python cannot be timed"
+    ):
+        measure("tum-6212u", blocks=[_InPython])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("compiler", ["no-such-compiler", "/no/such/compiler"])
+def test_a_compiler_that_is_missing_is_one_line(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", compiler)
+    with pytest.raises(
+        ConfigError, match=f"^{compiler}: no such C\\+\\+ compiler; install one, or name it in CXX$"
+    ):
+        type("Other", (_InCpp,), {})()
+
+
+def test_it_is_compiled_again_when_a_file_that_it_has_read_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = counters().module().__file__
+    header, included = tmp_path / "a program.hpp", tmp_path / "other.hpp"
+    for file in (header, included):
+        file.write_text("// first\n")
+    runs, compiler = tmp_path / "runs", tmp_path / "compiler"
+    compiler.write_text(
+        f"""#!/bin/sh
+        echo run >> {runs}
+        while [ $# -gt 0 ]; do case "$1" in -o) out=$2;; -MF) rule=$2;; esac; shift; done
+        cp {module} "$out"
+        printf '%s' 'program.so: {tmp_path}/a\\ program.hpp \\\n  {included}' > "$rule"
+        """
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+
+    def compiles() -> int:
+        told: list[str] = []
+        compiled(header, "Program", progress=told.append)
+        assert told == [f"compiling {header}"] or not told
+        assert runs.read_text().count("run") == len(seen) + len(told)
+        seen.extend(told)
+        return len(told)
+
+    seen: list[str] = []
+    assert compiles() == 1
+    assert compiles() == 0
+    for file in (header, included):
+        file.write_text("// second\n")
+        assert compiles() == 1
+        assert compiles() == 0
+    file.touch()
+    assert compiles() == 0  # the same text
+    monkeypatch.setenv("CXXFLAGS", "-O1")
+    assert compiles() == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "out", "err"),
+    [
+        (["crash", "counters.py:Counters", "--states", "500"], 0, "mutation score 100%: 2 of 2", ""),
+        (
+            ["measure", "--blocks", "counters.py:Counters", "--platform", "tum-6212u", "--quick"],
+            0,
+            "of 1 predictions are within a factor of two",
+            "",
+        ),
+        (
+            ["crash", "counters.py:Counters", "--debug"],
+            2,
+            "",
+            "pmsim: crash: --debug steps through Python, and counters.py:Counters is C++; leave it out\n",
+        ),
+    ],
+)
+def test_from_the_shell(arguments: list[str], status: int, out: str, err: str, tmp_path: Path) -> None:
+    counters().module()  # otherwise it says that it compiles
+    where = [] if arguments[0] == "crash" else ["--out", str(tmp_path)]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pmsim", *arguments, *where], cwd=PROGRAMS, capture_output=True, text=True
+    )
+    assert (ran.returncode, out in ran.stdout) == (status, True), ran
+    assert err in ran.stderr
+    assert "Traceback" not in ran.stderr
