@@ -8,6 +8,7 @@ import numpy
 import numpy.typing
 import os
 import typing
+import typing_extensions
 __all__: list[str] = ['Arrivals', 'CrashMonitor', 'Driver', 'Engine', 'Mix', 'Recorder', 'Session', 'SimMemory', 'TraceReader', 'TraceWriter', 'check_workload', 'clock_hits', 'counters', 'crash_blocks', 'crash_check', 'crash_check_program', 'engines', 'fields', 'host_benchmarks', 'host_features', 'host_measure', 'host_processors', 'host_room', 'in_place_methods', 'logs', 'micro_op_kinds', 'page_flush_costs', 'parts', 'simulate', 'trace_info', 'trace_record', 'trace_replay', 'trace_requests', 'validate_platform', 'warm_up', 'workloads']
 class SimMemory:
     """
@@ -15,6 +16,10 @@ class SimMemory:
     """
     def __init__(self, *, persistence: str = 'adr', wear: bool = False) -> None:
         ...
+    def accesses(self) -> typing_extensions.CapsuleType:
+        """
+        What a program in C++ that is compiled apart from the core calls in the place of the above.
+        """
     def acquire(self, latch: int, *, shared: bool = False) -> int:
         """
         Acquires a latch, a word; returns its version, for release(). Raises ConfigError where it is held.

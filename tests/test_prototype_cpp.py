@@ -117,6 +117,29 @@ def test_a_point_without_a_number_is_the_line_that_calls_it() -> None:
     assert named == {f"all::Everything::run, line {line} of everything.hpp: clflushopt" for line in asked}
 
 
+class GroupedRawl(CppPrototype):
+    source = "programs/grouped_rawl.hpp"
+
+    def expected(self, done: Any) -> Any:
+        return list(done)
+
+    def draw(self, random: Any) -> Any:
+        return random.randbytes(random.randrange(1, 200))
+
+
+def test_a_block_of_the_core_keeps_its_promise_as_a_program_of_ones_own() -> None:
+    result = check(GroupedRawl, states=2000)
+    assert result.ok, result.problems
+    named = {mutant.point.name for mutant in result.mutants}
+    entry = {
+        "append: write all words of the entry back: clwb",
+        "append: wait for all words of the entry: sfence",
+    }
+    assert entry <= named
+    (row,) = measure("tum-6212u", blocks=[GroupedRawl], quick=True).rows  # whose recovery finds what it should
+    assert row.subject.block == "GroupedRawl"
+
+
 def test_threads_wait_for_its_latches() -> None:
     assert check(counters(), threads=2, states=1000, mutate=False).ok
     violation = check(counters("Unlatched"), threads=2, states=1000, mutate=False).check.violation

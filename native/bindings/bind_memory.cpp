@@ -78,6 +78,11 @@ const SimMemory& PythonMemory::memory() const {
   return *memory_;
 }
 
+py::capsule PythonMemory::accesses() {
+  // The program gets a pointer to the base class, which may not be where the object is.
+  return py::capsule(static_cast<prototype::Accesses*>(&accesses_), prototype::Accesses::kCapsule);
+}
+
 Address PythonMemory::allocate(const std::string& medium, std::uint64_t bytes, const std::string& name) {
   return memory().allocate(named("medium", medium, kMedia), bytes, {.name = name});
 }
@@ -288,6 +293,8 @@ void bind_memory(py::module_& module) {
           },
           py::kw_only(), py::arg("at_hand") = false,
           "A branch that nothing could predict: it depends on the load before, or on what has been at hand.")
+      .def("accesses", &PythonMemory::accesses,
+           "What a program in C++ that is compiled apart from the core calls in the place of the above.")
       .def("operation_begin", &PythonMemory::operation_begin, py::kw_only(), py::arg("alone") = false,
            "An operation of the workload begins; alone: when all before has retired.")
       .def("operation_end", &PythonMemory::operation_end)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pmsim/memory/sim_memory.hpp"
+#include "sim_accesses.hpp"
 
 namespace pmsim::bindings {
 
@@ -53,6 +54,8 @@ class PythonMemory {
   /// Throws ConfigError where it was borrowed and the call has returned.
   [[nodiscard]] memory::SimMemory& memory();
   [[nodiscard]] const memory::SimMemory& memory() const;
+  /// A capsule, which is of use as long as this memory lives.
+  [[nodiscard]] pybind11::capsule accesses();
 
  private:
   friend class Borrowed;
@@ -61,6 +64,7 @@ class PythonMemory {
   std::optional<memory::SimMemory> own_;
   memory::SimMemory* memory_;  ///< null: it was borrowed, and has been given back
   memory::Stream stream_;
+  SimAccesses accesses_{*this};
 };
 
 /// Lends a memory to Python for as long as it lives. Needs the GIL.

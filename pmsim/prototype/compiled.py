@@ -26,6 +26,7 @@ _UNIT = """\
 #include <pmsim/prototype/module.hpp>
 
 PYBIND11_MODULE({module}, module) {{
+  pmsim::prototype::bind_errors();
   pmsim::prototype::bind_simulated<{program}<pmsim::prototype::SimulatedMemory>>(module);
   pmsim::prototype::bind_host<{program}<pmsim::prototype::HostMemory>>(module);
 }}

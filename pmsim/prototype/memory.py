@@ -271,6 +271,22 @@ class Memory:
         """Take a branch that nothing could predict: it depends on the load before, or on what is at hand."""
         self._memory.mispredict(at_hand=at_hand)
 
+    # The next three are what programs in C++ ask for (native/include/pmsim/prototype/simulated_memory.hpp).
+    def _accesses(self) -> Any:
+        """Return what they access memory by, and whether others may come between two accesses."""
+        return self._memory.accesses(), self._turns is not None
+
+    def _point(self, name: str, what: str) -> int:
+        return self._points.number(f"{name}: {what}")
+
+    def _count(self, reads: int) -> None:
+        self._reads += reads
+        if self._most_reads is not None and self._reads >= self._most_reads:
+            raise ConfigError(
+                f"memory: {self._most_reads:,} reads, or {self._most_reads // _LOCKED_READS:,} locked"
+                " instructions, in one call, which seems to have no end"
+            )
+
     def _let_others_go_on(self) -> None:
         if self._turns is not None:
             self._turns.access()
@@ -296,17 +312,9 @@ class Memory:
             begin = end
             self._turns.access()
 
-    def _count(self, reads: int) -> None:
-        self._reads += reads
-        if self._most_reads is not None and self._reads >= self._most_reads:
-            raise ConfigError(
-                f"memory: {self._most_reads:,} reads, or {self._most_reads // _LOCKED_READS:,} locked"
-                " instructions, in one call, which seems to have no end"
-            )
-
     def _number(self, site: str | None, what: str) -> int:
         # One name for a flush and a fence is two points: taken away at once, one would stand for the other.
-        return self._points.number(f"{_caller() if site is None else text('site', site)}: {what}")
+        return self._point(_caller() if site is None else text("site", site), what)
 
 
 def _bytes(data: bytes) -> bytes:

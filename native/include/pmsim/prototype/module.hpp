@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "pmsim/core/error.hpp"
 #include "pmsim/host/benchmark.hpp"
 #include "pmsim/prototype/convert.hpp"
 #include "pmsim/prototype/host_run.hpp"
@@ -26,6 +28,22 @@ template <typename Program>
     return Program::kSites;
   else
     return {};
+}
+
+/// What the core and its headers throw is raised as by the core itself.
+inline void bind_errors() {
+  pybind11::register_local_exception_translator([](std::exception_ptr thrown) {
+    const auto raise = [](const char* kind, const std::exception& error) {
+      pybind11::set_error(pybind11::module_::import("pmsim").attr(kind), error.what());
+    };
+    try {
+      std::rethrow_exception(std::move(thrown));
+    } catch (const ConfigError& error) {
+      raise("ConfigError", error);
+    } catch (const SimulationError& error) {
+      raise("SimulationError", error);
+    }
+  });
 }
 
 /// On SimulatedMemory, lent for each call.

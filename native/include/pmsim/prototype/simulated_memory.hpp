@@ -2,8 +2,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <map>
 #include <source_location>
 #include <span>
@@ -12,9 +12,11 @@
 #include <utility>
 
 #include "pmsim/blocks/site.hpp"
+#include "pmsim/core/error.hpp"
 #include "pmsim/memory/copy_lines.hpp"
 #include "pmsim/memory/section.hpp"
 #include "pmsim/prototype.hpp"
+#include "pmsim/prototype/accesses.hpp"
 
 namespace pmsim::prototype {
 
@@ -28,14 +30,21 @@ class SimulatedMemory {
   /// `sites`: names of the points that the algorithm numbers; a point without a number is the line it is called
   /// from.
   SimulatedMemory(pybind11::object memory, std::span<const blocks::SiteInfo> sites)
-      : memory_(std::move(memory)), sites_(sites) {}
+      : memory_(std::move(memory)), sites_(sites) {
+    const pybind11::tuple lent = memory_.attr("_accesses")();
+    void* const accesses = PyCapsule_GetPointer(lent[0].ptr(), Accesses::kCapsule);
+    if (accesses == nullptr)
+      throw pybind11::error_already_set();
+    accesses_ = static_cast<Accesses*>(accesses);
+    among_threads_ = lent[1].cast<bool>();
+  }
 
   Address allocate(Medium medium, std::uint64_t bytes, std::string_view name) {
     static constexpr const char* kNames[] = {"dram", "pmem", "block"};
-    return call("allocate", kNames[memory::index_of(medium)], bytes, name).template cast<Address>();
+    return memory_.attr("allocate")(kNames[memory::index_of(medium)], bytes, name).cast<Address>();
   }
-  [[nodiscard]] Address region(std::string_view name) { return call("region", name).template cast<Address>(); }
-  [[nodiscard]] std::uint32_t thread() { return memory_.attr("thread").template cast<std::uint32_t>(); }
+  [[nodiscard]] Address region(std::string_view name) { return memory_.attr("region")(name).cast<Address>(); }
+  [[nodiscard]] std::uint32_t thread() { return memory_.attr("thread").cast<std::uint32_t>(); }
 
   template <memory::Value T>
   [[nodiscard]] T load(Address address) {
@@ -47,23 +56,25 @@ class SimulatedMemory {
   }
   template <memory::Value T>
   void store(Address address, const std::type_identity_t<T>& value) {
-    aligned<T>(address);
+    check_aligned<T>(address);
     write(address, std::as_bytes(std::span(&value, 1)));
   }
-  void read(Address address, std::span<std::byte> into) {
-    if (!into.empty())
-      read_as(address, into, false);
-  }
+  void read(Address address, std::span<std::byte> into) { read_as(address, into, false); }
   void write(Address address, std::span<const std::byte> from) {
-    if (!from.empty())
-      call("write", address, bytes_of(from));
+    in_pieces(address, from.size(), [&](std::size_t begin, std::size_t bytes) {
+      accesses_->write(address + begin, from.data() + begin, bytes);
+    });
   }
-  void stream(Address address, std::span<const std::byte> from) { call("stream", address, bytes_of(from)); }
+  void stream(Address address, std::span<const std::byte> from) {
+    in_pieces(address, from.size(), [&](std::size_t begin, std::size_t bytes) {
+      accesses_->stream(address + begin, from.data() + begin, bytes);
+    });
+  }
   /// As SimMemory::copy_lines, access by access.
   void copy_lines(Address from, Address to, std::uint32_t lines) {
     using Cost = memory::CopyInstructions;
     if (((from | to) & (memory::kLineBytes - 1)) != 0 || memory::medium_of(to) != Medium::kDram)
-      throw pybind11::value_error("copy_lines() needs lines of dram");
+      throw ConfigError("copy_lines() needs lines of dram");
     compute(0, Cost::kEntry + (lines % 4 != 0 ? Cost::kOdd : 0));
     std::array<std::byte, memory::kLineBytes> line;
     for (std::uint32_t done = 0; done < lines; ++done) {
@@ -75,48 +86,64 @@ class SimulatedMemory {
   void flush(Address address, std::size_t bytes, FlushKind kind = FlushKind::kClwb, Site site = memory::kNoSite,
              const Where& where = Where::current()) {
     static constexpr const char* kNames[] = {"clwb", "clflushopt", "clflush"};
-    using pybind11::literals::operator""_a;
-    memory_.attr("flush")(address, bytes, name(site, where), "kind"_a = kNames[static_cast<int>(kind)]);
+    let_others_go_on();
+    accesses_->flush(address, bytes, kind, point(site, where, kNames[static_cast<int>(kind)]));
   }
   void sfence(Site site = memory::kNoSite, const Where& where = Where::current()) {
-    call("sfence", name(site, where));
+    let_others_go_on();
+    accesses_->sfence(point(site, where, "sfence"));
   }
   void mfence(Site site = memory::kNoSite, const Where& where = Where::current()) {
-    call("mfence", name(site, where));
+    let_others_go_on();
+    accesses_->mfence(point(site, where, "mfence"));
   }
   void order(Site site = memory::kNoSite, const Where& where = Where::current()) {
-    call("order", name(site, where));
+    let_others_go_on();
+    accesses_->order(point(site, where, "order"));
   }
-  void prefetch(Address address) { call("prefetch", address); }
+  void prefetch(Address address) {
+    let_others_go_on();
+    accesses_->prefetch(address);
+  }
   std::uint64_t fetch_add(Address address, std::uint64_t delta) {
-    return call("fetch_add", address, delta).template cast<std::uint64_t>();
+    let_others_go_on();
+    count(kLockedReads);
+    return accesses_->fetch_add(address, delta);
   }
   std::uint64_t compare_exchange(Address address, std::uint64_t expected, std::uint64_t desired) {
-    return call("compare_exchange", address, expected, desired).template cast<std::uint64_t>();
+    let_others_go_on();
+    count(kLockedReads);
+    return accesses_->compare_exchange(address, expected, desired);
   }
   /// Alone or with other readers; prototypes neither attempt nor read optimistically.
   std::uint64_t acquire(Address latch, LatchMode mode) {
     using pybind11::literals::operator""_a;
-    return memory_.attr("acquire")(latch, "shared"_a = shared(mode)).template cast<std::uint64_t>();
+    return memory_.attr("acquire")(latch, "shared"_a = shared(mode)).cast<std::uint64_t>();
   }
   bool release(Address latch, LatchMode mode, std::uint64_t version) {
     using pybind11::literals::operator""_a;
     memory_.attr("release")(latch, version, "shared"_a = shared(mode));
     return true;
   }
-  void compute(std::uint64_t cycles, std::uint32_t instructions) { call("compute", cycles, instructions); }
+  void compute(std::uint64_t cycles, std::uint32_t instructions) {
+    let_others_go_on();
+    accesses_->compute(cycles, instructions);
+  }
   void mispredict(memory::BranchOn on = memory::BranchOn::kLastLoad) {
-    using pybind11::literals::operator""_a;
-    memory_.attr("mispredict")("at_hand"_a = on == memory::BranchOn::kAtHand);
+    let_others_go_on();
+    accesses_->mispredict(on);
   }
   void block_read(Address device, Address destination, std::size_t bytes) {
-    call("block_read", device, destination, bytes);
+    let_others_go_on();
+    accesses_->block_read(device, destination, bytes);
   }
   void block_write(Address device, Address source, std::size_t bytes) {
-    call("block_write", device, source, bytes);
+    let_others_go_on();
+    accesses_->block_write(device, source, bytes);
   }
   void block_flush(Site site = memory::kNoSite, const Where& where = Where::current()) {
-    call("block_flush", name(site, where));
+    let_others_go_on();
+    accesses_->block_flush(point(site, where, "block_flush"));
   }
   /// A group of one: who hands over writes, and who commits flushes.
   std::uint64_t block_gather(Address device, Address source, std::size_t bytes) {
@@ -132,40 +159,69 @@ class SimulatedMemory {
   memory::Section enter(memory::Section section) noexcept { return std::exchange(section_, section); }
 
  private:
-  template <typename... Arguments>
-  pybind11::object call(const char* method, const Arguments&... arguments) {
-    return memory_.attr(method)(arguments...);
-  }
+  /// As in Python: a locked instruction counts as so many reads in the search for loops without an end.
+  static constexpr std::uint32_t kLockedReads = 1000;
+
   template <memory::Value T>
-  static void aligned(Address address) {
+  static void check_aligned(Address address) {
     if ((address & (alignof(T) - 1)) != 0)
-      throw pybind11::value_error("a typed access is not aligned; use read() or write()");
+      throw ConfigError("a typed access is not aligned; use read() or write()");
   }
   template <memory::Value T>
   T load_as(Address address, bool dependent) {
-    aligned<T>(address);
+    check_aligned<T>(address);
     T value;
     read_as(address, std::as_writable_bytes(std::span(&value, 1)), dependent);
     return value;
   }
   void read_as(Address address, std::span<std::byte> into, bool dependent) {
-    using pybind11::literals::operator""_a;
-    const pybind11::bytes found = memory_.attr("read")(address, into.size(), "dependent"_a = dependent);
-    std::memcpy(into.data(), std::string_view(found).data(), into.size());
+    count(1);
+    in_pieces(address, into.size(), [&](std::size_t begin, std::size_t bytes) {
+      accesses_->read(address + begin, into.data() + begin, bytes, dependent);
+    });
   }
-  static pybind11::bytes bytes_of(std::span<const std::byte> from) {
-    return {reinterpret_cast<const char*>(from.data()), from.size()};
+  /// All at once, or word by word where others may come between.
+  template <typename Access>
+  void in_pieces(Address address, std::size_t bytes, const Access& access) {
+    if (bytes == 0)
+      return;
+    if (!among_threads_) {
+      access(0, bytes);
+      return;
+    }
+    for (std::size_t begin = 0; begin < bytes;) {
+      let_others_go_on();
+      const std::size_t piece = std::min<std::size_t>(bytes - begin, 8 - (address + begin) % 8);
+      access(begin, piece);
+      begin += piece;
+    }
+  }
+  void let_others_go_on() {
+    if (among_threads_)
+      memory_.attr("_let_others_go_on")();
+  }
+  /// Python hears of many reads at once, and sees whether somebody has pressed Ctrl-C.
+  void count(std::uint32_t reads) {
+    reads_ += reads;
+    if (reads_ >= kLockedReads) [[unlikely]]
+      memory_.attr("_count")(std::exchange(reads_, 0));
   }
   static bool shared(LatchMode mode) {
     if (mode != LatchMode::kShared && mode != LatchMode::kExclusive)
-      throw pybind11::value_error("a prototype holds latches alone or with other readers");
+      throw ConfigError("a prototype holds latches alone or with other readers");
     return mode == LatchMode::kShared;
   }
-  /// "Log::append, line 19 of log.hpp".
+  /// Its number, by the name that Python knows it by: "Log::append, line 19 of log.hpp: clwb".
+  [[nodiscard]] Site point(Site site, const Where& where, const char* what) {
+    return memory_.attr("_point")(name(site, where), what).cast<Site>();
+  }
   [[nodiscard]] std::string_view name(Site site, const Where& where);
 
   pybind11::object memory_;
   std::span<const blocks::SiteInfo> sites_;
+  Accesses* accesses_ = nullptr;  ///< of memory_
+  bool among_threads_ = false;
+  std::uint32_t reads_ = 0;  ///< that Python has not heard of
   memory::Section section_ = memory::Section::kWork;
 };
 
