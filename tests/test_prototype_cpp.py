@@ -119,6 +119,7 @@ def test_a_point_without_a_number_is_the_line_that_calls_it() -> None:
 
 class GroupedRawl(CppPrototype):
     source = "programs/grouped_rawl.hpp"
+    operations = warmup = 100
 
     def expected(self, done: Any) -> Any:
         return list(done)

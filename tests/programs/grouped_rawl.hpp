@@ -33,8 +33,8 @@ class GroupedRawl {
 
  private:
   using Log = pmsim::blocks::log::RawlLog;
-  static constexpr std::uint64_t kBytes = std::uint64_t{1} << 20;
-  static constexpr pmsim::blocks::log::Options kOptions{.group_commit = 2};
+  static constexpr std::uint64_t kBytes = std::uint64_t{1} << 17;
+  static constexpr pmsim::blocks::log::Options kOptions{.group_commit = 2, .reach = 512};
 
   pmsim::blocks::log::Place place_{.bytes = kBytes};
   std::optional<Log> log_;
