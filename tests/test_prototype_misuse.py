@@ -327,6 +327,17 @@ def test_a_locked_access_that_is_not_aligned_is_one_clear_line(locked):
         locked(memory, base + 4)
 
 
+@pytest.mark.parametrize(
+    "lets_go", [lambda memory, at: memory.store(at, 0), lambda memory, at: memory.release(at, 0)]
+)
+def test_a_latch_that_is_no_longer_held_is_one_clear_line(lets_go):
+    memory = Memory(_native.SimMemory(), Points())
+    latch = memory.allocate("dram", 64, "latch")
+    message = "the latch is not held like that: it has been released before, or its word was stored to"
+    with pytest.raises(pmsim.ConfigError, match=message), memory.latch(latch):
+        lets_go(memory, latch)
+
+
 def test_what_a_library_raises_is_told_by_the_line_that_called_it():
     def held(self, memory):
         latch = memory.allocate("pmem", 64, "latch")

@@ -184,11 +184,15 @@ void PythonMemory::set_thread(std::uint32_t thread) {
     memory().detach();
 }
 
-bool PythonMemory::admits(Address latch, bool shared) const {
+std::uint64_t PythonMemory::latch_word(Address latch) const {
   check_aligned("latch", latch);
   std::uint64_t word = 0;
   memory().peek(latch, std::as_writable_bytes(std::span(&word, 1)));
-  return memory::LatchWord::admits(word, mode_of(shared));
+  return word;
+}
+
+bool PythonMemory::admits(Address latch, bool shared) const {
+  return memory::LatchWord::admits(latch_word(latch), mode_of(shared));
 }
 
 std::uint64_t PythonMemory::acquire(Address latch, bool shared) {
@@ -198,6 +202,11 @@ std::uint64_t PythonMemory::acquire(Address latch, bool shared) {
 }
 
 void PythonMemory::release(Address latch, std::uint64_t version, bool shared) {
+  if (!memory::LatchWord::is_held(latch_word(latch), mode_of(shared)))
+    throw ConfigError(
+        "SimMemory.release: the latch is not held like that: it has been released before, or its word was "
+        "stored "
+        "to");
   memory().release(latch, mode_of(shared), version);
 }
 

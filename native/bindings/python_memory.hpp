@@ -58,6 +58,8 @@ class PythonMemory {
   [[nodiscard]] pybind11::capsule accesses();
 
  private:
+  [[nodiscard]] std::uint64_t latch_word(memory::Address latch) const;
+
   friend class Borrowed;
   explicit PythonMemory(memory::SimMemory& borrowed) : memory_(&borrowed) {}
 
