@@ -196,6 +196,14 @@ class _NoTemplate(_TooMany):
     program = "Counter"
 
 
+class _FlagsOfText(_TooMany):
+    flags = "-O2"
+
+
+class _NumberedSource(_TooMany):
+    source = 5  # type: ignore[assignment]
+
+
 class _NoSource(CppPrototype):
     expected = draw = None  # type: ignore[assignment]
 
@@ -209,6 +217,8 @@ class _NoSource(CppPrototype):
         ),
         (_Unnamed, r"^no name: is no name of a class template in C\+\+$"),
         (_NoTemplate, r"counters\.hpp: does not compile: .*error: .*Counter.*; all of it is in .*errors\.txt$"),
+        (_FlagsOfText, r"^_FlagsOfText\.flags: '-O2' is not a list of texts; put it in brackets$"),
+        (_NumberedSource, r"^_NumberedSource\.source: 5"),
         (_NoSource, r"^_NoSource\.source: is missing; name the header of C\+\+ that has the program$"),
     ],
 )

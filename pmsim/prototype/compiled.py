@@ -64,14 +64,14 @@ def compiled(
     if not re.fullmatch(r"\w+(::\w+)*", program):
         raise ConfigError(f"{program}: is no name of a class template in C++")
     header = header.resolve()
-    command = [*_compiler(), *_OPTIONS, *flags, *shlex.split(os.environ.get("CXXFLAGS", ""))]
+    command = [*_compiler(), *_OPTIONS, *shlex.split(os.environ.get("CXXFLAGS", ""))]
     unit = _UNIT.format(header=header, program=program, module=_MODULE)
-    asked = json.dumps([command, unit, *map(str, _includes()), _digest(_library())])
+    asked = json.dumps([command, *flags, unit, *map(str, _includes()), _digest(_library())])
     folder = _kept() / hashlib.sha256(asked.encode()).hexdigest()[:32]
     module = _latest(folder)
     if module is None:
         progress(f"compiling {header}")
-        module = _compile(command, unit, folder, header)
+        module = _compile(command, flags, unit, folder, header)
     return _load(module)
 
 
@@ -131,22 +131,24 @@ def _latest(folder: Path) -> Path | None:
     return None
 
 
-def _compile(command: Sequence[str], unit: str, folder: Path, header: Path) -> Path:
+def _compile(command: Sequence[str], flags: Sequence[str], unit: str, folder: Path, header: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # In a place of its own, so that processes which do the same at once do not disturb each other.
         with tempfile.TemporaryDirectory(dir=folder) as place:
-            return _kept_from(Path(place), command, unit, folder, header)
+            return _kept_from(Path(place), command, flags, unit, folder, header)
     except OSError as error:
         raise ConfigError(f"{folder}: {error.strerror}; have it writable, or set XDG_CACHE_HOME") from None
 
 
-def _kept_from(place: Path, command: Sequence[str], unit: str, folder: Path, header: Path) -> Path:
+def _kept_from(
+    place: Path, command: Sequence[str], flags: Sequence[str], unit: str, folder: Path, header: Path
+) -> Path:
     source, module, rule = place / "program.cpp", place / "program.so", place / "program.d"
     source.write_text(unit)
     includes = [option for path in _includes() for option in ("-isystem", str(path))]
     done = subprocess.run(
-        [*command, *includes, "-MD", "-MF", str(rule), "-o", str(module), str(source), str(_library())],
+        [*command, *includes, "-MD", "-MF", str(rule), "-o", str(module), str(source), str(_library()), *flags],
         capture_output=True,
         text=True,
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
+from pmsim.arguments import text, texts
 from pmsim.errors import ConfigError
 from pmsim.messages import shown
 from pmsim.prototype.compiled import compiled
@@ -51,7 +52,9 @@ class CppPrototype(Prototype):
         """
         found = _MODULES.get(cls)
         if found is None:
-            found = compiled(_header(cls), cls.program or cls.__name__, tuple(cls.flags), progress)
+            name = cls.__name__
+            program = text(f"{name}.program", cls.program) or name
+            found = compiled(_header(cls), program, texts(f"{name}.flags", cls.flags), progress)
             _MODULES[cls] = found
         return found
 
@@ -91,4 +94,4 @@ def _header(kind: type[CppPrototype]) -> Path:
         folder = Path(inspect.getfile(says)).parent
     except (TypeError, OSError):  # in a notebook or a shell
         folder = Path.cwd()
-    return folder / kind.source
+    return folder / text(f"{kind.__name__}.source", kind.source)

@@ -7,7 +7,10 @@
 namespace pmsim::prototype {
 
 template <typename Run>
-struct RunTraits;
+struct RunTraits {
+  static_assert(sizeof(Run) == 0, "run() takes the memory, by reference, and one operation");
+  using Value = int;  // no further errors
+};
 template <typename Program, typename M, typename Result, typename Operation>
 struct RunTraits<Result (Program::*)(M&, Operation)> {
   using Value = std::remove_cvref_t<Operation>;
