@@ -262,6 +262,22 @@ def test_workers_that_never_meet_serve_so_many_times_as_many_transactions():
     assert served(4) == pytest.approx(4 * served(1), rel=0.05)
 
 
+def test_workers_find_in_the_caches_what_others_have_read():
+    """Each had read the table from memory for itself, and two workers that scan it were slower than one."""
+    rows, lines_of_row = 8_000, 4  # two megabytes: more than L2, and the last-level cache holds it
+
+    def scanned(workers):
+        server = server_of([des.TablePart(rows=rows, row_size=64 * lines_of_row)], workers=workers)
+        mix = [des.Ask("table.scan", first="uniform", below=rows, count=100)]
+        load = des.NativeLoad(server, [des.Tenant("all", des.ClosedPool(workers), mix)], seed=2)
+        load.run("1 ms")
+        return load.summary()["count"], server.counters_at(load.now)["pmem_read_lines"]
+
+    (one, _), (two, _), (four, read) = map(scanned, (1, 2, 4))
+    assert read <= rows * lines_of_row  # each once; this machine prefetches nothing
+    assert one < two < four
+
+
 def test_the_saturation_that_a_power_failure_is_in_percent_of_is_that_of_the_server_that_fails():
     """Servers that can be crashed acknowledge in order; a search has no use for their second memory."""
 

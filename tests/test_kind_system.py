@@ -119,7 +119,7 @@ def test_a_run_whose_caches_still_fill_is_not_steady(
     scenario = tmp_path / "cold.toml"
     scenario.write_text(
         'kind = "system"\nplatform = "tum-6212u"\nmetrics = ["latency_p99_ns"]\n'
-        '[parameters]\nservice = "table"\nwarmup = 0\nload_percent = 90\nworkers = 4\nrows = 262_144\n'
+        '[parameters]\nservice = "table"\nwarmup = 0\nload_percent = 50\nworkers = 4\nrows = 262_144\n'
         "zipf = 1\n[sweep]\nrequests = [2_000, 300_000]\n"
     )
     assert main(["run", str(scenario), "--out", str(tmp_path / "out")]) == 0

@@ -195,8 +195,8 @@ def _zipf(parameters: SystemParameters) -> float:
 def _warmup(machine: Platform, parameters: SystemParameters) -> int:
     """Return the requests of "auto": of a table, whose state is in the caches alone, what fills these.
 
-    At most a lookup for each of their lines. Of 262,144 rows by Zipf's law (z = 1) tum-6212u then serves 55
-    million per second; with seven times as many for 57, with none for 23 (docs/des.md).
+    At most a lookup for each of their lines. Of 262,144 rows by Zipf's law (z = 1) tum-6212u then serves 73
+    million per second; with seven times as many 76, with none 31 (docs/des.md).
     """
     if parameters.service != "table" or parameters.study not in ("load", "tenants"):
         return 0

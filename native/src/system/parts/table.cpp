@@ -28,6 +28,7 @@ class Table final : public Part {
       parameters.refuse("memory", "the platform has no persistent memory; choose dram");
     data_ = context.memory.allocate(pmem_ ? memory::Medium::kPmem : memory::Medium::kDram, rows_ * row_bytes_,
                                     {.name = "rows", .alignment = 1 << 21, .backing = memory::Backing::kNone});
+    shares_lines_ = context.workers > 1;
     directory_ =
         context.memory.allocate(memory::Medium::kDram, rows_ * sizeof(std::uint64_t),
                                 {.name = "directory", .alignment = 1 << 21, .backing = memory::Backing::kNone});
@@ -52,6 +53,7 @@ class Table final : public Part {
 
   void recover(memory::SimMemory&) override {}
   [[nodiscard]] std::uint64_t pmem_bytes() const override { return pmem_ ? rows_ * row_bytes_ : 0; }
+  [[nodiscard]] bool shares_lines() const override { return shares_lines_; }
 
  private:
   static constexpr std::uint32_t kLookupInstructions = 20;  ///< hash of an 8-byte key, mask, compare
@@ -72,6 +74,7 @@ class Table final : public Part {
   std::uint64_t rows_ = 0;
   std::uint64_t row_bytes_ = 0;
   bool pmem_ = false;
+  bool shares_lines_ = false;  ///< all workers read the same rows, however large the table: some are popular
   Address data_ = 0;
   Address directory_ = 0;
 };
