@@ -98,6 +98,19 @@ def test_data_that_do_not_fit_main_memory_are_said_to_exceed_pmem() -> None:
     assert "pmem_capacity: the data do not fit" in result.not_held[0].message
 
 
+@pytest.mark.parametrize("capacity", [0, "512 MiB"])
+@pytest.mark.parametrize("pmem_capacity", ["1 GiB", "4 GiB"])
+def test_room_for_the_image_of_main_memory_is_on_the_ssd(capacity: int | str, pmem_capacity: str) -> None:
+    """More PMem had been advised, of which the image needs as much again, and an image on PMem."""
+    changes = {"ssd_capacity": capacity, "pmem_capacity": pmem_capacity}
+    result = pmsim.run(Scenario(kind="oltp", platform=PLATFORM, parameters=SMALL | changes), jobs=1)
+    assert result.frame["fits"][0] == 0
+    message = result.not_held[0].message
+    assert message.startswith("ssd_capacity: ")
+    assert "pmem_capacity" in message
+    assert "on PMem" not in message
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -47,6 +47,24 @@ def seen_by_engine(parameters: P) -> P:
     return parameters.model_copy(update={"dram_capacity": parameters.pmem_capacity, "pmem_capacity": 0})
 
 
+def without_image(parameters: EngineParameters) -> str:
+    """Return why main-memory has no room for a checkpoint image; empty: it is another engine, or has an SSD.
+
+    Without one the image would be on PMem, beside pages that have all of it: no ``pmem_capacity`` is enough.
+    """
+    if parameters.engine != "main-memory" or parameters.ssd_capacity > 0:
+        return ""
+    return (
+        "ssd_capacity: 0; in memory mode the checkpoint image of main-memory is on the SSD, and it needs as "
+        "much as pmem_capacity; raise it"
+    )
+
+
+def reason_of(reason: str) -> str:
+    """Return why an engine cannot hold its data, as it was given: main memory is PMem, and holds no image."""
+    return reason.replace("dram_capacity", "pmem_capacity").replace(", or set it to 0 for an image on PMem", "")
+
+
 def check(parameters: EngineParameters) -> None:
     """Refuse engines and logs that need PMem for itself."""
     if parameters.engine not in ENGINES:

@@ -224,12 +224,14 @@ class Oltp(Kind[OltpParameters]):
     ) -> list[dict[str, int | float]]:
         """Load and warm up once, and measure each machine."""
         seen = _seen(machines[0], parameters)
+        if seen is not parameters and (reason := engine_memory_mode.without_image(parameters)):
+            return [DoesNotFit.of(self.metric_list(parameters), reason) for _ in machines]
         try:
             runs = measure_lanes("oltp", machines, _native(seen), seed)
         except CapacityError as error:
             reason = str(in_parameters(error, seen))
             if seen is not parameters:
-                reason = reason.replace("dram_capacity", "pmem_capacity")
+                reason = engine_memory_mode.reason_of(reason)
             return [DoesNotFit.of(self.metric_list(parameters), reason) for _ in machines]
         except ConfigError as error:
             raise in_parameters(error, parameters) from None
