@@ -218,6 +218,16 @@ def test_a_bandwidth_does_not_depend_on_how_long_it_is_measured(region_size: str
     assert short == pytest.approx(bandwidth(region_size=region_size, length=4, **shared), rel=0.03)
 
 
+@pytest.mark.parametrize(("memory", "threads"), [("dram", 32), ("dram", 36), ("pmem", 32)])
+def test_each_line_of_a_scan_is_read_from_memory(memory: str, threads: int) -> None:
+    """A dropped prefetch was forgotten where the stream of the sibling came by, and its line was a hit."""
+    counters = ["counter.user_bytes", f"counter.{memory}_read_lines"]
+    scan = {"memory": memory, "pattern": "sequential", "access_size": 16384, "region_size": "10 GiB"}
+    found = point("bandwidth", "perma-a256", counters, threads=threads, length=2, **scan)
+    ahead = threads * 64  # when it begins: each prefetcher stays within a page
+    assert found[counters[1]] >= found["counter.user_bytes"] / 64 - ahead
+
+
 def test_a_thread_alone_waits_for_no_latch() -> None:
     """It waited for its own release to commit, a quarter of the time, and was faster with more to do."""
     alone = {"operation": "latch", "readers": "optimistic", "read_percent": 50}

@@ -83,14 +83,13 @@ class CoreTiming {
   }
   void close_combining() noexcept { --combining_; }
 
-  /// Notes when a line that is being fetched arrives.
+  /// Notes when a line that is being fetched arrives; kNever: a prefetch of it has been dropped.
   void note_fill(std::uint64_t line, Picoseconds arrives) noexcept {
-    in_flight_[line % in_flight_.size()] = Fill{line, arrives};
+    in_flight_[line % in_flight_.size()].put(line, arrives);
   }
   /// When the line arrives or has arrived; 0 where that is long past.
   [[nodiscard]] Picoseconds arrival(std::uint64_t line) const noexcept {
-    const Fill& fill = in_flight_[line % in_flight_.size()];
-    return fill.line == line ? fill.arrives : 0;
+    return in_flight_[line % in_flight_.size()].arrival(line);
   }
   /// The same for a hit that does not stem from a prefetch. The L1 may hold a line that the L2 has lost and
   /// that the prefetcher wants to bring back: whether it does, or drops it, is nothing to whoever hits the L1.
@@ -116,15 +115,35 @@ class CoreTiming {
   [[nodiscard]] bool walks(Picoseconds at) const noexcept { return walks_end_ > at; }
 
  private:
-  struct Fill {
-    std::uint64_t line = ~std::uint64_t{0};
-    Picoseconds arrives = 0;
+  /// The last fills of the lines that share a place, latest first. Several, since threads of a core, or streams
+  /// of one, that run at one distance meet in each place: a dropped prefetch that another's line puts out would
+  /// be taken for a line that has arrived, though nobody has fetched it.
+  class alignas(memory::kLineBytes) Fills {
+   public:
+    void put(std::uint64_t line, Picoseconds arrives) noexcept {
+      std::shift_right(lines_.begin(), lines_.end(), 1);
+      std::shift_right(arrives_.begin(), arrives_.end(), 1);
+      lines_.front() = line;
+      arrives_.front() = arrives;
+    }
+    [[nodiscard]] Picoseconds arrival(std::uint64_t line) const noexcept {
+      for (std::size_t i = 0; i < lines_.size(); ++i) {
+        if (lines_[i] == line)
+          return arrives_[i];
+      }
+      return 0;
+    }
+
+   private:
+    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+    std::array<std::uint64_t, 4> lines_{kNone, kNone, kNone, kNone};
+    std::array<Picoseconds, 4> arrives_{};
   };
   struct Walk {
     std::uint64_t page = ~std::uint64_t{0};
     Picoseconds ends = 0;
   };
-  std::array<Fill, 256> in_flight_{};
+  std::array<Fills, 64> in_flight_{};
   std::array<Walk, 64> walks_{};
   Picoseconds walks_end_ = 0;  ///< of the last one
   std::uint64_t walks_noted_ = 0;
