@@ -297,4 +297,6 @@ def _program(prototype: str | type[CppPrototype], progress: Callable[[str], None
     program.module(progress)
     name = program.__name__
     title = (program.__doc__ or name).partition("\n")[0]
-    return HostBlock(name, title, (), (), lambda machine, effort, memory: [ProgramSubject.of(program, memory)])
+    return HostBlock(
+        name, title, (), (), lambda machine, effort, memory: list(ProgramSubject.of(program, memory))
+    )

@@ -134,7 +134,8 @@ class MeasureResult:
         blocks: dict[str, list[Row]] = {}
         for row in self.rows:
             blocks.setdefault(row.subject.block, []).append(row)
-        return [order_of(block, rows) for block, rows in blocks.items() if len(rows) > 1]
+        orders = [order_of(block, rows) for block, rows in blocks.items()]
+        return [order for order in orders if order.pairs]
 
 
 def order_of(block: str, rows: Sequence[Row]) -> Order:

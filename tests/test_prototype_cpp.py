@@ -137,8 +137,8 @@ def test_a_block_of_the_core_keeps_its_promise_as_a_program_of_ones_own() -> Non
         "append: wait for all words of the entry: sfence",
     }
     assert entry <= named
-    (row,) = measure("tum-6212u", blocks=[GroupedRawl], quick=True).rows  # whose recovery finds what it should
-    assert row.subject.block == "GroupedRawl"
+    # Its recovery finds on this machine what it should, or this fails.
+    assert len(measure("tum-6212u", blocks=[GroupedRawl], quick=True).rows) == 2
 
 
 def test_threads_wait_for_its_latches() -> None:
@@ -149,13 +149,21 @@ def test_threads_wait_for_its_latches() -> None:
 
 def test_this_machine_runs_it_and_the_simulator_beside_it(tmp_path: Path) -> None:
     result = measure("tum-6212u", blocks=[counters()], quick=True)
-    (row,) = result.rows
-    assert (row.subject.block, row.subject.unit) == ("Counters", "op/s")
-    assert row.measured > 0
-    assert row.timing.repetitions == 5
+    row, alone = result.rows
+    assert [(row.subject.block, row.subject.unit) for row in result.rows] == [
+        ("Counters", "op/s"),
+        ("Counters", "ns"),
+    ]
+    for timed in result.rows:
+        assert timed.measured > 0
+        assert timed.timing.repetitions == 5
+    assert not result.orders()  # of a rate and a time
     # Of the operations that `record` draws, in DRAM.
-    record(counters(), tmp_path / "counters.trace", pmem="dram")
-    assert row.simulated == pmsim.trace.replay(tmp_path / "counters.trace", "tum-6212u").total.operations_per_s
+    trace = tmp_path / "counters.trace"
+    record(counters(), trace, pmem="dram")
+    assert row.simulated == pmsim.trace.replay(trace, "tum-6212u").total.operations_per_s
+    record(counters(), trace, pmem="dram", alone=True)
+    assert alone.simulated == pmsim.trace.replay(trace, "tum-6212u").total.latency.p50_ps / 1000
     on_pmem = measure("tum-6212u", blocks=[counters()], quick=True, on=tmp_path / "pmem").rows[0]
     assert on_pmem.simulated < row.simulated
     assert not on_pmem.timing.is_dax
@@ -304,7 +312,7 @@ def test_it_is_compiled_again_when_a_file_that_it_has_read_changes(
         (
             ["measure", "--blocks", "counters.py:Counters", "--platform", "tum-6212u", "--quick"],
             0,
-            "of 1 predictions are within a factor of two",
+            "of 2 predictions are within a factor of two",
             "",
         ),
         (

@@ -34,14 +34,17 @@ class ProgramSubject(Subject):
         The prototype.
     memory : {"dram", "pmem"}
         What stands for its persistent memory, here and there.
+    alone : bool
+        Whether each operation finds the machine idle, and is timed on its own.
     """
 
     program: type[CppPrototype]
     memory: Literal["dram", "pmem"]
+    alone: bool
 
     @classmethod
-    def of(cls, program: type[CppPrototype], memory: str) -> "ProgramSubject":
-        """Return a prototype as a subject.
+    def of(cls, program: type[CppPrototype], memory: str) -> "list[ProgramSubject]":
+        """Return what is measured of a prototype: its throughput, and the median latency of an operation.
 
         Raises
         ------
@@ -53,8 +56,20 @@ class ProgramSubject(Subject):
             "warmup": whole(f"{name}.warmup", program.warmup, 0),
         }
         medium: Literal["dram", "pmem"] = "pmem" if memory == "pmem" else "dram"
-        setup = "operations one after the other"
-        return cls(setup, name, "program", counts, "trace", program=program, memory=medium)
+        return [
+            cls(
+                setup,
+                name,
+                "program",
+                counts,
+                "trace",
+                metric=metric,
+                program=program,
+                memory=medium,
+                alone=alone,
+            )
+            for setup, metric, alone in (("back to back", "ops_per_s", False), ("alone", "latency_ns", True))
+        ]
 
     def time(self, likeness: Platform, effort: Effort, on: Path | None) -> Timing:
         """Run it on this machine, and see whether it has done what it should.
@@ -73,6 +88,7 @@ class ProgramSubject(Subject):
                 bytes=_room(program),
                 operations=drawn,
                 warmup=self.host["warmup"],
+                alone=self.alone,
             )
             measured = run.measure(repetitions=effort.repetitions, seconds=effort.seconds)
             found = run.recover()
@@ -93,8 +109,9 @@ class ProgramSubject(Subject):
         """Simulate it on a platform."""
         with tempfile.TemporaryDirectory() as folder:
             trace = Path(folder) / f"{self.block}.trace"
-            record(self.program, trace, seed=seed, pmem=self.memory, **self.host)
-            return replay(trace, platform).total.operations_per_s
+            record(self.program, trace, seed=seed, pmem=self.memory, alone=self.alone, **self.host)
+            total = replay(trace, platform).total
+            return total.latency.p50_ps / 1000 if self.alone else total.operations_per_s
 
 
 def _room(program: CppPrototype) -> int:

@@ -1,56 +1,25 @@
-#include <algorithm>
-#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "pmsim/core/error.hpp"
 #include "pmsim/core/random.hpp"
 #include "pmsim/host/region.hpp"
 #include "pmsim/host/registry.hpp"
+#include "pmsim/host/stopwatch.hpp"
 #include "pmsim/workloads/access.hpp"
-
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
 namespace pmsim::host {
 
 namespace {
 
 using memory::kLineBytes;
-using Clock = std::chrono::steady_clock;
-
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
-constexpr double kTscSeconds = 0.02;
-constexpr int kEmpty = 2000;  ///< timings of nothing, whose median is the cost of timing
 
-#if defined(__x86_64__)
-/// The time-stamp counter after everything before has completed locally, and before anything after begins.
-std::uint64_t ticks() noexcept {
-  _mm_lfence();
-  const std::uint64_t now = __rdtsc();
-  _mm_lfence();
-  return now;
-}
-#else
-std::uint64_t ticks() noexcept { return 0; }
-#endif
-
-double median(std::vector<std::uint64_t>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return static_cast<double>(*middle);
-}
-
-/// One persist at a time, each timed on its own as in LATTester: store, flush, sfence, or streaming store,
+/// One persist at a time, each timed on its own (stopwatch.hpp): store, flush, sfence, or streaming store,
 /// sfence. The parameters are those of the simulated workload "latency". A line that is stored through the
-/// cache is loaded before its time is taken; not so with "same-line".
-///
-/// An mfence ends each timing. Recent cores (seen on a Golden Cove) let an sfence retire while the flushes
-/// before it are still on their way, and hold back the stores behind it instead: without the mfence a persist
-/// seems to take 20 ns, and the rate of persists says 200. `gap_ns` passes between one and the next, so that
-/// each finds idle queues. The time of a repetition is the median over its operations, less the median time of
-/// both fences with nothing to wait for. "none" is a lone sfence: what the fence itself costs.
+/// cache is loaded before its time is taken; not so with "same-line". `gap_ns` passes between one and the next.
+/// "none" is a lone sfence: what the fence itself costs.
 class Latency final : public Benchmark {
  public:
   Latency(Parameters& parameters, const Place& place)
@@ -70,11 +39,11 @@ class Latency final : public Benchmark {
       memory_.store<std::uint8_t>(base_ + offset, std::uint8_t{0});
     if (operation_ != "none")
       workloads::touch_line(memory_, base_, access_);  // refuses a CPU without the instruction
-    measure_clock();
+    stopwatch_.emplace(memory_, gap_ns_, operation_ != "none");
   }
 
   [[nodiscard]] bool is_dax() const override { return pmem_ && memory_.pmem_is_dax(); }
-  void reset() override { taken_.clear(); }
+  void reset() override { stopwatch_->clear(); }
 
   void run(std::uint32_t /*thread*/, std::uint64_t operations) override {
     const bool load_before = access_ != workloads::Access::kStream && pattern_ != "same-line";
@@ -82,18 +51,14 @@ class Latency final : public Benchmark {
       const memory::Address address = base_ + next_line() * kLineBytes;
       if (load_before)
         workloads::touch_line(memory_, address, workloads::Access::kLoad);
-      wait(gap_ticks_);
-      const std::uint64_t begin = ticks();
-      if (operation_ != "none")
-        workloads::touch_line(memory_, address, access_);
-      fence();
-      taken_.push_back(ticks() - begin);
+      stopwatch_->time([&] {
+        if (operation_ != "none")
+          workloads::touch_line(memory_, address, access_);
+      });
     }
   }
 
-  [[nodiscard]] std::optional<double> own_time_ns() override {
-    return taken_.empty() ? std::nullopt : std::optional((median(taken_) - empty_) * ns_per_tick_);
-  }
+  [[nodiscard]] std::optional<double> own_time_ns() override { return stopwatch_->median_ns(); }
 
  private:
   std::uint64_t next_line() {
@@ -102,39 +67,6 @@ class Latency final : public Benchmark {
     if (pattern_ == "sequential")
       position_ = position_ + 1 == lines_ ? 0 : position_ + 1;
     return position_;
-  }
-
-  void fence() {
-    memory_.sfence();
-    if (operation_ != "none")
-      memory_.mfence();
-  }
-
-  static void wait(std::uint64_t duration) noexcept {
-    const std::uint64_t begin = ticks();
-    while (ticks() - begin < duration) {
-    }
-  }
-
-  void measure_clock() {
-    const Clock::time_point begin = Clock::now();
-    const std::uint64_t first = ticks();
-    double elapsed = 0;
-    while (elapsed < kTscSeconds)
-      elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
-    const std::uint64_t last = ticks();
-    if (last <= first)
-      throw ConfigError("latency: this machine has no usable time-stamp counter");
-    ns_per_tick_ = elapsed * 1e9 / static_cast<double>(last - first);
-    gap_ticks_ = static_cast<std::uint64_t>(gap_ns_ / ns_per_tick_);
-    std::vector<std::uint64_t> empty;
-    for (int count = 0; count < kEmpty; ++count) {
-      const std::uint64_t start = ticks();
-      if (operation_ != "none")
-        fence();
-      empty.push_back(ticks() - start);
-    }
-    empty_ = median(empty);
   }
 
   bool pmem_;
@@ -148,10 +80,7 @@ class Latency final : public Benchmark {
   Random random_;
   memory::Address base_ = 0;
   std::uint64_t position_ = 0;
-  double ns_per_tick_ = 0;
-  std::uint64_t gap_ticks_ = 0;
-  double empty_ = 0;
-  std::vector<std::uint64_t> taken_;
+  std::optional<Stopwatch> stopwatch_;
 };
 
 }  // namespace

@@ -91,10 +91,12 @@ void bind_host(pybind11::module_& module) {
   using Run = HostRun<Program>;
   py::class_<Run>(module, "HostRun", py::module_local())
       .def(py::init([](const std::string& path, std::uint64_t bytes, typename Run::Operations operations,
-                       std::uint64_t warmup) {
-             return std::make_unique<Run>(host::Place{.path = path}, bytes, std::move(operations), warmup);
+                       std::uint64_t warmup, bool alone) {
+             return std::make_unique<Run>(host::Place{.path = path}, bytes, std::move(operations), warmup,
+                                          alone);
            }),
-           py::kw_only(), py::arg("path"), py::arg("bytes"), py::arg("operations"), py::arg("warmup"))
+           py::kw_only(), py::arg("path"), py::arg("bytes"), py::arg("operations"), py::arg("warmup"),
+           py::arg("alone"))
       .def("measure", &measured<Run>, py::kw_only(), py::arg("repetitions"), py::arg("seconds"))
       .def_property_readonly("is_dax", &Run::is_dax)
       .def_property_readonly("done", &Run::done)
