@@ -262,6 +262,18 @@ def test_workers_that_never_meet_serve_so_many_times_as_many_transactions():
     assert served(4) == pytest.approx(4 * served(1), rel=0.05)
 
 
+def test_counters_of_a_time_that_the_machine_is_beyond_are_one_clear_line():
+    """A native load has a clock of its own, of which SimPy knows nothing."""
+    server = server_of([des.TablePart(rows=1_000)], workers=1)
+    load = des.NativeLoad(
+        server, [des.Tenant("all", des.ClosedPool(1), [des.Ask("table.lookup", below=1_000)])]
+    )
+    load.run("10 us")
+    with pytest.raises(ConfigError, match=r"^counters: at 0 ps, and the machine has acted up to \d+ ps; name"):
+        server.counters()
+    assert server.counters_at(load.now)["loads"] > 0
+
+
 def test_workers_find_in_the_caches_what_others_have_read():
     """Each had read the table from memory for itself, and two workers that scan it were slower than one."""
     rows, lines_of_row = 8_000, 4  # two megabytes: more than L2, and the last-level cache holds it

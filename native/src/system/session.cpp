@@ -241,8 +241,15 @@ Picoseconds Session::next() const noexcept {
   return due_.empty() ? next_action_ : std::min(next_action_, due_.front().completion.time);
 }
 
+void Session::refuse_the_past(const char* what, Picoseconds time) const {
+  if (time < acted_)
+    throw ConfigError(std::string(what) + ": at " + std::to_string(time) +
+                      " ps, and the machine has acted up to " + std::to_string(acted_) +
+                      " ps; name a time from then on, as `now` of the load that drives it");
+}
+
 machine::Counters Session::counters(Picoseconds time) {
-  ensure(time >= acted_, "counters of the past");
+  refuse_the_past("counters", time);
   return before_crash_.plus(lane_->counters_at(time).plus(hierarchy_->counters()));
 }
 
@@ -252,7 +259,8 @@ std::uint32_t Session::crash(Picoseconds at, Picoseconds restart_at, std::uint64
                              std::optional<memory::Medium> lost) {
   if (!twin_)
     throw ConfigError("this server cannot be crashed; make it with crash=True");
-  ensure(restart_at >= at && at >= acted_, "a power failure in the past of the machine");
+  refuse_the_past("power failure", at);
+  ensure(restart_at >= at, "a restart before the power failure");
   if (const std::string part = lost ? service_->needing(*lost) : ""; !part.empty()) {
     throw ConfigError("lost: part '" + part + "' keeps data there and has nothing to recover from without; " +
                       "leave this out, or go on with a fresh server");

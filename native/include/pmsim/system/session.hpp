@@ -124,6 +124,8 @@ class Session {
   void follow_from_here();
   void collect();
   void acknowledge(const machine::Retired& retired, Picoseconds at, std::uint64_t rank);
+  /// Throws ConfigError where the machine has acted beyond `time`.
+  void refuse_the_past(const char* what, Picoseconds time) const;
 
   std::unique_ptr<Service> service_;
   machine::PlatformParams platform_;
