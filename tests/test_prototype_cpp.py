@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -265,37 +266,44 @@ def test_a_compiler_that_is_missing_is_one_line(compiler: str, monkeypatch: pyte
         type("Other", (_InCpp,), {})()
 
 
-def test_it_is_compiled_again_when_a_file_that_it_has_read_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def copier(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Path], Callable[[], int]]:
+    """Have a compiler that takes the module of the counters for all: files that it reads, and its runs."""
     module = counters().module().__file__
-    header, included = tmp_path / "a program.hpp", tmp_path / "other.hpp"
+    header, included = folder / "a program.hpp", folder / "other.hpp"
     for file in (header, included):
         file.write_text("// first\n")
-    runs, compiler = tmp_path / "runs", tmp_path / "compiler"
+    runs, compiler = folder / "runs", folder / "compiler"
     compiler.write_text(
         f"""#!/bin/sh
         echo run >> {runs}
         while [ $# -gt 0 ]; do case "$1" in -o) out=$2;; -MF) rule=$2;; esac; shift; done
         cp {module} "$out"
-        printf '%s' 'program.so: {tmp_path}/a\\ program.hpp \\\n  {included}' > "$rule"
+        printf '%s' 'program.so: {folder}/a\\ program.hpp \\\n  {included}' > "$rule"
         """
     )
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
+    return [header, included], lambda: runs.read_text().count("run")
+
+
+def test_it_is_compiled_again_when_a_file_that_it_has_read_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, runs = copier(tmp_path, monkeypatch)
+    header = files[0]
 
     def compiles() -> int:
         told: list[str] = []
         compiled(header, "Program", progress=told.append)
         assert told == [f"compiling {header}"] or not told
-        assert runs.read_text().count("run") == len(seen) + len(told)
+        assert runs() == len(seen) + len(told)
         seen.extend(told)
         return len(told)
 
     seen: list[str] = []
     assert compiles() == 1
     assert compiles() == 0
-    for file in (header, included):
+    for file in files:
         file.write_text("// second\n")
         assert compiles() == 1
         assert compiles() == 0
@@ -303,6 +311,24 @@ def test_it_is_compiled_again_when_a_file_that_it_has_read_changes(
     assert compiles() == 0  # the same text
     monkeypatch.setenv("CXXFLAGS", "-O1")
     assert compiles() == 1
+
+
+def test_a_check_takes_the_header_as_it_is_when_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, runs = copier(tmp_path, monkeypatch)
+    kind = type("Edited", (counters(),), {"source": str(files[0]), "program": "Counters", "operations": 10})
+    begins: list[Callable[[], object]] = [
+        lambda: check(kind, states=10, mutate=False),
+        lambda: record(kind, tmp_path / "edited.trace", operations=10, warmup=1),
+        lambda: measure("tum-6212u", blocks=[kind], quick=True),
+    ]
+    for number, begin in enumerate(begins, 1):
+        begin()
+        assert runs() == number
+        begin()
+        assert runs() == number
+        files[1].write_text(f"// edited {number} times\n")
 
 
 @pytest.mark.parametrize(

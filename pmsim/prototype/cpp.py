@@ -19,7 +19,8 @@ class CppPrototype(Prototype):
     """A class template in a header of C++: what is left to say in Python is `expected` and `draw`.
 
     The header includes ``<pmsim/prototype.hpp>``, which says what the template has to have. It is compiled when
-    the first object is made, which takes some seconds, and again when it has changed.
+    the first object is made, which takes some seconds, and again when a check, a recording or a measurement
+    begins and it has changed.
 
     Attributes
     ----------
@@ -41,6 +42,11 @@ class CppPrototype(Prototype):
 
     def __init__(self) -> None:
         self._program = self.module().Program()
+
+    @classmethod
+    def renew(cls) -> None:
+        """Have the next object be of the header as it is then: an editor may have changed it."""
+        _MODULES.pop(cls, None)
 
     @classmethod
     def module(cls, progress: Callable[[str], None] = lambda doing: None) -> ModuleType:

@@ -50,6 +50,7 @@ class ProgramSubject(Subject):
         ------
         ConfigError : numbers of operations that are none.
         """
+        program.renew()
         name = program.__name__
         counts = {
             "operations": whole(f"{name}.operations", program.operations, 1),

@@ -29,6 +29,10 @@ class Prototype(ABC):
     #: Persistence points, by their names, whose removal no crash can show, and why.
     redundant: ClassVar[Mapping[str, str]] = {}
 
+    @classmethod
+    def renew(cls) -> None:  # noqa: B027 (nothing to do for what is in Python)
+        """Called before a check, a recording or a measurement begins: what has changed meanwhile counts."""
+
     @abstractmethod
     def create(self, memory: Memory) -> None:
         """Allocate all regions, each with a name of its own, and then format them."""
@@ -74,8 +78,10 @@ def one_of(make: MakePrototype) -> Prototype:
         raise ConfigError(
             f"prototype: {shown(make)} makes no Prototype; give a subclass, or what returns a new object"
         )
-    if make() is made:
+    type(made).renew()
+    anew = make()
+    if anew is made:
         raise ConfigError(
             "prototype: returns the same object again, which knows what a crash has lost; make a new one"
         )
-    return made
+    return anew
