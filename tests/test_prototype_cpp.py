@@ -1,5 +1,6 @@
 """Prototypes in C++: as in Python, and on this machine."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -177,6 +178,18 @@ def test_this_machine_has_to_find_what_was_promised() -> None:
         measure("tum-6212u", blocks=[counters("Backwards")], quick=True)
 
 
+class _WithOptions(_InCpp):
+    def __init__(self, most: int = 7) -> None:
+        self.most = most
+
+    def draw(self, random: Any) -> Any:
+        return random.randrange(self.most), bytes(24)
+
+
+def test_a_constructor_of_ones_own_needs_not_call_that_of_the_base(tmp_path: Path) -> None:
+    record(lambda: _WithOptions(most=3), tmp_path / "x.trace", operations=1, warmup=0)
+
+
 class _OfWords(_InCpp):
     def draw(self, random: Any) -> Any:
         return "a word"
@@ -255,6 +268,61 @@ def test_what_a_program_does_not_take_or_throws_is_told(tmp_path: Path) -> None:
         ConfigError, match=r"^--blocks: .*is no CppPrototype; what is in Python cannot be timed"
     ):
         measure("tum-6212u", blocks=[_InPython])  # type: ignore[list-item]
+
+
+class _Odd(CppPrototype):
+    source = "programs/odd.hpp"
+    program = "odd::Odd"
+    drawn = 0
+
+    def expected(self, done: Any) -> Any:
+        return len(done)
+
+    def draw(self, random: Any) -> Any:
+        return self.drawn
+
+
+class _Misaligned(_Odd):
+    drawn = 4
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Overloaded", "run() is one public method, neither overloaded nor a template"),
+        ("Noexcept", "run() is noexcept, and what fails in memory passes through it"),
+        ("NoexceptRecovery", "create() or recover() is noexcept, and what fails in memory passes through it"),
+        ("TakesItsOwn", "run() takes a class of its own; take numbers"),
+        ("ReturnsItsOwn", "recover() returns a class of its own; return numbers"),
+    ],
+)
+def test_methods_that_cannot_be_called_are_told_by_the_compiler(name: str, says: str) -> None:
+    kind = type(name, (_Odd,), {"program": f"odd::{name}"})
+    with pytest.raises(ConfigError, match=f"assert.*{re.escape(says)}") as raised:
+        kind()
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_thrown_that_is_no_exception_has_a_type(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="^it throws something of type 'int', which is no std::exception$"):
+        record(_Odd, tmp_path / "x.trace")
+
+
+def test_a_misaligned_access_is_the_fault_of_the_program_on_this_machine_too(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^a typed access is not aligned; use read\(\) or write\(\)$"):
+        record(_Misaligned, tmp_path / "x.trace")
+    with pytest.raises(
+        ConfigError, match="^_Misaligned: on this machine it raises ConfigError: a typed store is not aligned"
+    ):
+        measure("tum-6212u", blocks=[_Misaligned], quick=True)
+
+
+def test_regions_that_this_machine_cannot_hold_are_told_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PMSIM_HOST_MEMORY", "1 MiB")
+    with pytest.raises(
+        ConfigError, match=r"^Counters: its regions take 0\.0 GiB, and this machine has 0\.0 GiB of memory left"
+    ):
+        measure("tum-6212u", blocks=[counters()], quick=True)
 
 
 @pytest.mark.parametrize("compiler", ["no-such-compiler", "/no/such/compiler"])
@@ -358,3 +426,20 @@ def test_from_the_shell(arguments: list[str], status: int, out: str, err: str, t
     assert (ran.returncode, out in ran.stdout) == (status, True), ran
     assert err in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_a_wild_pointer_is_told_with_the_method_that_has_it(tmp_path: Path) -> None:
+    (tmp_path / "wild.py").write_text(
+        "import os, signal\n"
+        f"import sys; sys.path.insert(0, {str(PROGRAMS)!r})\n"
+        "from counters import Counters\n"
+        "class Wild(Counters):\n"
+        "    program = 'Counters'\n"
+        "    def run(self, memory, operation):\n"
+        "        os.kill(os.getpid(), signal.SIGSEGV)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "pmsim", "crash", "wild.py:Wild"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "Segmentation fault" in ran.stderr
+    assert "in run" in ran.stderr

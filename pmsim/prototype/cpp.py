@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pmsim.arguments import text, texts
 from pmsim.errors import ConfigError
@@ -40,8 +40,13 @@ class CppPrototype(Prototype):
     operations: ClassVar[int] = 1000
     warmup: ClassVar[int] = 1000
 
-    def __init__(self) -> None:
-        self._program = self.module().Program()
+    _program: Any
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make an object with its program, which a constructor of one's own needs not know of."""
+        made = super().__new__(cls)
+        made._program = cls.module().Program()
+        return made
 
     @classmethod
     def renew(cls) -> None:
@@ -81,8 +86,9 @@ class CppPrototype(Prototype):
         """Have the program recover."""
         try:
             return self._program.recover(memory)
-        except TypeError as error:
-            raise ConfigError(f"{self._place()}: recover(): {told(error)}") from None
+        except TypeError as error:  # in one line: pybind11 adds the types of C++
+            said = told(error).partition("\n")[0]
+            raise ConfigError(f"{self._place()}: recover(): {said.partition(' The signature')[0]}") from None
 
     def _place(self) -> str:
         return f"{type(self).__name__} of {type(self).source}"

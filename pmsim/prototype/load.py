@@ -1,5 +1,6 @@
 """Prototypes in files, as the command line names them."""
 
+import faulthandler
 import importlib.util
 import os
 import sys
@@ -7,6 +8,7 @@ from types import ModuleType
 
 from pmsim.errors import ConfigError
 from pmsim.hints import nearest
+from pmsim.prototype.cpp import CppPrototype
 from pmsim.prototype.program import Prototype
 from pmsim.prototype.subject import told
 
@@ -38,6 +40,8 @@ def load_prototype(name: str) -> type[Prototype]:
         raise ConfigError(f"{file}: {', '.join(found)}: say which, as {file}:{next(iter(found))}")
     if wanted not in found:
         raise ConfigError(f"{file}: no prototype '{wanted}'; {nearest(wanted, found)}")
+    if issubclass(found[wanted], CppPrototype) and sys.__stderr__ and not faulthandler.is_enabled():
+        faulthandler.enable(sys.__stderr__)  # a wild pointer ends Python: say in which method, at least
     return found[wanted]
 
 

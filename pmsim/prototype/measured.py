@@ -8,7 +8,7 @@ from typing import Literal
 
 from pmsim import _native
 from pmsim.arguments import whole
-from pmsim.errors import ConfigError
+from pmsim.errors import ConfigError, SimulationError
 from pmsim.host_timing import Effort, Subject, Timing, timing_of
 from pmsim.messages import shown
 from pmsim.platforms import Platform
@@ -22,6 +22,8 @@ from pmsim.trace.replay import replay
 _SLACK = 2**21
 #: Of each medium, as a power of two: bits of an address that say where in it (native/.../micro_op.hpp).
 _WINDOW = 44
+#: Of persistent memory.
+_PMEM = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +85,12 @@ class ProgramSubject(Subject):
         random = Random("0/0")
         drawn = [program.draw(random) for _ in range(self.host["warmup"] + self.host["operations"])]
         name = self.program.__name__
+        room = _room(program)
+        _check_room(name, sum(bytes for medium, bytes in room.items() if on is None or medium == "dram"))
         try:
             run = self.program.module().HostRun(
                 path="" if on is None else str(on),
-                bytes=_room(program),
+                bytes=max(room.values(), default=_SLACK),
                 operations=drawn,
                 warmup=self.host["warmup"],
                 alone=self.alone,
@@ -95,6 +99,9 @@ class ProgramSubject(Subject):
             found = run.recover()
         except TypeError:
             raise ConfigError(f"{name}.draw() returned {shown(drawn[0])}, which run() does not take") from None
+        except SimulationError as error:  # HostMemory takes wrong arguments for bugs of the blocks of the core
+            said = str(error).removeprefix("pmsim bug: ")
+            raise ConfigError(f"{name}: on this machine it raises ConfigError: {said}") from None
         except Exception as error:
             raise ConfigError(f"{name}: on this machine it raises {told(error)}") from None
         kept = range(run.acknowledged, run.done + 1)
@@ -115,12 +122,21 @@ class ProgramSubject(Subject):
             return total.latency.p50_ps / 1000 if self.alone else total.operations_per_s
 
 
-def _room(program: CppPrototype) -> int:
-    """Return how much memory its regions take on this machine [B], of that medium of which it is more."""
+def _room(program: CppPrototype) -> dict[str, int]:
+    """Return how much memory its regions take on this machine, by medium [B]."""
     memory = Memory(_native.SimMemory(persistence="none"), Points())
     program.create(memory)
-    used: dict[int, int] = {}
+    used: dict[str, int] = {}
     for lines in memory.lines():
-        window = lines.start >> _WINDOW
-        used[window] = used.get(window, 0) + len(lines) * 64 + _SLACK
-    return max(used.values(), default=_SLACK)
+        medium = "pmem" if lines.start >> _WINDOW == _PMEM else "dram"
+        used[medium] = used.get(medium, 0) + len(lines) * 64 + _SLACK
+    return used
+
+
+def _check_room(name: str, needed: int) -> None:
+    room = _native.host_room()
+    if room is not None and needed > room[1]:  # all of it is written to before each repetition
+        raise ConfigError(
+            f"{name}: its regions take {needed / 2**30:,.1f} GiB, and this machine has"
+            f" {room[1] / 2**30:,.1f} GiB of memory left; make them smaller"
+        )

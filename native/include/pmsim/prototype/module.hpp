@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cxxabi.h>
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -42,14 +44,33 @@ inline void bind_errors() {
       raise("ConfigError", error);
     } catch (const SimulationError& error) {
       raise("SimulationError", error);
+    } catch (const std::exception&) {
+      throw;  // pybind11 knows it
+    } catch (...) {
+      std::string name = abi::__cxa_current_exception_type()->name();
+      pybind11::detail::clean_type_id(name);
+      const std::string says = "it throws something of type '" + name + "', which is no std::exception";
+      pybind11::set_error(PyExc_RuntimeError, says.c_str());
     }
   });
 }
+
+/// Whether pybind11 knows by itself what it is in Python. A class of one's own is nothing there.
+template <typename Value>
+inline constexpr bool kConverts =
+    !std::is_base_of_v<pybind11::detail::type_caster_generic, pybind11::detail::make_caster<Value>>;
 
 /// On SimulatedMemory, lent for each call.
 template <typename Program>
 void bind_simulated(pybind11::module_& module) {
   namespace py = pybind11;
+  static_assert(!noexcept(std::declval<Program&>().create(std::declval<SimulatedMemory&>())) &&
+                    !noexcept(std::declval<Program&>().recover(std::declval<SimulatedMemory&>())),
+                "create() or recover() is noexcept, and what fails in memory passes through it");
+  static_assert(kConverts<OperationOf<Program>>,
+                "run() takes a class of its own; take numbers, texts, Bytes, pairs or containers of these");
+  static_assert(kConverts<decltype(std::declval<Program&>().recover(std::declval<SimulatedMemory&>()))>,
+                "recover() returns a class of its own; return numbers, texts, Bytes or containers of these");
   const auto lent = [](py::object& memory) { return SimulatedMemory(std::move(memory), sites_of<Program>()); };
   // Local: a program that has been compiled again is another class of the same name.
   py::class_<Program>(module, "Program", py::module_local())

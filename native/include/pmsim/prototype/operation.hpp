@@ -17,10 +17,26 @@ struct RunTraits<Result (Program::*)(M&, Operation)> {
   static_assert(std::is_void_v<Result> || std::is_same_v<Result, Acknowledged>,
                 "run() returns nothing, or Acknowledged");
 };
+template <typename Program, typename M, typename Result, typename Operation>
+struct RunTraits<Result (Program::*)(M&, Operation) const> : RunTraits<Result (Program::*)(M&, Operation)> {};
+template <typename Program, typename M, typename Result, typename Operation>
+struct RunTraits<Result (Program::*)(M&, Operation) noexcept> : RunTraits<Result (Program::*)(M&, Operation)> {
+  static_assert(sizeof(Program) == 0, "run() is noexcept, and what fails in memory passes through it");
+};
+
+/// No further errors where there is not one run().
+template <typename Program>
+struct OperationIn {
+  static_assert(sizeof(Program) == 0, "run() is one public method, neither overloaded nor a template");
+  using Value = int;
+};
+template <typename Program>
+  requires requires { &Program::run; }
+struct OperationIn<Program> : RunTraits<decltype(&Program::run)> {};
 
 /// What `run(memory, operation)` of a program takes, as a value.
 template <typename Program>
-using OperationOf = typename RunTraits<decltype(&Program::run)>::Value;
+using OperationOf = typename OperationIn<Program>::Value;
 
 /// Runs an operation, and says whether it has been acknowledged.
 template <typename Program, typename M>
