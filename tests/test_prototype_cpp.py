@@ -1,6 +1,5 @@
 """Prototypes in C++: as in Python, and on this machine."""
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -289,22 +288,30 @@ class _Misaligned(_Odd):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("Overloaded", "run() is one public method, neither overloaded nor a template"),
-        ("Noexcept", "run() is noexcept, and what fails in memory passes through it"),
-        ("NoexceptRecovery", "create() or recover() is noexcept, and what fails in memory passes through it"),
-        ("TakesItsOwn", "run() takes a class of its own; take numbers"),
-        ("ReturnsItsOwn", "recover() returns a class of its own; return numbers"),
+        ("Overloaded", ["run() is one public method, neither overloaded nor a template"]),
+        (
+            "AllWrong",
+            [
+                "run() is noexcept, and what fails in memory passes through it",
+                "create() or recover() is noexcept, and what fails in memory passes through it",
+                "run() takes a class of its own; take numbers",
+                "recover() returns a class of its own; return numbers",
+            ],
+        ),
     ],
 )
-def test_methods_that_cannot_be_called_are_told_by_the_compiler(name: str, says: str) -> None:
+def test_methods_that_cannot_be_called_are_told_by_the_compiler(name: str, says: list[str]) -> None:
     kind = type(name, (_Odd,), {"program": f"odd::{name}"})
-    with pytest.raises(ConfigError, match=f"assert.*{re.escape(says)}") as raised:
+    with pytest.raises(ConfigError, match="static") as raised:
         kind()
-    assert "\n" not in str(raised.value)
+    line, _, errors = str(raised.value).partition("; all of it is in ")
+    assert any(reason in line for reason in says)
+    assert "\n" not in line
+    assert all(reason in Path(errors).read_text() for reason in says)
 
 
 def test_what_is_thrown_that_is_no_exception_has_a_type(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="^it throws something of type 'int', which is no std::exception$"):
+    with pytest.raises(RuntimeError, match=r"^it throws something of type 'int', which is no std::exception$"):
         record(_Odd, tmp_path / "x.trace")
 
 
@@ -312,7 +319,7 @@ def test_a_misaligned_access_is_the_fault_of_the_program_on_this_machine_too(tmp
     with pytest.raises(ConfigError, match=r"^a typed access is not aligned; use read\(\) or write\(\)$"):
         record(_Misaligned, tmp_path / "x.trace")
     with pytest.raises(
-        ConfigError, match="^_Misaligned: on this machine it raises ConfigError: a typed store is not aligned"
+        ConfigError, match=r"^_Misaligned: on this machine it raises ConfigError: a typed store is not aligned"
     ):
         measure("tum-6212u", blocks=[_Misaligned], quick=True)
 

@@ -30,8 +30,9 @@ class Prototype(ABC):
     redundant: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
-    def renew(cls) -> None:  # noqa: B027 (nothing to do for what is in Python)
+    def renew(cls) -> None:
         """Called before a check, a recording or a measurement begins: what has changed meanwhile counts."""
+        return  # what is in Python does not change
 
     @abstractmethod
     def create(self, memory: Memory) -> None:

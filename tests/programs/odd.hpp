@@ -27,19 +27,9 @@ struct Overloaded : Odd<M> {
   void run(M&, const Bytes&) {}
 };
 template <Memory M>
-struct Noexcept : Odd<M> {
-  void run(M&, std::uint64_t) noexcept {}
-};
-template <Memory M>
-struct NoexceptRecovery : Odd<M> {
-  std::uint64_t recover(M&) noexcept { return 0; }
-};
-template <Memory M>
-struct TakesItsOwn : Odd<M> {
-  void run(M&, OfItsOwn) {}
-};
-template <Memory M>
-struct ReturnsItsOwn : Odd<M> {
+struct AllWrong : Odd<M> {
+  void create(M&) noexcept {}
+  void run(M&, OfItsOwn) noexcept {}
   OfItsOwn recover(M&) { return {}; }
 };
 
