@@ -1,5 +1,6 @@
 """Prototypes in C++: as in Python, and on this machine."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -252,7 +253,7 @@ def test_what_cannot_be_compiled_is_one_line(program: type[CppPrototype], says: 
 def test_what_a_program_does_not_take_or_throws_is_told(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError,
-        match=r"^_OfWords of .*everything\.hpp: run\(\) does not take what draw\(\) returned: 'a word'$",
+        match=r"^_OfWords of .*everything\.hpp: run\(\) takes tuple\[.*, bytes\]; draw\(\) returned 'a word'$",
     ):
         record(_OfWords, tmp_path / "x.trace")
     with pytest.raises(IndexError, match="there are four counters"):
@@ -316,12 +317,24 @@ def test_what_is_thrown_that_is_no_exception_has_a_type(tmp_path: Path) -> None:
 
 
 def test_a_misaligned_access_is_the_fault_of_the_program_on_this_machine_too(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^a typed access is not aligned; use read\(\) or write\(\)$"):
+    line = next(
+        n for n, text in enumerate((PROGRAMS / "odd.hpp").read_text().splitlines(), 1) if "store<" in text
+    )
+    where = re.escape(f"(odd::Odd::run, line {line} of odd.hpp)")
+    with pytest.raises(ConfigError, match=rf"^a typed access is not aligned; use .* {where}$"):
         record(_Misaligned, tmp_path / "x.trace")
     with pytest.raises(
         ConfigError, match=r"^_Misaligned: on this machine it raises ConfigError: a typed store is not aligned"
     ):
         measure("tum-6212u", blocks=[_Misaligned], quick=True)
+
+
+def test_an_access_outside_of_every_region_is_told_with_its_line(tmp_path: Path) -> None:
+    beyond = type("Beyond", (_Odd,), {"drawn": 2**20})
+    with pytest.raises(
+        ConfigError, match=r"outside of region 'region.* \(odd::Odd::run, line \d+ of odd\.hpp\)$"
+    ):
+        record(beyond, tmp_path / "x.trace")
 
 
 def test_regions_that_this_machine_cannot_hold_are_told_before(monkeypatch: pytest.MonkeyPatch) -> None:

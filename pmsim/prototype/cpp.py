@@ -1,6 +1,7 @@
 """Algorithms in C++ as prototypes: one source, crashed and timed in simulation, and measured on silicon."""
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -77,9 +78,11 @@ class CppPrototype(Prototype):
         """Have the program run an operation."""
         try:
             return None if self._program.run(memory, operation) else LATER
-        except TypeError:  # what memory is given wrongly is a ConfigError
+        except TypeError as error:  # what memory is given wrongly is a ConfigError
+            takes = re.search(r"arg1: (.*)\) -> ", str(error))
             raise ConfigError(
-                f"{self._place()}: run() does not take what draw() returned: {shown(operation)}"
+                f"{self._place()}: run() takes {takes[1] if takes else 'something else'}; draw() returned"
+                f" {shown(operation)}"
             ) from None
 
     def recover(self, memory: Memory) -> Any:

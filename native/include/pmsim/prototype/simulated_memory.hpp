@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "pmsim/blocks/site.hpp"
@@ -47,39 +48,41 @@ class SimulatedMemory {
   [[nodiscard]] std::uint32_t thread() { return memory_.attr("thread").cast<std::uint32_t>(); }
 
   template <memory::Value T>
-  [[nodiscard]] T load(Address address) {
-    return load_as<T>(address, false);
+  [[nodiscard]] T load(Address address, const Where& where = Where::current()) {
+    return load_as<T>(address, false, where);
   }
   template <memory::Value T>
-  [[nodiscard]] T load_dependent(Address address) {
-    return load_as<T>(address, true);
+  [[nodiscard]] T load_dependent(Address address, const Where& where = Where::current()) {
+    return load_as<T>(address, true, where);
   }
   template <memory::Value T>
-  void store(Address address, const std::type_identity_t<T>& value) {
-    check_aligned<T>(address);
-    write(address, std::as_bytes(std::span(&value, 1)));
+  void store(Address address, const std::type_identity_t<T>& value, const Where& where = Where::current()) {
+    check_aligned<T>(address, where);
+    write(address, std::as_bytes(std::span(&value, 1)), where);
   }
-  void read(Address address, std::span<std::byte> into) { read_as(address, into, false); }
-  void write(Address address, std::span<const std::byte> from) {
-    in_pieces(address, from.size(), [&](std::size_t begin, std::size_t bytes) {
+  void read(Address address, std::span<std::byte> into, const Where& where = Where::current()) {
+    read_as(address, into, false, where);
+  }
+  void write(Address address, std::span<const std::byte> from, const Where& where = Where::current()) {
+    in_pieces(address, from.size(), where, [&](std::size_t begin, std::size_t bytes) {
       accesses_->write(address + begin, from.data() + begin, bytes);
     });
   }
-  void stream(Address address, std::span<const std::byte> from) {
-    in_pieces(address, from.size(), [&](std::size_t begin, std::size_t bytes) {
+  void stream(Address address, std::span<const std::byte> from, const Where& where = Where::current()) {
+    in_pieces(address, from.size(), where, [&](std::size_t begin, std::size_t bytes) {
       accesses_->stream(address + begin, from.data() + begin, bytes);
     });
   }
   /// As SimMemory::copy_lines, access by access.
-  void copy_lines(Address from, Address to, std::uint32_t lines) {
+  void copy_lines(Address from, Address to, std::uint32_t lines, const Where& where = Where::current()) {
     using Cost = memory::CopyInstructions;
     if (((from | to) & (memory::kLineBytes - 1)) != 0 || memory::medium_of(to) != Medium::kDram)
-      throw ConfigError("copy_lines() needs lines of dram");
+      refuse("copy_lines() needs lines of dram", where);
     compute(0, Cost::kEntry + (lines % 4 != 0 ? Cost::kOdd : 0));
     std::array<std::byte, memory::kLineBytes> line;
     for (std::uint32_t done = 0; done < lines; ++done) {
-      read(from + done * memory::kLineBytes, line);
-      write(to + done * memory::kLineBytes, line);
+      read(from + done * memory::kLineBytes, line, where);
+      write(to + done * memory::kLineBytes, line, where);
       compute(0, Cost::of(done, lines));
     }
   }
@@ -87,7 +90,8 @@ class SimulatedMemory {
              const Where& where = Where::current()) {
     static constexpr const char* kNames[] = {"clwb", "clflushopt", "clflush"};
     let_others_go_on();
-    accesses_->flush(address, bytes, kind, point(site, where, kNames[static_cast<int>(kind)]));
+    const Site number = point(site, where, kNames[static_cast<int>(kind)]);
+    told(where, [&] { accesses_->flush(address, bytes, kind, number); });
   }
   void sfence(Site site = memory::kNoSite, const Where& where = Where::current()) {
     let_others_go_on();
@@ -101,19 +105,20 @@ class SimulatedMemory {
     let_others_go_on();
     accesses_->order(point(site, where, "order"));
   }
-  void prefetch(Address address) {
+  void prefetch(Address address, const Where& where = Where::current()) {
     let_others_go_on();
-    accesses_->prefetch(address);
+    told(where, [&] { accesses_->prefetch(address); });
   }
-  std::uint64_t fetch_add(Address address, std::uint64_t delta) {
+  std::uint64_t fetch_add(Address address, std::uint64_t delta, const Where& where = Where::current()) {
     let_others_go_on();
     count(kLockedReads);
-    return accesses_->fetch_add(address, delta);
+    return told(where, [&] { return accesses_->fetch_add(address, delta); });
   }
-  std::uint64_t compare_exchange(Address address, std::uint64_t expected, std::uint64_t desired) {
+  std::uint64_t compare_exchange(Address address, std::uint64_t expected, std::uint64_t desired,
+                                 const Where& where = Where::current()) {
     let_others_go_on();
     count(kLockedReads);
-    return accesses_->compare_exchange(address, expected, desired);
+    return told(where, [&] { return accesses_->compare_exchange(address, expected, desired); });
   }
   /// Alone or with other readers; prototypes neither attempt nor read optimistically.
   std::uint64_t acquire(Address latch, LatchMode mode) {
@@ -133,21 +138,23 @@ class SimulatedMemory {
     let_others_go_on();
     accesses_->mispredict(on);
   }
-  void block_read(Address device, Address destination, std::size_t bytes) {
+  void block_read(Address device, Address destination, std::size_t bytes,
+                  const Where& where = Where::current()) {
     let_others_go_on();
-    accesses_->block_read(device, destination, bytes);
+    told(where, [&] { accesses_->block_read(device, destination, bytes); });
   }
-  void block_write(Address device, Address source, std::size_t bytes) {
+  void block_write(Address device, Address source, std::size_t bytes, const Where& where = Where::current()) {
     let_others_go_on();
-    accesses_->block_write(device, source, bytes);
+    told(where, [&] { accesses_->block_write(device, source, bytes); });
   }
   void block_flush(Site site = memory::kNoSite, const Where& where = Where::current()) {
     let_others_go_on();
     accesses_->block_flush(point(site, where, "block_flush"));
   }
   /// A group of one: who hands over writes, and who commits flushes.
-  std::uint64_t block_gather(Address device, Address source, std::size_t bytes) {
-    block_write(device, source, bytes);
+  std::uint64_t block_gather(Address device, Address source, std::size_t bytes,
+                             const Where& where = Where::current()) {
+    block_write(device, source, bytes, where);
     return 0;
   }
   void block_commit(std::uint64_t, Site site = memory::kNoSite, const Where& where = Where::current()) {
@@ -163,38 +170,50 @@ class SimulatedMemory {
   static constexpr std::uint32_t kLockedReads = 1000;
 
   template <memory::Value T>
-  static void check_aligned(Address address) {
+  static void check_aligned(Address address, const Where& where) {
     if ((address & (alignof(T) - 1)) != 0)
-      throw ConfigError("a typed access is not aligned; use read() or write()");
+      refuse("a typed access is not aligned; use read() or write()", where);
   }
   template <memory::Value T>
-  T load_as(Address address, bool dependent) {
-    check_aligned<T>(address);
+  T load_as(Address address, bool dependent, const Where& where) {
+    check_aligned<T>(address, where);
     T value;
-    read_as(address, std::as_writable_bytes(std::span(&value, 1)), dependent);
+    read_as(address, std::as_writable_bytes(std::span(&value, 1)), dependent, where);
     return value;
   }
-  void read_as(Address address, std::span<std::byte> into, bool dependent) {
+  void read_as(Address address, std::span<std::byte> into, bool dependent, const Where& where) {
     count(1);
-    in_pieces(address, into.size(), [&](std::size_t begin, std::size_t bytes) {
+    in_pieces(address, into.size(), where, [&](std::size_t begin, std::size_t bytes) {
       accesses_->read(address + begin, into.data() + begin, bytes, dependent);
     });
   }
   /// All at once, or word by word where others may come between.
   template <typename Access>
-  void in_pieces(Address address, std::size_t bytes, const Access& access) {
+  void in_pieces(Address address, std::size_t bytes, const Where& where, const Access& access) {
     if (bytes == 0)
       return;
     if (!among_threads_) {
-      access(0, bytes);
+      told(where, [&] { access(0, bytes); });
       return;
     }
     for (std::size_t begin = 0; begin < bytes;) {
       let_others_go_on();
       const std::size_t piece = std::min<std::size_t>(bytes - begin, 8 - (address + begin) % 8);
-      access(begin, piece);
+      told(where, [&] { access(begin, piece); });
       begin += piece;
     }
+  }
+  /// Runs an access, and says of an error where the algorithm has made it.
+  template <typename Access>
+  static std::invoke_result_t<const Access&> told(const Where& where, const Access& access) {
+    try {
+      return access();
+    } catch (const ConfigError& error) {
+      refuse(error.what(), where);
+    }
+  }
+  [[noreturn]] static void refuse(const std::string& what, const Where& where) {
+    throw ConfigError(what + " (" + place_of(where) + ")");
   }
   void let_others_go_on() {
     if (among_threads_)
@@ -216,6 +235,7 @@ class SimulatedMemory {
     return memory_.attr("_point")(name(site, where), what).cast<Site>();
   }
   [[nodiscard]] std::string_view name(Site site, const Where& where);
+  [[nodiscard]] static const std::string& place_of(const Where& where);
 
   pybind11::object memory_;
   std::span<const blocks::SiteInfo> sites_;
@@ -251,6 +271,10 @@ inline std::string_view SimulatedMemory::name(Site site, const Where& where) {
     if (known.id == site)
       return known.name;
   }
+  return place_of(where);
+}
+
+inline const std::string& SimulatedMemory::place_of(const Where& where) {
   // Composed once for each line that calls; a line has one file and one function, whose texts do not move.
   static std::map<std::pair<const char*, std::uint_least32_t>, std::string> composed;
   std::string& found = composed[{where.function_name(), where.line()}];
