@@ -103,12 +103,18 @@ Picoseconds BlockDevice::read(std::uint64_t address, std::uint64_t bytes, Picose
       first = std::min(first, start + params_.write_latency);
       continue;
     }
-    // A head passes over the blocks of a command one after the other, as fast as they are transferred.
-    if (from_medium && params_.seek_latency + params_.rotation_latency > 0) {
+    // A head passes over the blocks of a command one after the other, as fast as they are transferred, and is
+    // nowhere else until it is past the last one.
+    const bool has_head = params_.seek_latency + params_.rotation_latency > 0;
+    if (from_medium && has_head) {
       continue;
     }
     const Picoseconds moved = from_medium ? 0 : position(address, bytes);
-    const Picoseconds read = unit_of(block).serve(now, start, moved + params_.read_latency);
+    const Picoseconds busy =
+        has_head ? std::max(params_.read_latency,
+                            transfer_time((last - block + 1) * block_bytes, params_.read_bandwidth))
+                 : params_.read_latency;
+    const Picoseconds read = unit_of(block).serve(now, start, moved + busy) - busy + params_.read_latency;
     done = std::max(done, read);
     first = std::min(first, read);
     from_medium = true;

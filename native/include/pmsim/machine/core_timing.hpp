@@ -85,11 +85,11 @@ class CoreTiming {
 
   /// Notes when a line that is being fetched arrives; kNever: a prefetch of it has been dropped.
   void note_fill(std::uint64_t line, Picoseconds arrives) noexcept {
-    in_flight_[line % in_flight_.size()].put(line, arrives);
+    in_flight_[place_of(line)].put(line, arrives);
   }
   /// When the line arrives or has arrived; 0 where that is long past.
   [[nodiscard]] Picoseconds arrival(std::uint64_t line) const noexcept {
-    return in_flight_[line % in_flight_.size()].arrival(line);
+    return in_flight_[place_of(line)].arrival(line);
   }
   /// The same for a hit that does not stem from a prefetch. The L1 may hold a line that the L2 has lost and
   /// that the prefetcher wants to bring back: whether it does, or drops it, is nothing to whoever hits the L1.
@@ -115,6 +115,14 @@ class CoreTiming {
   [[nodiscard]] bool walks(Picoseconds at) const noexcept { return walks_end_ > at; }
 
  private:
+  static constexpr std::size_t kFillPlaces = 256;
+
+  /// Lines in order have a place each; where a piece of memory begins among them is as good as random, so that
+  /// streams which run through equal parts of their regions hardly meet.
+  [[nodiscard]] static std::size_t place_of(std::uint64_t line) noexcept {
+    return static_cast<std::size_t>(line + ((line / kFillPlaces) * 0x9e3779b97f4a7c15U >> 57)) % kFillPlaces;
+  }
+
   /// The last fills of the lines that share a place, latest first. Several, since threads of a core, or streams
   /// of one, that run at one distance meet in each place: a dropped prefetch that another's line puts out would
   /// be taken for a line that has arrived, though nobody has fetched it.
@@ -143,7 +151,7 @@ class CoreTiming {
     std::uint64_t page = ~std::uint64_t{0};
     Picoseconds ends = 0;
   };
-  std::array<Fills, 64> in_flight_{};
+  std::array<Fills, kFillPlaces> in_flight_{};
   std::array<Walk, 64> walks_{};
   Picoseconds walks_end_ = 0;  ///< of the last one
   std::uint64_t walks_noted_ = 0;
