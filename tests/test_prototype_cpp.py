@@ -131,7 +131,7 @@ class GroupedRawl(CppPrototype):
 
 
 def test_a_block_of_the_core_keeps_its_promise_as_a_program_of_ones_own() -> None:
-    result = check(GroupedRawl, states=2000)
+    result = check(GroupedRawl, states=500)
     assert result.ok, result.problems
     named = {mutant.point.name for mutant in result.mutants}
     entry = {

@@ -118,9 +118,13 @@ def saturation(setting: Setting) -> float:
 def _largest_rate(setting: Setting, low: float, high: float, requests: int) -> float:
     """Return the largest rate [1/s] that runs of so many requests keep up with; they do with `low`."""
     runs = 1 + _STEPS
-    with stretch(0, 1 / runs):
-        while _keeps_up(setting, high, requests):
-            low, high = high, 2 * high
+    left = 1 / runs
+    while True:
+        # Nobody knows how often it doubles: each time half of what is left of this step.
+        with stretch(1 / runs - left, 1 / runs - left / 2):
+            if not _keeps_up(setting, high, requests):
+                break
+        low, high, left = high, 2 * high, left / 2
     for step in range(1, runs):
         middle = (low + high) / 2
         with stretch(step / runs, (step + 1) / runs):
