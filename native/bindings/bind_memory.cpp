@@ -204,9 +204,8 @@ std::uint64_t PythonMemory::acquire(Address latch, bool shared) {
 void PythonMemory::release(Address latch, std::uint64_t version, bool shared) {
   if (!memory::LatchWord::is_held(latch_word(latch), mode_of(shared)))
     throw ConfigError(
-        "SimMemory.release: the latch is not held like that: it has been released before, or its word was "
-        "stored "
-        "to");
+        "SimMemory.release: the latch is not held like that: it has been released before, or "
+        "its word was stored to");
   memory().release(latch, mode_of(shared), version);
 }
 
