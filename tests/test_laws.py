@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import pmsim
@@ -95,3 +98,82 @@ def test_a_head_is_over_one_command_at_a_time(threads: int) -> None:
     value = pmsim.load_platform(platform).value
     seeks = (value("block", "seek_latency") + value("block", "rotation_latency")) / PS_PER_S
     assert run["operations_per_s"] * (seeks + size / value("block", "read_bandwidth")) < 1.02
+
+
+def replay(
+    path: Path, threads: list[list[tuple[str, int, str | None]]], machine: dict[str, Any], memory: str
+) -> pmsim.trace.Replay:
+    """Time these operations of each thread, kind, address and flags, in pages that no thread walks for."""
+    rows = [
+        {
+            "thread": thread,
+            "kind": kind,
+            "address": address,
+            "bytes": 0 if "begin" in kind else 64,
+            "flags": flags,
+        }
+        | {"medium": memory, "batch": step // 3}
+        for thread, operations in enumerate(threads)
+        for step, (kind, address, flags) in enumerate(operations)
+    ]
+    table = pd.DataFrame(rows).astype({"address": "Int64", "bytes": "Int64", "flags": "string"})
+    table.to_parquet(path / "laws.parquet", index=False)
+    pmsim.trace.import_from(path / "laws.parquet", path / "laws.trace")
+    pages = {"tlb": {"page_size": "1 GiB", "dram_page_size": "1 GiB"}}
+    return pmsim.trace.replay(path / "laws.trace", {"base": "tum-6212u", **pages, **machine})
+
+
+@pytest.mark.parametrize("streams", [8, 24])
+@pytest.mark.parametrize("apart", [1, 1 << 20])
+def test_every_line_of_many_scans_is_read_though_most_prefetches_are_dropped(
+    streams: int, apart: int, tmp_path: Path
+) -> None:
+    """Dropped ones that nobody remembered had been in the caches: of 24 scans every other line.
+
+    Scans of equal parts of their regions compete for the sets of L2, which loses lines before their turn.
+    """
+    begins = np.random.default_rng(streams).integers(apart, size=streams) * 64
+    loads: list[tuple[str, int, str | None]] = [
+        ("load", (stream << 27) + int(begins[stream]) + 64 * line, None)
+        for line in range(12_800 // streams)
+        for stream in range(streams)
+    ]
+    machine = {"prefetcher": {"enabled": True, "queue": 1}}
+    read = replay(tmp_path, [loads], machine, "dram").counters["dram_read_lines"]
+    assert read >= len(loads)
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_nobody_has_a_line_before_memory_has_delivered_it(threads: int, tmp_path: Path) -> None:
+    """Who took it from another core had it at once: four threads walked three times as fast as one."""
+    loads: list[tuple[str, int, str | None]] = [
+        operation
+        for step in range(1000)
+        for operation in (
+            ("operation_begin", 0, "serialising"),
+            ("load", 64 * 67 * step, None),
+            ("operation_end", 0, None),
+        )
+    ]
+    machine = {"core": {"cores": 4}, "prefetcher": {"enabled": False}}
+    alone, together = (replay(tmp_path, [loads] * count, machine, "pmem").total for count in (1, threads))
+    assert together.elapsed_ps > 0.99 * alone.elapsed_ps
+
+
+def test_reads_do_not_wait_for_writes_that_have_not_come() -> None:
+    """A writer whose lines are long on their way sends next to nothing, and had stopped whoever reads."""
+    groups = [
+        {"task": "lookup", "memory": "dram", "threads": 1},
+        {"task": "overwrite", "memory": "dram", "threads": 1},
+    ]
+    machine = {"base": "tum-6212u", "core": {"shared_write_latency": "4 us"}}
+    assert pmsim.simulate_point("mixed", machine, {"groups": groups})["group_1_slowdown"] < 1.02
+
+
+def test_a_prefetch_from_the_last_level_takes_its_time() -> None:
+    """Lines had moved to L2 in no time: 205 GB/s for one core."""
+    value = pmsim.load_platform("tum-6212u").value
+    under_way = value("core", "line_fill_buffers") + value("prefetcher", "queue")
+    scan = {"memory": "dram", "pattern": "sequential", "access_size": 65536, "region_size": "8 MiB"}
+    run = pmsim.simulate_point("bandwidth", "tum-6212u", {**scan, "prefetcher": True, "page_size": "2 MiB"})
+    assert run["bandwidth_gb_s"] * 1e9 < under_way * 64 * PS_PER_S / value("llc", "latency")

@@ -9,7 +9,6 @@
 
 #include "machine_harness.hpp"
 #include "pmsim/core/random.hpp"
-#include "pmsim/machine/core_timing.hpp"
 #include "pmsim/machine/fill_buffers.hpp"
 
 /// Hardware threads of one core, and the fill buffers that they take in turns.
@@ -17,22 +16,6 @@ namespace pmsim::machine {
 namespace {
 
 constexpr auto kAgent = FillBuffers::kStoreQueue;
-
-TEST(CoreTiming, StreamsThatRunAtOneDistanceDoNotHideDroppedPrefetches) {
-  CoreTiming core{PlatformParams{}};
-  constexpr std::uint64_t kApart = std::uint64_t{1} << 20;  // lines, as between regions of threads
-  for (std::uint64_t line = 0; line < 40; ++line) {
-    core.note_fill(line, kNever);
-    for (std::uint64_t stream = 1; stream < 4; ++stream)
-      core.note_fill(stream * kApart + line, kNever);
-  }
-  for (std::uint64_t line = 0; line < 40; ++line)
-    EXPECT_EQ(core.arrival(line), kNever) << line;
-  core.note_fill(7, 5);
-  EXPECT_EQ(core.arrival(7), 5) << "what a line was noted with last";
-  EXPECT_EQ(core.arrival(kApart + 7), kNever);
-  EXPECT_EQ(core.arrival(kApart + 1000), 0);
-}
 
 TEST(FillBuffers, OneThreadNeverWaitsForATurn) {
   FillBuffers buffers(2, 1);

@@ -51,7 +51,7 @@ Level Hierarchy::fetch_coherently(Core& core, HashedLine line, const Cache::Plac
   const bool in_llc = llc_.touch(llc_.place_of(line), line.line()) != nullptr;
   put_into_llc(line.line() | dirty, line, out);
   shared = Cache::kShared;
-  fill_l2<true>(core, in_l2, line.line() | Cache::kShared, out);
+  fill_l2<true>(core, in_l2, line.line() | Cache::kShared | (extra_flags & Cache::kPrefetched), out);
   // A copy from before the line was written is of no use: L2 had given it up, and L1 had not.
   return in_llc && !snooped.dirty ? kLlc : kFromCore;
 }

@@ -77,14 +77,15 @@ Picoseconds DramChannel::read(std::uint64_t line, Picoseconds now, Picoseconds a
   return recent_writes_.not_before(line, served) + dram_.row_hit_latency;
 }
 
-Picoseconds DramChannel::write(std::uint64_t line, Picoseconds now) {
+Picoseconds DramChannel::write(std::uint64_t line, Picoseconds now, Picoseconds ahead) {
   ++counters_->dram_write_lines;
-  settle(now);
+  const Picoseconds told = now - ahead;
+  settle(told);
   if (waiting_writes_ == 0)
-    bus_free_ = std::max(bus_free_, now);  // nothing leaves before it has come
+    bus_free_ = std::max(bus_free_, told);  // nothing leaves before it is on its way
   ++waiting_writes_;
-  const std::int64_t beyond = waiting_writes_ + leaving_at(now) - queue_capacity_;
-  const Picoseconds accepted = beyond > 0 ? std::max(now, when_left(beyond, now)) : now;
+  const std::int64_t beyond = waiting_writes_ + leaving_at(told) - queue_capacity_;
+  const Picoseconds accepted = beyond > 0 ? std::max(now, when_left(beyond, told)) : now;
   recent_writes_.note(line, accepted + dram_.reread_delay);
   return accepted;
 }

@@ -165,7 +165,7 @@ void VirtualThread::dispatch(Picoseconds last) {
         consumed = dispatch_writeback(op, limit);
         break;
       case kHwPrefetch:
-        dispatch_hardware_prefetch(op.line);
+        dispatch_hardware_prefetch(op);
         break;
       case code(OpKind::kBlockRead):
       case code(OpKind::kBlockWrite):
@@ -416,30 +416,35 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
   if (needs_buffer(level, op.flags)) {
     take_buffer(now_, done, cause_of(op.line, level, done - now_));
   }
-  core_->note_fill(op.line, done);
+  core_->note_fill(op.line, done, level);
   step(1);
   return true;
 }
 
-void VirtualThread::dispatch_hardware_prefetch(std::uint64_t line) {
+void VirtualThread::dispatch_hardware_prefetch(const TimedOp& op) {
   if (trigger_ < 0) {
-    issue_hardware_prefetch(line, now_);
+    issue_hardware_prefetch(op.line, op.level, now_);
     return;
   }
-  core_->note_fill(line, kNever);  // not on its way: whoever wants it before has to fetch it
-  waiting_prefetches_.push_back({line, trigger_});
+  core_->note_dropped(op.line, op.level);  // not on its way: whoever wants it before has to fetch it
+  waiting_prefetches_.push_back({op.line, op.level, trigger_});
 }
 
-void VirtualThread::issue_hardware_prefetch(std::uint64_t line, Picoseconds at) {
+void VirtualThread::issue_hardware_prefetch(std::uint64_t line, std::uint8_t level, Picoseconds at) {
   if (core_->prefetch_slots.earliest() > at) {
-    core_->note_fill(line, kNever);  // no place in the queue: dropped, the line will be fetched on demand
+    core_->note_dropped(line, level);  // no place in the queue: the line will be fetched on demand
     return;
   }
-  ++counters_->prefetches;
-  const Picoseconds done = memory_->read(line, at + times_->half_read, at) + times_->half_read;
-  interrupted_ = interrupted_ || memory_->has_changed();
+  Picoseconds done = 0;
+  if (level == kFromMemory) {
+    ++counters_->prefetches;
+    done = memory_->read(line, at + times_->half_read, at) + times_->half_read;
+    interrupted_ = interrupted_ || memory_->has_changed();
+  } else {
+    done = fetch(line, level, at);
+  }
   core_->prefetch_slots.take(done);
-  core_->note_fill(line, done);
+  core_->note_fill(line, done, level);
 }
 
 bool VirtualThread::dispatch_writeback(const TimedOp& op, Picoseconds limit) {

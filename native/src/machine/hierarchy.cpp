@@ -77,7 +77,7 @@ template <bool kCoherent>
   const Cache::Place in_l1 = core.l1.place_of(hashed);
   if (std::uint64_t* word = core.l1.touch(in_l1, line); word != nullptr) {
     if ((*word & Cache::kPrefetched) != 0) {
-      *word &= ~Cache::kPrefetched;
+      *word &= ~(Cache::kPrefetched | Cache::kUnread);
       flags |= kTimedInFlight;
     }
     if (kCoherent && write && (*word & Cache::kShared) != 0) {
@@ -92,7 +92,7 @@ template <bool kCoherent>
   const Cache::Place in_l2 = core.l2.place_of(hashed);
   if (std::uint64_t* word = core.l2.touch(in_l2, line); word != nullptr) {
     if ((*word & Cache::kPrefetched) != 0) {
-      *word &= ~Cache::kPrefetched;
+      *word &= ~(Cache::kPrefetched | Cache::kUnread);
       flags |= kTimedInFlight;
     }
     if constexpr (kCoherent) {
@@ -114,11 +114,12 @@ template <bool kCoherent>
   core.prefetcher.observe(line, [&](std::uint64_t wanted) {
     const HashedLine ahead(wanted);
     const Cache::Place place = core.l2.place_of(ahead);
+    if (core.l2.touch(place, wanted) != nullptr)
+      return;
     std::uint64_t ignored = 0;
-    if (core.l2.touch(place, wanted) == nullptr &&
-        fetch<kCoherent>(core, ahead, place, false, Cache::kPrefetched, ignored, out) == kFromMemory) {
-      prefetches_.push_back(wanted);
-    }
+    const Level from =
+        fetch<kCoherent>(core, ahead, place, false, Cache::kPrefetched | Cache::kUnread, ignored, out);
+    prefetches_.push_back(TimedOp{wanted, 0, kHwPrefetch, from, kTlbFirst, 0});
   });
   return level;
 }
@@ -128,9 +129,7 @@ inline void Hierarchy::push_prefetches(std::vector<TimedOp>& out) {
   if (prefetches_.empty()) {
     return;
   }
-  for (const std::uint64_t line : prefetches_) {
-    out.push_back(TimedOp{line, 0, kHwPrefetch, kFromMemory, kTlbFirst, 0});
-  }
+  out.insert(out.end(), prefetches_.begin(), prefetches_.end());
   prefetches_.clear();
 }
 

@@ -23,7 +23,7 @@ constexpr std::int64_t kServedBefore = 1 << 12;  ///< a server's first calls hav
 }  // namespace
 
 Lane::Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std::uint64_t seed,
-           std::uint64_t pmem_footprint)
+           std::uint64_t pmem_footprint, bool coherent)
     : params_(params),
       counters_(std::make_unique<Counters>()),
       progress_(std::make_unique<Progress>()),
@@ -35,7 +35,7 @@ Lane::Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std:
       agents_(threads + static_cast<std::size_t>(params.pmem.dimms)) {
   cores_.reserve(core_count_);
   for (std::uint32_t core = 0; core < core_count_; ++core) {
-    cores_.emplace_back(params);
+    cores_.emplace_back(params, coherent && core_count_ > 1 ? &traffic_->fills : nullptr);
   }
   threads_.reserve(threads);
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
@@ -154,11 +154,9 @@ void Lane::execute_untimed(std::span<const TimedOp> ops) {
       case code(OpKind::kStore):
       case code(OpKind::kPrefetch):
       case code(OpKind::kAtomic):
+      case kHwPrefetch:
         if (op.level == kFromMemory)
           memory_.access_untimed(op.line, false);
-        break;
-      case kHwPrefetch:
-        memory_.access_untimed(op.line, false);
         break;
       case code(OpKind::kClwb):
       case code(OpKind::kClflushOpt):

@@ -162,7 +162,7 @@ Picoseconds MemorySystem::write(std::uint64_t line, Picoseconds now, Picoseconds
     }
   }
   if (dram) {
-    return channel_of(line, acts_at).write(line, now);
+    return channel_of(line, acts_at).write(line, now, ahead_of_reads(now, acts_at));
   }
   const Place place = place_in_pmem(line);
   return write_pmem(place, line, now, acts_at, token);
@@ -318,7 +318,7 @@ Picoseconds MemorySystem::write_memory_mode(std::uint64_t line, Picoseconds now,
   const std::uint64_t set = dram_cache_->set_of(used);
   const MemoryModeCache::Held held = dram_cache_->held_in(set);
   dram_cache_->hold(set, used, true);
-  const Picoseconds accepted = channel_of(set, acts_at).write(set, now);
+  const Picoseconds accepted = channel_of(set, acts_at).write(set, now, ahead_of_reads(now, acts_at));
   if (held.line == used || !held.dirty)
     return accepted;
   return std::max(accepted, write_back_victim(held, now, acts_at, token));

@@ -96,8 +96,8 @@ void VirtualThread::admitted(const Admission& admission) {
 
 void VirtualThread::issue_waiting_prefetches_of(int load, Picoseconds at) {
   std::erase_if(waiting_prefetches_, [&](const WaitingPrefetch& waiting) {
-    if (waiting.load == load && core_->arrival(waiting.line) == kNever) {
-      issue_hardware_prefetch(waiting.line, at);
+    if (waiting.load == load && core_->fills().is_dropped(waiting.line)) {
+      issue_hardware_prefetch(waiting.line, waiting.level, at);
     }
     return waiting.load == load;
   });
@@ -200,6 +200,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
     return;
   }
   leave();
+  load.op.level = level;
   load.issued = at;
   load.buffer = core_->fill_buffers.earliest_held_for();
   const Picoseconds done = fetch_load(load.op.line, level, at, index);
@@ -231,7 +232,7 @@ void VirtualThread::complete_pending(std::size_t index, Picoseconds at, Picoseco
     before_[load.slot & window_mask_] = Before{load.translated, load.issued};
     loads_done_ = std::max(loads_done_, done);
   } else {
-    core_->note_fill(load.op.line, done);
+    core_->note_fill(load.op.line, done, load.op.level);
   }
   const std::uint64_t bit = std::uint64_t{1} << index;
   unresolved_ &= ~bit;

@@ -184,7 +184,7 @@ std::vector<LaneResult> simulate(memory::Source& source, std::uint32_t threads,
   SharedFeed feed(source, hierarchy, threads, platforms.size(), poll);
   for (std::size_t index = 0; index < platforms.size(); ++index) {
     lanes[index].lane = std::make_unique<Lane>(platforms[index], threads, feed.lane(index), options.seed,
-                                               options.pmem_footprint);
+                                               options.pmem_footprint, source.shares_lines());
   }
   const std::int64_t untimed = std::min(length.untimed_operations, length.warmup_operations);
   const std::int64_t executed = feed.execute_untimed(untimed, [&](std::span<const TimedOp> ops) {

@@ -158,9 +158,15 @@ void VirtualThread::settle_time(Picoseconds time) noexcept {
   } else if (front_key_ == kNever && !finished_) {
     if (stands_for_window()) {
       settle_window(time);
-    } else {
-      ledger_.charge(stands_because(), time);
+      return;
     }
+    if (blocked_by_queue()) {  // first by what is older, as when it will be known how long
+      for (std::uint64_t index = window_head_;
+           index != queue_at(queue_tail_ - 1).slot && slot_at(index).done != kNever; ++index) {
+        charge_slot(index, time);
+      }
+    }
+    ledger_.charge(stands_because(), time);
   }
 }
 
@@ -199,8 +205,9 @@ void VirtualThread::settle_pending(const PendingLoad& load, Picoseconds time) no
   }
   // What it waits for is on its way, or still has to be asked for by another one.
   const TimedOp& op = load.producer >= 0 ? pending_[static_cast<std::size_t>(load.producer)].op : load.op;
-  const bool coming = (op.flags & kTimedInFlight) != 0 && core_->arrival(op.line) > time;
-  ledger_.charge(cause_of(op.line, coming ? static_cast<std::uint8_t>(kFromMemory) : op.level, 0), time);
+  const bool coming = (op.flags & kTimedInFlight) != 0 && core_->fills().arrival(op.line) > time;
+  const std::uint8_t level = coming ? core_->fills().source(op.line) : level_now(op.line, op.level, op.flags);
+  ledger_.charge(cause_of(op.line, level, 0), time);
 }
 
 Cause VirtualThread::cause_of(const QueuedStore& head) noexcept {
@@ -217,9 +224,7 @@ Cause VirtualThread::cause_of(const QueuedStore& head) noexcept {
 
 Cause VirtualThread::stands_because() noexcept {
   if (blocked_) {
-    // By the last of the queue, which waits for all before it, or by something that is in no queue.
-    const bool queued_last = queued() > 0 && blocks_front_end(queue_at(queue_tail_ - 1).kind);
-    return queued_last ? cause_of(queue_at(queue_head_)) : blocked_by_;
+    return blocked_by_queue() ? cause_of(queue_at(queue_head_)) : blocked_by_;
   }
   if (front_waits_for_buffer_) {
     return core_->fill_buffers.earliest_held_for();
@@ -241,11 +246,12 @@ Cause VirtualThread::stands_because() noexcept {
 Cause VirtualThread::cause_of(std::uint64_t line, std::uint8_t level, Picoseconds took) const noexcept {
   static constexpr std::array<Cause, 5> kCauses{Cause::kCore, Cause::kL2, Cause::kLlc, Cause::kDram,
                                                 Cause::kOtherCore};
-  const bool from_memory = level == kFromMemory || (level <= kL2 && took > times_->l2);  // by a prefetch
-  if (from_memory && memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem) {
-    return Cause::kPmem;
+  if (level <= kL2 && took > times_->l2) {
+    level = core_->fills().source(line);  // by a prefetch
   }
-  return from_memory ? Cause::kDram : kCauses[level];
+  const bool from_pmem =
+      level == kFromMemory && memory::medium_of(line * memory::kLineBytes) == memory::Medium::kPmem;
+  return from_pmem ? Cause::kPmem : kCauses[level];
 }
 
 void VirtualThread::wake(Picoseconds at) {
@@ -286,13 +292,13 @@ Picoseconds VirtualThread::page_table_entry(std::uint64_t line, Level level, Pic
 Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picoseconds at) {
   switch (level) {
     case kL1:
-      return std::max(at + times_->l1, core_->arrival_if_coming(line));
+      return std::max(at + times_->l1, core_->fills().arrival(line));
     case kL2:
-      return std::max(at + times_->l2, core_->arrival_if_coming(line));
+      return std::max(at + times_->l2, core_->fills().arrival(line));
     case kLlc:
-      return at + times_->llc;
+      return std::max(at + times_->llc, traffic_->fills.arrival(line));
     case kFromCore:
-      return traffic_->transfers.move(line, at);
+      return traffic_->transfers.move(line, at, traffic_->fills.arrival(line));
     default: {
       const Picoseconds arrives = memory_->read(line, at + times_->half_read, at, id_) + times_->half_read;
       interrupted_ = interrupted_ || memory_->has_changed();  // what it has displaced may wait
@@ -319,8 +325,10 @@ Picoseconds VirtualThread::fetch_load(std::uint64_t line, std::uint8_t level, Pi
 
 std::uint8_t VirtualThread::level_now(std::uint64_t line, std::uint8_t level,
                                       std::uint8_t flags) const noexcept {
-  const bool dropped = (flags & kTimedInFlight) != 0 && core_->arrival(line) == kNever;
-  return dropped ? static_cast<std::uint8_t>(kFromMemory) : level;
+  if (level == kFromCore) {
+    return traffic_->fills.level_of(line, level);
+  }
+  return (flags & kTimedInFlight) != 0 ? core_->fills().level_of(line, level) : level;
 }
 
 void VirtualThread::granted(const Grant& grant) {

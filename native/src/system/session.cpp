@@ -110,7 +110,7 @@ void Session::power_on() {
   hierarchy_ = std::make_unique<machine::Hierarchy>(platform_, workers(), service_->shares_lines());
   feed_ = std::make_unique<WorkFeed>(*this);
   lane_ = std::make_unique<machine::Lane>(platform_, workers(), *feed_, seed_ + crashes_,
-                                          service_->pmem_footprint());
+                                          service_->pmem_footprint(), service_->shares_lines());
   next_action_ = lane_->serve(1);  // nobody has work: all fall asleep
   ensure(next_action_ == kNever, "a worker without work does not sleep");
 }

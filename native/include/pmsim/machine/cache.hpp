@@ -37,11 +37,14 @@ class HashedLine {
 class Cache {
  public:
   static constexpr std::uint64_t kDirty = std::uint64_t{1} << 63;
-  /// Brought in by the prefetcher and not asked for since: it may still be on its way.
+  /// Brought in by a prefetch and not asked for since: it may still be on its way.
   static constexpr std::uint64_t kPrefetched = std::uint64_t{1} << 62;
   /// Another core may have it, too: a store has to take it away from there.
   static constexpr std::uint64_t kShared = std::uint64_t{1} << 61;
-  static constexpr std::uint64_t kFlags = kDirty | kPrefetched | kShared;
+  /// Brought from memory by the prefetcher and not asked for since: nobody may have read it, since a machine
+  /// drops prefetches.
+  static constexpr std::uint64_t kUnread = std::uint64_t{1} << 60;
+  static constexpr std::uint64_t kFlags = kDirty | kPrefetched | kShared | kUnread;
   static constexpr std::uint64_t kEmpty = ~std::uint64_t{0} & ~kFlags;
 
   /// Sets of a slice are a power of two: where `size_bytes` does not allow that there are more slices.

@@ -7,7 +7,9 @@
 #include "pmsim/core/time.hpp"
 #include "pmsim/machine/buffer_pool.hpp"
 #include "pmsim/machine/fill_buffers.hpp"
+#include "pmsim/machine/fills.hpp"
 #include "pmsim/machine/params.hpp"
+#include "pmsim/machine/timed_op.hpp"
 #include "pmsim/machine/tlb.hpp"
 #include "pmsim/memory/micro_op.hpp"
 
@@ -57,16 +59,17 @@ struct CoreTimes {
   PageNumbers pages;
 };
 
-/// What the hardware threads of one core share in time: its fill buffers, writeback slots, prefetch queue and
-/// page walks.
+/// What the hardware threads of one core share in time: its fill buffers, writeback slots, prefetch queue, the
+/// lines that they bring, and page walks.
 class CoreTiming {
  public:
-  explicit CoreTiming(const PlatformParams& params)
+  CoreTiming(const PlatformParams& params, LaneFills* for_others)
       : fill_buffers(static_cast<std::size_t>(params.core.line_fill_buffers),
                      static_cast<std::size_t>(params.core.stream_fill_buffers)),
         writeback_slots(static_cast<std::size_t>(params.core.line_fill_buffers)),
         prefetch_slots(static_cast<std::size_t>(params.prefetcher.queue)),
-        may_combine_(params.core.line_fill_buffers - 1) {}
+        may_combine_(params.core.line_fill_buffers - 1),
+        for_others_(for_others) {}
 
   FillBuffers fill_buffers;  ///< one that waits holds a write, or a load, that its module has still to accept
   BufferPool writeback_slots;
@@ -83,20 +86,18 @@ class CoreTiming {
   }
   void close_combining() noexcept { --combining_; }
 
-  /// Notes when a line that is being fetched arrives; kNever: a prefetch of it has been dropped.
-  void note_fill(std::uint64_t line, Picoseconds arrives) noexcept {
-    in_flight_[place_of(line)].put(line, arrives);
+  /// Notes when a line arrives that is being fetched, here and for cores that will ask this one for it.
+  void note_fill(std::uint64_t line, Picoseconds arrives, std::uint8_t from = kFromMemory) noexcept {
+    fills_.note(line, arrives, from);
+    if (for_others_ != nullptr)
+      for_others_->note(line, arrives, from);
   }
-  /// When the line arrives or has arrived; 0 where that is long past.
-  [[nodiscard]] Picoseconds arrival(std::uint64_t line) const noexcept {
-    return in_flight_[place_of(line)].arrival(line);
+  void note_dropped(std::uint64_t line, std::uint8_t from) noexcept {
+    fills_.note_dropped(line, from);
+    if (for_others_ != nullptr)
+      for_others_->note_dropped(line, from);
   }
-  /// The same for a hit that does not stem from a prefetch. The L1 may hold a line that the L2 has lost and
-  /// that the prefetcher wants to bring back: whether it does, or drops it, is nothing to whoever hits the L1.
-  [[nodiscard]] Picoseconds arrival_if_coming(std::uint64_t line) const noexcept {
-    const Picoseconds arrives = arrival(line);
-    return arrives == kNever ? 0 : arrives;
-  }
+  [[nodiscard]] const Fills<256>& fills() const noexcept { return fills_; }
 
   /// Notes when a page walk ends.
   void note_walk(std::uint64_t page, Picoseconds ends) noexcept {
@@ -115,48 +116,17 @@ class CoreTiming {
   [[nodiscard]] bool walks(Picoseconds at) const noexcept { return walks_end_ > at; }
 
  private:
-  static constexpr std::size_t kFillPlaces = 256;
-
-  /// Lines in order have a place each; where a piece of memory begins among them is as good as random, so that
-  /// streams which run through equal parts of their regions hardly meet.
-  [[nodiscard]] static std::size_t place_of(std::uint64_t line) noexcept {
-    return static_cast<std::size_t>(line + ((line / kFillPlaces) * 0x9e3779b97f4a7c15U >> 57)) % kFillPlaces;
-  }
-
-  /// The last fills of the lines that share a place, latest first. Several, since threads of a core, or streams
-  /// of one, that run at one distance meet in each place: a dropped prefetch that another's line puts out would
-  /// be taken for a line that has arrived, though nobody has fetched it.
-  class alignas(memory::kLineBytes) Fills {
-   public:
-    void put(std::uint64_t line, Picoseconds arrives) noexcept {
-      std::shift_right(lines_.begin(), lines_.end(), 1);
-      std::shift_right(arrives_.begin(), arrives_.end(), 1);
-      lines_.front() = line;
-      arrives_.front() = arrives;
-    }
-    [[nodiscard]] Picoseconds arrival(std::uint64_t line) const noexcept {
-      for (std::size_t i = 0; i < lines_.size(); ++i) {
-        if (lines_[i] == line)
-          return arrives_[i];
-      }
-      return 0;
-    }
-
-   private:
-    static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-    std::array<std::uint64_t, 4> lines_{kNone, kNone, kNone, kNone};
-    std::array<Picoseconds, 4> arrives_{};
-  };
   struct Walk {
     std::uint64_t page = ~std::uint64_t{0};
     Picoseconds ends = 0;
   };
-  std::array<Fills, kFillPlaces> in_flight_{};
+  Fills<256> fills_;
   std::array<Walk, 64> walks_{};
   Picoseconds walks_end_ = 0;  ///< of the last one
   std::uint64_t walks_noted_ = 0;
   std::int64_t may_combine_;    ///< write-combining buffers of its threads at a time
   std::int64_t combining_ = 0;  ///< those that are open
+  LaneFills* for_others_;       ///< null where no other core can be given a line of this one
 };
 
 }  // namespace pmsim::machine

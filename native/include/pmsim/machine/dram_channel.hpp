@@ -28,8 +28,9 @@ class DramChannel {
   /// keep it idle until then.
   Picoseconds read(std::uint64_t line, Picoseconds now, Picoseconds ahead = 0);
 
-  /// Write that arrives at `now`; returns when the queue has accepted it.
-  Picoseconds write(std::uint64_t line, Picoseconds now);
+  /// Write that arrives at `now`; returns when the queue has accepted it. One that is told of `ahead` of the
+  /// reads' time keeps nobody waiting who comes before it.
+  Picoseconds write(std::uint64_t line, Picoseconds now, Picoseconds ahead = 0);
 
   /// A line goes to the PMem module. Such writes have priority (Yoshida et al., cited by the building-blocks
   /// paper, section 2.4): the line does not wait, but reads behind it lose its transfer and a turn of the bus.

@@ -158,8 +158,8 @@ class Hierarchy {
   std::vector<Unfenced> unfenced_;  ///< by thread
   std::vector<LatestHit> latest_;   ///< by thread
   Cache llc_;
-  Sharers sharers_;                        ///< of the lines in L1s and L2s
-  std::vector<std::uint64_t> prefetches_;  ///< of the access at hand, from memory
+  Sharers sharers_;                  ///< of the lines in L1s and L2s
+  std::vector<TimedOp> prefetches_;  ///< of the access at hand
   Counters counters_;
 };
 
@@ -167,14 +167,16 @@ class Hierarchy {
 template <bool kCoherent>
 [[gnu::always_inline]] inline void Hierarchy::fill_l2(Core& core, const Cache::Place& in_l2, std::uint64_t word,
                                                       std::vector<TimedOp>& out) {
-  const std::uint64_t victim = core.l2.insert(in_l2, word) & ~(Cache::kPrefetched | Cache::kShared);
-  const HashedLine line(victim & ~Cache::kFlags);
+  const std::uint64_t evicted = core.l2.insert(in_l2, word);
+  const HashedLine line(evicted & ~Cache::kFlags);
   if (line.line() == Cache::kEmpty) {
     return;
   }
   if constexpr (kCoherent)
     lost_by_l2(core, line);
-  put_into_llc(victim, line, out);
+  // What nobody has asked for is forgotten: a machine that has dropped its prefetch has never had it.
+  if ((evicted & (Cache::kUnread | Cache::kDirty)) != Cache::kUnread)
+    put_into_llc(line.line() | (evicted & Cache::kDirty), line, out);
 }
 
 [[gnu::always_inline]] inline void Hierarchy::put_into_llc(std::uint64_t victim, HashedLine line,
@@ -216,7 +218,7 @@ template <bool kCoherent>
                                                              std::vector<TimedOp>& out) {
   const std::uint64_t shared = llc_.remove(llc_.place_of(line), line.line());
   if (shared != Cache::kEmpty) {
-    fill_l2<kCoherent>(core, in_l2, shared, out);
+    fill_l2<kCoherent>(core, in_l2, shared | (extra_flags & Cache::kPrefetched), out);
     return kLlc;
   }
   fill_l2<kCoherent>(core, in_l2, line.line() | extra_flags, out);

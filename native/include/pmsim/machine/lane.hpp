@@ -20,8 +20,9 @@ namespace pmsim::machine {
 /// PMem module) that is earliest acts next, until its time passes the runner-up's.
 class Lane {
  public:
+  /// `coherent`: as the hierarchy that has classified what `feed` supplies.
   Lane(const PlatformParams& params, std::uint32_t threads, Feed& feed, std::uint64_t seed,
-       std::uint64_t pmem_footprint);
+       std::uint64_t pmem_footprint, bool coherent = false);
 
   /// Acts until `operations` operations (over all threads) have ended, or every thread has finished, or its
   /// threads have taken `timed_operations` or a batch more from their feed. Returns true while there is work

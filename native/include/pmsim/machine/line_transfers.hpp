@@ -18,10 +18,10 @@ class LineTransfers {
  public:
   explicit LineTransfers(Picoseconds latency) : request_(latency / 3), served_(latency - latency / 3) {}
 
-  /// When a core that asks at `at` has the line.
-  Picoseconds move(std::uint64_t line, Picoseconds at) noexcept {
+  /// When a core that asks at `at` has the line, which the one that gives it has from `held` on.
+  Picoseconds move(std::uint64_t line, Picoseconds at, Picoseconds held = 0) noexcept {
     Way& way = ways_[line % ways_.size()];
-    const Picoseconds asks = at + request_;
+    const Picoseconds asks = std::max(at + request_, held);
     const bool known = way.line == line;
     way = Way{line, (known ? std::max(asks, way.arrives) : asks) + served_, known && way.copied};
     return way.arrives;

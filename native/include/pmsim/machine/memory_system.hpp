@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -110,6 +111,10 @@ class MemorySystem {
   void acts(Picoseconds time) {
     ensure(time >= clock_, "a core or a module acts before one that has acted already");
     clock_ = time;
+  }
+  /// A write is told of when it is sent, as a read is, and may be longer on its way.
+  [[nodiscard]] Picoseconds ahead_of_reads(Picoseconds arrives, Picoseconds sent) const noexcept {
+    return std::max<Picoseconds>(arrives - sent - params_.core.shared_read_latency / 2, 0);
   }
   struct Place {
     std::size_t module;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pmsim/core/time.hpp"
+#include "pmsim/machine/fills.hpp"
 #include "pmsim/machine/group_commit.hpp"
 #include "pmsim/machine/latch_table.hpp"
 #include "pmsim/machine/line_transfers.hpp"
@@ -37,6 +38,7 @@ struct Retired {
 struct CoreTraffic {
   CoreTraffic(const PlatformParams& params, std::uint32_t threads)
       : transfers(params.llc.transfer_latency), latches(threads), group(threads) {}
+  LaneFills fills;
   LineTransfers transfers;
   LatchTable latches;
   GroupCommit group;

@@ -45,7 +45,7 @@ enum TimedFlag : std::uint8_t {
 
 /// Kinds beyond memory::OpKind that only the hierarchy produces.
 inline constexpr std::uint8_t kWriteback = 32;    ///< a dirty line leaves the last-level cache
-inline constexpr std::uint8_t kHwPrefetch = 33;   ///< the prefetcher fetches a line from memory into L2
+inline constexpr std::uint8_t kHwPrefetch = 33;   ///< the prefetcher fetches a line into L2
 inline constexpr std::uint8_t kSectionMark = 34;  ///< a section begins
 /// Behind the access to its word: the thread has the latch from here on, or waits until it has. `level` is a
 /// memory::LatchMode.

@@ -17,6 +17,7 @@
 #include "pmsim/machine/params.hpp"
 #include "pmsim/machine/pending_load.hpp"
 #include "pmsim/machine/queued_store.hpp"
+#include "pmsim/machine/reading.hpp"
 #include "pmsim/machine/thread_environment.hpp"
 #include "pmsim/machine/time_ledger.hpp"
 #include "pmsim/machine/timed_loads.hpp"
@@ -189,6 +190,10 @@ class VirtualThread {
   void charge_slot(std::uint64_t index, Picoseconds until) noexcept;
   /// Why a front end stands that nobody has told when it may go on.
   [[nodiscard]] Cause stands_because() noexcept;
+  /// By the last of the store queue, which waits for all before it; else by something that is in no queue.
+  [[nodiscard]] bool blocked_by_queue() noexcept {
+    return blocked_ && queued() > 0 && blocks_front_end(queue_at(queue_tail_ - 1).kind);
+  }
   /// It stands because something in the window has not finished.
   [[nodiscard]] bool stands_for_window() const noexcept;
   /// Charges what such a front end has stood for up to `time`, and what the load that is in its way waits for.
@@ -214,7 +219,7 @@ class VirtualThread {
   Picoseconds fetch_load(std::uint64_t line, std::uint8_t level, Picoseconds at, std::size_t index);
   /// Lets a load that has found its module full wait in its fill buffer. False: it has no place in pending_.
   bool wait_at_module(const TimedOp& op);
-  /// The level that serves a line now: memory, where the prefetch that the tags know of has been dropped.
+  /// The level that serves a line now: where it was, if the prefetch that the tags know of has been dropped.
   [[nodiscard]] std::uint8_t level_now(std::uint64_t line, std::uint8_t level,
                                        std::uint8_t flags) const noexcept;
   /// A load that has a place among the pending ones issues later, not before `translated`.
@@ -279,8 +284,8 @@ class VirtualThread {
   [[nodiscard]] static Cause cause_of(const QueuedStore& head) noexcept;
   bool dispatch_writeback(const TimedOp& op, Picoseconds limit);
   /// The prefetcher sees an access when it issues: behind a load that still waits, its prefetches wait too.
-  void dispatch_hardware_prefetch(std::uint64_t line);
-  void issue_hardware_prefetch(std::uint64_t line, Picoseconds at);
+  void dispatch_hardware_prefetch(const TimedOp& op);
+  void issue_hardware_prefetch(std::uint64_t line, std::uint8_t level, Picoseconds at);
   void issue_prefetches_of(int load, Picoseconds at) {
     trigger_ = trigger_ == load ? -1 : trigger_;
     if (!waiting_prefetches_.empty()) {
@@ -414,6 +419,7 @@ class VirtualThread {
   int trigger_ = -1;  ///< the pending load that the next hardware prefetches belong to, -1: it has issued
   struct WaitingPrefetch {
     std::uint64_t line;
+    std::uint8_t level;
     int load;
   };
   std::vector<WaitingPrefetch> waiting_prefetches_;
@@ -454,17 +460,10 @@ class VirtualThread {
   Histogram latency_;
   CoreTraffic* traffic_;
   Picoseconds latch_asked_ = 0;
-  Picoseconds reads_again_ = 0;  ///< for that long, when the thread has the latch
-  std::uint32_t held_ = 0;       ///< latches in hand, as far as the front end has come
-  Picoseconds idle_ = 0;         ///< spent waiting for latches and devices, and reading again, in all
-  struct Reading {
-    std::uint64_t line = ~std::uint64_t{0};
-    Picoseconds began = 0;
-    Picoseconds idle = 0;    ///< idle_ at that time
-    Picoseconds work = 0;    ///< what reading it takes; 0: not known
-    std::uint32_t held = 0;  ///< held_ at that time
-  };
-  std::array<Reading, 64> reading_{};  ///< latches read under optimistically, direct-mapped by line
+  Picoseconds reads_again_ = 0;        ///< for that long, when the thread has the latch
+  std::uint32_t held_ = 0;             ///< latches in hand, as far as the front end has come
+  Picoseconds idle_ = 0;               ///< spent waiting for latches and devices, and reading again, in all
+  std::array<Reading, 64> reading_{};  ///< direct-mapped by line
 };
 
 template <typename Stop>
