@@ -128,6 +128,17 @@ def test_a_run_whose_latency_drifts_is_not_steady() -> None:
     assert sum(latencies(random.exponential(size=(20, 500))).is_steady(0.99) for _ in range(100)) >= 97
 
 
+def test_a_start_that_raises_a_percentile_of_all_is_not_steady() -> None:
+    """What counts is the percentile of all operations, not the mean of the batches': 200, or 107."""
+    counts = np.tile([980, 20, 0], (20, 1))
+    counts[:2] = [850, 0, 150]
+    one = table(counts, np.array([10, 100, 200]))
+    assert one.percentile_intervals([0.99])[0][1] == 200
+    assert one.is_steady(0.99) == 0
+    assert table(counts[::-1], np.array([10, 100, 200])).is_steady(0.99) == 1
+    assert table(counts, np.array([10, 100, 110])).is_steady(0.99) == 1
+
+
 def test_a_window_has_the_percentile_of_its_batches() -> None:
     counts = np.array([[3, 0], [0, 1], [0, 2]])
     found = table(counts, np.array([10, 20])).of_windows([0, 0, 2], 3, 0.5)

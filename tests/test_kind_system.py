@@ -116,8 +116,6 @@ def test_tails_have_intervals_where_enough_requests_are_beyond_them() -> None:
 def test_a_run_whose_caches_still_fill_is_not_steady(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # At 90 % the queue of the cold start makes the halves so uneven that they are taken for chance: `steady` is
-    # 1 there, which is wrong (docs/scenarios.md).
     scenario = tmp_path / "cold.toml"
     scenario.write_text(
         'kind = "system"\nplatform = "tum-6212u"\nmetrics = ["latency_p99_ns"]\n'
