@@ -112,6 +112,7 @@ std::vector<py::dict> simulate(const std::string& name, const std::vector<Platfo
                                                          .pmem_footprint = workload->pmem_footprint(),
                                                          .batches = workload->batches(),
                                                          .watch = waiting.watch()});
+    workload->end();
     facts = workload->facts();
   }
   std::vector<py::dict> rows;

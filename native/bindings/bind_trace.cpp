@@ -98,6 +98,7 @@ std::vector<py::dict> trace_record(const std::filesystem::path& path, const std:
     trace::RecordingSource source(*workload, writer);
     results = machine::simulate(source, workload->threads(), platforms, options);
     writer.finish();
+    workload->end();
     facts = workload->facts();
   }
   std::vector<py::dict> rows = to_rows(results);

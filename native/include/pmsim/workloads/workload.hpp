@@ -37,6 +37,8 @@ class Workload : public memory::Source {
   [[nodiscard]] virtual std::uint32_t batches() const { return 10; }
   /// Group of each thread; empty: one group.
   [[nodiscard]] virtual std::vector<std::uint32_t> groups() const { return {}; }
+  /// After the run, once: checks what it has left, where that is asked for. Throws SimulationError.
+  virtual void end() {}
   /// Numbers about its data structures that no counter of the machine sees, by name; asked for after the run.
   [[nodiscard]] virtual std::map<std::string, double> facts() const { return {}; }
   /// Bytes of PMem that its regions occupy.

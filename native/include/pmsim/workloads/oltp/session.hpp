@@ -32,6 +32,8 @@ class Session {
 
   /// Whether there are no more transactions than somebody has recorded.
   [[nodiscard]] bool is_recorded() const { return transactions_->length() != Transactions<Memory>::kEndless; }
+  /// Whether there is another transaction.
+  [[nodiscard]] bool has_next() const { return begun_ < transactions_->length(); }
   /// Throws ConfigError where these are fewer than a run takes.
   void require(std::uint64_t warmup, std::uint64_t timed_warmup, std::uint64_t operations) const;
   /// Throws ConfigError where the engine keeps nothing that a restart could find.
@@ -45,6 +47,7 @@ class Session {
   /// Runs one transaction of a thread.
   Outcome transaction(std::uint32_t thread) {
     engine_->work_as(thread);
+    ++begun_;
     return transactions_->transaction(memory_, *engine_, random_[thread]);
   }
   /// First fills DRAM with whole pages, as loading through the buffer manager leaves it: "all newly-allocated
@@ -90,6 +93,7 @@ class Session {
   std::unique_ptr<Transactions<Memory>> transactions_;
   double fill_ = 1;
   std::vector<Random> random_;  ///< of each thread
+  std::uint64_t begun_ = 0;     ///< transactions, since the load
 };
 
 /// How the lines of the page region have been written, as facts with the prefix "wear_": lines written at least
