@@ -11,9 +11,10 @@ import pmsim
 from pmsim.time_stack import CAUSES
 
 PLATFORM = {"base": "tum-6212u", "block_device": "nvme-p4510"}
-ON_SSD = {"engine": "ssd-bm", "workload": "ycsb-c", "data_size": "2 GiB", "dram_capacity": "256 MiB"}
-ON_SSD |= {"pmem_capacity": 0, "ssd_capacity": "16 GiB", "warmup": 20_000, "log_size": "64 MiB"}
-IN_DRAM = {"engine": "main-memory", "dram_capacity": "1 GiB", "warmup": 1_000, "threads": 8}
+ON_SSD: dict[str, Any] = {"engine": "ssd-bm", "workload": "ycsb-c", "data_size": "2 GiB"}
+ON_SSD |= {"dram_capacity": "256 MiB", "pmem_capacity": 0, "ssd_capacity": "16 GiB"}
+ON_SSD |= {"warmup": 20_000, "log_size": "64 MiB"}
+IN_DRAM: dict[str, Any] = {"engine": "main-memory", "dram_capacity": "1 GiB", "warmup": 1_000, "threads": 8}
 
 
 def measure(given: dict[str, Any], seed: int = 0, **more: Any) -> dict[str, float]:
@@ -48,7 +49,7 @@ def test_few_transactions_of_many_threads_are_as_frequent_as_many() -> None:
     short = [1 / measure(given, seed, operations=200)["transactions_per_s"] for seed in range(16)]
     long = measure(given, operations=6_400)["transactions_per_s"]
     # Student's t of 15 degrees of freedom for 99.9 %.
-    reach = 4.073 * np.std(short, ddof=1) / math.sqrt(len(short))
+    reach = 4.073 * float(np.std(short, ddof=1)) / math.sqrt(len(short))
     assert np.mean(short) == pytest.approx(1 / long, abs=reach)
 
 

@@ -118,7 +118,7 @@ def test_a_cold_server_whose_first_requests_queue_is_not_steady() -> None:
     given = {"service": "table", "warmup": 0, "workers": 4, "rows": 262_144, "zipf": 1, "requests": 300_000}
     cold = pmsim.simulate_point("system", "tum-6212u", given | {"load_percent": 90})
     assert cold["keeps_up"] == 1
-    # The queue of the start is most of the tail: a warm server's, at this load, is below 1 us.
+    # The queue of the start is most of the tail: a warm server's, at this load, is about 1 us.
     assert cold["latency_p99_ns"] > 10_000
     assert cold["steady"] == 0
 

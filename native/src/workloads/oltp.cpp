@@ -52,11 +52,11 @@ class Oltp final : public Workload {
   void refill(std::uint32_t thread, memory::Stream& stream) override {
     const std::int64_t last = timed_warmup_ + operations_;
     // One thread cannot be overtaken: several transactions at once save a machine's trouble with batches.
-    const std::int64_t end = threads() == 1 ? std::min(executed_ + kBatch, last) : executed_ + 1;
-    if (executed_ >= end || !session_.has_next())
+    const std::int64_t until = threads() == 1 ? std::min(executed_ + kBatch, last) : executed_ + 1;
+    if (executed_ >= until || !session_.has_next())
       return;
     session_.memory().attach(stream, thread);
-    while (executed_ < end && stream.size() < kManyOps) {
+    while (executed_ < until && stream.size() < kManyOps) {
       if (executed_ == timed_warmup_)
         begin_measurement();
       stream.push(memory::OpKind::kOperationBegin, 0, 0);
