@@ -82,7 +82,11 @@ def test_the_log_goes_to_the_ssd_and_a_buffer_manager_may_use_main_memory_too() 
     assert row["ssd_writes_per_tx"] > 0
 
 
-@pytest.mark.parametrize("changes", [{}, {"threads": 3, "log_device": "none"}], ids=["one", "three"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"threads": 3, "log_device": "none"}, {"threads": 3, "log_device": "none", "operations": 2000}],
+    ids=["one", "three", "of few operations"],
+)
 def test_a_recorded_run_is_replayed_in_memory_mode(changes: dict[str, Any], tmp_path: Path) -> None:
     scenario = Scenario(kind="oltp", platform=PLATFORM, parameters=SMALL | changes)
     expected = evaluate(points_of(scenario)[0])

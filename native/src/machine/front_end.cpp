@@ -324,7 +324,9 @@ bool VirtualThread::resolve_branch(Picoseconds limit) {
     return false;
   }
   if (last_load_done_ > now_) {
-    stand_for(window_head_, window_tail_, last_load_done_, Cause::kCore);
+    // An older load may take longer: what is oldest counts, as when the front end stands for the window.
+    static_cast<void>(settle_slots(window_tail_, last_load_done_));
+    stand(last_load_done_, Cause::kCore);
   }
   front_key_ = now_;
   if (now_ > limit) {

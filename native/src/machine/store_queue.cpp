@@ -249,8 +249,9 @@ void VirtualThread::charge_drain(std::uint64_t slot, Picoseconds at) noexcept {
     return;
   }
   drained_for_ = slot;
-  charge_slots(window_head_, slot, at);
-  ledger_.charge(std::max(writes_done_, fence_done_) >= at ? Cause::kPersist : Cause::kStore, at);
+  if (!settle_slots(slot, at)) {
+    ledger_.charge(std::max(writes_done_, fence_done_) >= at ? Cause::kPersist : Cause::kStore, at);
+  }
 }
 
 void VirtualThread::process_store_queue(Picoseconds at) {
@@ -357,14 +358,14 @@ void VirtualThread::process_store_queue(Picoseconds at) {
     }
     if (leaves) {
       const bool stands = front_key_ == kNever && !rests();
-      const Cause cause = stands ? stands_because() : Cause::kCore;
+      if (stands) {
+        settle_standing(at);
+      }
       ++queue_head_;
       close_last_write_combining(at);
       retire_fence_at_head(std::max(at, last_commit_));
       if (front_key_ == kNever) {
-        if (stands) {
-          stand(at, cause);
-        }
+        now_ = stands ? std::max(now_, at) : now_;
         wake_front();
       }
     }

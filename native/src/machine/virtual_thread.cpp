@@ -156,16 +156,17 @@ void VirtualThread::settle_time(Picoseconds time) noexcept {
   } else if (sleeping_) {
     ledger_.charge(awaiting_.empty() ? Cause::kIdle : Cause::kPersist, time);
   } else if (front_key_ == kNever && !finished_) {
-    if (stands_for_window()) {
-      settle_window(time);
-      return;
+    settle_standing(time);
+  }
+}
+
+void VirtualThread::settle_standing(Picoseconds time) noexcept {
+  ledger_.charge(Cause::kCore, now_);
+  if (stands_for_window()) {
+    if (!settle_slots(window_tail_, time)) {
+      ledger_.charge(Cause::kPersist, time);
     }
-    if (blocked_by_queue()) {  // first by what is older, as when it will be known how long
-      for (std::uint64_t index = window_head_;
-           index != queue_at(queue_tail_ - 1).slot && slot_at(index).done != kNever; ++index) {
-        charge_slot(index, time);
-      }
-    }
+  } else if (!blocked_by_queue() || !settle_slots(queue_at(queue_tail_ - 1).slot, time)) {
     ledger_.charge(stands_because(), time);
   }
 }
@@ -175,19 +176,24 @@ bool VirtualThread::stands_for_window() const noexcept {
 }
 
 /// As retire_for_room() will, when it is known how long the first that has not finished takes.
-void VirtualThread::settle_window(Picoseconds time) noexcept {
+bool VirtualThread::settle_slots(std::uint64_t end, Picoseconds time) noexcept {
+  ledger_.charge(Cause::kCore, now_);
   std::uint64_t index = window_head_;
-  for (; index != window_tail_ && slot_at(index).done != kNever; ++index) {
+  for (; index != end && slot_at(index).done != kNever; ++index) {
     charge_slot(index, time);
+  }
+  if (index == end) {
+    return false;
   }
   for (std::uint64_t left = unresolved_; left != 0; left &= left - 1) {
     const PendingLoad& load = pending_[static_cast<std::size_t>(std::countr_zero(left))];
     if (load.slot == index && load.op.kind == code(OpKind::kLoad)) {
       settle_pending(load, time);
-      return;
+      return true;
     }
   }
-  ledger_.charge(index != window_tail_ ? waits_[index & window_mask_].cause : Cause::kPersist, time);
+  ledger_.charge(waits_[index & window_mask_].cause, time);
+  return true;
 }
 
 void VirtualThread::settle_pending(const PendingLoad& load, Picoseconds time) noexcept {

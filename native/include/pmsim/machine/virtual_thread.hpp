@@ -196,8 +196,10 @@ class VirtualThread {
   }
   /// It stands because something in the window has not finished.
   [[nodiscard]] bool stands_for_window() const noexcept;
-  /// Charges what such a front end has stood for up to `time`, and what the load that is in its way waits for.
-  void settle_window(Picoseconds time) noexcept;
+  /// Charges what it stands for up to `time`, first slots in program order, as when it will be known how long.
+  void settle_standing(Picoseconds time) noexcept;
+  /// The slots before `end`, and what the load that is in the way waits for. False: all of them have finished.
+  [[nodiscard]] bool settle_slots(std::uint64_t end, Picoseconds time) noexcept;
   void settle_pending(const PendingLoad& load, Picoseconds time) noexcept;
   /// What a load has waited for that took so long from when it could ask for its line.
   [[nodiscard]] Cause cause_of(std::uint64_t line, std::uint8_t level, Picoseconds took) const noexcept;
