@@ -198,7 +198,7 @@ class VirtualThread {
   [[nodiscard]] bool stands_for_window() const noexcept;
   /// Charges what it stands for up to `time`, first slots in program order, as when it will be known how long.
   void settle_standing(Picoseconds time) noexcept;
-  /// The slots before `end`, and what the load that is in the way waits for. False: all of them have finished.
+  /// Charges the slots before `end`, and what a load in the way waits for. False: they have all finished.
   [[nodiscard]] bool settle_slots(std::uint64_t end, Picoseconds time) noexcept;
   void settle_pending(const PendingLoad& load, Picoseconds time) noexcept;
   /// What a load has waited for that took so long from when it could ask for its line.
