@@ -30,7 +30,7 @@ class RecentLines {
   }
   /// `otherwise`: where nothing is known of it.
   [[nodiscard]] Note find(std::uint64_t line, Note otherwise) const noexcept {
-    return places_[place_of(line)].find(line, otherwise);
+    return empty_ ? otherwise : places_[place_of(line)].find(line, otherwise);
   }
 
  private:
@@ -80,7 +80,7 @@ class RecentLines {
     std::array<Picoseconds, kLines> arrives_{};
   };
   std::array<Place, kPlaces> places_{};
-  bool empty_ = true;  ///< nothing has ever been noted, as where no prefetcher is at work
+  bool empty_ = true;  ///< as where no prefetcher is at work, or no core asks another
 };
 
 /// What a platform's time has made of lines that the tags of caches, which know of no time, take for arrived.

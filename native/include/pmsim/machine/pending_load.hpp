@@ -19,4 +19,11 @@ struct PendingLoad {
   Cause buffer = Cause::kCore;  ///< which was held for that
 };
 
+/// A prefetch of the hardware that a pending load will cause when it issues.
+struct WaitingPrefetch {
+  std::uint64_t line;
+  std::uint8_t level;  ///< that has the line
+  int load;            ///< its place among the pending ones
+};
+
 }  // namespace pmsim::machine

@@ -190,13 +190,13 @@ class VirtualThread {
   void charge_slot(std::uint64_t index, Picoseconds until) noexcept;
   /// Why a front end stands that nobody has told when it may go on.
   [[nodiscard]] Cause stands_because() noexcept;
-  /// By the last of the store queue, which waits for all before it; else by something that is in no queue.
+  /// By the last of the store queue, which waits for all before it.
   [[nodiscard]] bool blocked_by_queue() noexcept {
     return blocked_ && queued() > 0 && blocks_front_end(queue_at(queue_tail_ - 1).kind);
   }
   /// It stands because something in the window has not finished.
   [[nodiscard]] bool stands_for_window() const noexcept;
-  /// Charges what it stands for up to `time`, first slots in program order, as when it will be known how long.
+  /// Charges what it stands for up to `time`, slots in program order first.
   void settle_standing(Picoseconds time) noexcept;
   /// Charges the slots before `end`, and what a load in the way waits for. False: they have all finished.
   [[nodiscard]] bool settle_slots(std::uint64_t end, Picoseconds time) noexcept;
@@ -419,11 +419,6 @@ class VirtualThread {
   bool line_in_flight_ = false;     ///< somebody in line asks for a line that a prefetch may be bringing
   int last_pending_ = -1;
   int trigger_ = -1;  ///< the pending load that the next hardware prefetches belong to, -1: it has issued
-  struct WaitingPrefetch {
-    std::uint64_t line;
-    std::uint8_t level;
-    int load;
-  };
   std::vector<WaitingPrefetch> waiting_prefetches_;
   Picoseconds last_load_done_ = 0;
   Picoseconds loads_done_ = 0;
