@@ -177,3 +177,14 @@ def test_a_prefetch_from_the_last_level_takes_its_time() -> None:
     scan = {"memory": "dram", "pattern": "sequential", "access_size": 65536, "region_size": "8 MiB"}
     run = pmsim.simulate_point("bandwidth", "tum-6212u", {**scan, "prefetcher": True, "page_size": "2 MiB"})
     assert run["bandwidth_gb_s"] * 1e9 < under_way * 64 * PS_PER_S / value("llc", "latency")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 48])
+def test_no_core_reads_its_l2_faster_than_it_gives_lines(threads: int) -> None:
+    """Each thread's part of the region is larger than L1 and at home in L2; 48 are two on each core."""
+    machine = pmsim.load_platform("tum-6212u")
+    cores = min(threads, machine.value("core", "cores"))
+    parameters = {"operation": "load", "memory": "dram", "region_size": 131072 * threads, "threads": threads}
+    read = pmsim.simulate_point("bandwidth", "tum-6212u", parameters | {"pattern": "sequential"})
+    most = cores * 64 / (machine.value("l2", "read_interval") / 1000)
+    assert 0.9 * most < read["bandwidth_gb_s"] <= 1.001 * most

@@ -365,9 +365,9 @@ bool VirtualThread::dispatch_load(const TimedOp& op, Picoseconds limit) {
     return wait_at_module(op);
   }
   if (needs_buffer(level, op.flags)) {
-    take_buffer(now_, done, cause_of(op.line, level, done - now_));
+    take_buffer(now_, done, cause_of(op.line, level, now_, done));
   }
-  push_slot(done, cause_of(op.line, level, done - now_));
+  push_slot(done, cause_of(op.line, level, now_, done));
   last_load_done_ = done;
   last_pending_ = -1;
   loads_done_ = std::max(loads_done_, done);
@@ -416,7 +416,7 @@ bool VirtualThread::dispatch_prefetch(const TimedOp& op, Picoseconds limit) {
     return wait_at_module(op);
   }
   if (needs_buffer(level, op.flags)) {
-    take_buffer(now_, done, cause_of(op.line, level, done - now_));
+    take_buffer(now_, done, cause_of(op.line, level, now_, done));
   }
   core_->note_fill(op.line, done, level);
   step(1);

@@ -78,6 +78,8 @@ constexpr std::array kFields{
     PMSIM_FIELD(l2, size, kSize, 1 * kKiB, kGiB, "L2 cache of a core"),
     PMSIM_FIELD(l2, ways, kCount, 1, 16, "associativity of L2"),
     PMSIM_FIELD(l2, latency, kTime, 0, 1000 * kNs, "load to use of an L2 hit"),
+    PMSIM_FIELD(l2, read_interval, kTime, 0, 1000 * kNs,
+                "time that L2 is busy with a line that it gives to L1"),
     PMSIM_FIELD(llc, size, kSize, 1 * kKiB, 4 * kGiB, "last-level cache, shared by the cores"),
     PMSIM_FIELD(llc, ways, kCount, 1, 16, "associativity of the last-level cache"),
     PMSIM_FIELD(llc, latency, kTime, 0, 1000 * kNs, "load to use of a last-level hit"),

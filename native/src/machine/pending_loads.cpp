@@ -32,8 +32,8 @@ bool VirtualThread::awaits_loads() const noexcept {
 void VirtualThread::defer_load(const TimedOp& op, bool dependent, int bringer, Picoseconds translated) {
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
-  load = PendingLoad{op, push_slot(kNever, cause_of(op.line, op.level, 0)), -1,
-                     translated > now_ ? translated : 0};
+  load =
+      PendingLoad{op, push_slot(kNever, cause_of(op.line, op.level)), -1, translated > now_ ? translated : 0};
   const std::uint64_t slot = load.slot;
   Picoseconds ready = std::max(now_, translated);
   if (dependent) {
@@ -73,7 +73,7 @@ bool VirtualThread::wait_at_module(const TimedOp& op) {
   }
   const int index = std::countr_one(unresolved_);
   PendingLoad& load = pending_[static_cast<std::size_t>(index)];
-  load = PendingLoad{op, push_slot(kNever, cause_of(op.line, kFromMemory, 0)), kAtModule, 0, now_};
+  load = PendingLoad{op, push_slot(kNever, cause_of(op.line, kFromMemory)), kAtModule, 0, now_};
   if (op.kind == code(OpKind::kLoad)) {
     last_pending_ = index;
   } else {
@@ -88,7 +88,7 @@ bool VirtualThread::wait_at_module(const TimedOp& op) {
 void VirtualThread::admitted(const Admission& admission) {
   const Picoseconds done = admission.done + times_->half_read;
   const std::uint64_t line = pending_[admission.token.load].op.line;
-  const Cause cause = cause_of(line, kFromMemory, 0);
+  const Cause cause = cause_of(line, kFromMemory);
   core_->fill_buffers.release(done, cause);
   core_->note_fill(line, done);
   complete_pending(admission.token.load, admission.entered, done, cause);
@@ -209,7 +209,7 @@ void VirtualThread::issue_pending(Picoseconds at) {
     load.producer = kAtModule;
     issue_prefetches_of(static_cast<int>(index), at);
   } else {
-    const Cause cause = cause_of(load.op.line, level, done - at);
+    const Cause cause = cause_of(load.op.line, level, at, done);
     if (needs_buffer(level, load.op.flags)) {
       take_buffer(at, done, cause);
     }

@@ -200,7 +200,7 @@ void VirtualThread::settle_pending(const PendingLoad& load, Picoseconds time) no
   ledger_.charge(Cause::kTranslation, std::min(load.translated, time));
   if (load.producer == kAtModule) {
     ledger_.charge(load.buffer, std::min(load.issued, time));
-    ledger_.charge(cause_of(load.op.line, kFromMemory, 0), time);
+    ledger_.charge(cause_of(load.op.line, kFromMemory), time);
     return;
   }
   for (std::size_t place = 0; place < line_.size(); ++place) {
@@ -213,7 +213,7 @@ void VirtualThread::settle_pending(const PendingLoad& load, Picoseconds time) no
   const TimedOp& op = load.producer >= 0 ? pending_[static_cast<std::size_t>(load.producer)].op : load.op;
   const bool coming = (op.flags & kTimedInFlight) != 0 && core_->fills().arrival(op.line) > time;
   const std::uint8_t level = coming ? core_->fills().source(op.line) : level_now(op.line, op.level, op.flags);
-  ledger_.charge(cause_of(op.line, level, 0), time);
+  ledger_.charge(cause_of(op.line, level), time);
 }
 
 Cause VirtualThread::cause_of(const QueuedStore& head) noexcept {
@@ -249,10 +249,11 @@ Cause VirtualThread::stands_because() noexcept {
   return Cause::kPersist;  // nothing is left to retire: it waits for fences that have
 }
 
-Cause VirtualThread::cause_of(std::uint64_t line, std::uint8_t level, Picoseconds took) const noexcept {
+Cause VirtualThread::cause_of(std::uint64_t line, std::uint8_t level, Picoseconds at,
+                              Picoseconds done) const noexcept {
   static constexpr std::array<Cause, 5> kCauses{Cause::kCore, Cause::kL2, Cause::kLlc, Cause::kDram,
                                                 Cause::kOtherCore};
-  if (level <= kL2 && took > times_->l2) {
+  if (level <= kL2 && done - at > times_->l2 && core_->fills().arrival(line) == done) {
     level = core_->fills().source(line);  // by a prefetch
   }
   const bool from_pmem =
@@ -300,7 +301,7 @@ Picoseconds VirtualThread::fetch(std::uint64_t line, std::uint8_t level, Picosec
     case kL1:
       return std::max(at + times_->l1, core_->fills().arrival(line));
     case kL2:
-      return std::max(at + times_->l2, core_->fills().arrival(line));
+      return std::max(core_->read_l2(at) + times_->l2, core_->fills().arrival(line));
     case kLlc:
       return std::max(at + times_->llc, traffic_->fills.arrival(line));
     case kFromCore:

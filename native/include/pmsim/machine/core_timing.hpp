@@ -68,6 +68,7 @@ class CoreTiming {
                      static_cast<std::size_t>(params.core.stream_fill_buffers)),
         writeback_slots(static_cast<std::size_t>(params.core.line_fill_buffers)),
         prefetch_slots(static_cast<std::size_t>(params.prefetcher.queue)),
+        l2_read_interval_(params.l2.read_interval),
         may_combine_(params.core.line_fill_buffers - 1),
         for_others_(for_others) {}
 
@@ -85,6 +86,13 @@ class CoreTiming {
     return true;
   }
   void close_combining() noexcept { --combining_; }
+
+  /// L2 gives lines one after the other: when it begins with the one that is asked for at `at`.
+  [[nodiscard]] Picoseconds read_l2(Picoseconds at) noexcept {
+    const Picoseconds begins = std::max(at, l2_free_);
+    l2_free_ = begins + l2_read_interval_;
+    return begins;
+  }
 
   /// Notes when a line arrives that is being fetched, here and for cores that will ask this one for it.
   void note_fill(std::uint64_t line, Picoseconds arrives, std::uint8_t from = kFromMemory) noexcept {
@@ -124,6 +132,8 @@ class CoreTiming {
   std::array<Walk, 64> walks_{};
   Picoseconds walks_end_ = 0;  ///< of the last one
   std::uint64_t walks_noted_ = 0;
+  Picoseconds l2_read_interval_;
+  Picoseconds l2_free_ = 0;
   std::int64_t may_combine_;    ///< write-combining buffers of its threads at a time
   std::int64_t combining_ = 0;  ///< those that are open
   LaneFills* for_others_;       ///< null where no other core can be given a line of this one

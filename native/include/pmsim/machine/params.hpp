@@ -60,6 +60,13 @@ struct CacheParams {
   int64_t latency = 0;
 };
 
+struct MidLevelParams {
+  int64_t size = 0;
+  int64_t ways = 8;
+  int64_t latency = 0;
+  int64_t read_interval = 0;
+};
+
 struct LastLevelParams {
   int64_t size = 0;
   int64_t ways = 8;
@@ -160,7 +167,7 @@ struct PlatformParams {
   CoreParams core;
   TlbParams tlb;
   CacheParams l1;
-  CacheParams l2;
+  MidLevelParams l2;
   LastLevelParams llc;
   PrefetcherParams prefetcher;
   ControllerParams controller;

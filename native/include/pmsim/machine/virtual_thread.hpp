@@ -201,8 +201,9 @@ class VirtualThread {
   /// Charges the slots before `end`, and what a load in the way waits for. False: they have all finished.
   [[nodiscard]] bool settle_slots(std::uint64_t end, Picoseconds time) noexcept;
   void settle_pending(const PendingLoad& load, Picoseconds time) noexcept;
-  /// What a load has waited for that took so long from when it could ask for its line.
-  [[nodiscard]] Cause cause_of(std::uint64_t line, std::uint8_t level, Picoseconds took) const noexcept;
+  /// What a load waits for, or, if that is over, has waited for from when it could ask for its line.
+  [[nodiscard]] Cause cause_of(std::uint64_t line, std::uint8_t level, Picoseconds at = 0,
+                               Picoseconds done = 0) const noexcept;
   void wake_front();
   /// The front end acts now, unless it is beyond `limit`.
   bool acts_by(Picoseconds limit);
