@@ -14,7 +14,6 @@ from pmsim import _native
 from pmsim.cli import app, main
 from pmsim.errors import ConfigError
 from pmsim.kinds import find_kind, measurement
-from pmsim.kinds.engine_options import EngineParameters, scaled_machine
 from pmsim.kinds.oltp import OltpParameters
 from pmsim.points import points_of
 from pmsim.profiles import load_platform
@@ -25,25 +24,6 @@ SMALL = {"engine": "main-memory", "data_size": "256 MiB", "operations": 2_000, "
 
 def measure(**given: Any) -> dict[str, int | float]:
     return pmsim.simulate_point("oltp", PLATFORM, SMALL | given)
-
-
-def test_data_capacities_and_caches_shrink_together() -> None:
-    full = EngineParameters.model_validate({"scale": 1})
-    small = EngineParameters.model_validate({"scale": "1/16"})
-    for name in ("data_size", "dram_capacity", "pmem_capacity", "ssd_capacity", "log_size"):
-        assert small.native()[name] == int(full.native()[name]) // 16
-    for entries, at_scale in ((0, 0), (3, 1), (1600, 100)):
-        model = EngineParameters.model_validate({"scale": "1/16", "admission_entries": entries})
-        assert model.native()["admission_entries"] == at_scale
-    assert small.simulated_operations == full.simulated_operations // 16
-    machine = load_platform(PLATFORM)
-    assert scaled_machine(machine, full) == machine
-    shrunk = scaled_machine(machine, small)
-    assert shrunk.value("llc", "size") == machine.value("llc", "size") // 16
-    # An L2 of 16 KiB below an L1 of 32 KiB would be no cache.
-    assert shrunk.value("l2", "size") == machine.value("l1", "size")
-    kept = EngineParameters.model_validate({"scale": "1/16", "scale_caches": False})
-    assert scaled_machine(machine, kept) == machine
 
 
 def test_rows_are_those_of_the_paper_at_full_size() -> None:

@@ -259,7 +259,10 @@ class EngineParameters(KindParameters):
         "1/16", description="data, capacities, the log and the caches of the CPU shrink together"
     )
     prices: Prices = SHIPPED_PRICES
-    scale_caches: bool = Field(True, description="whether scale shrinks L2 and L3 of the CPU as well")
+    scale_caches: bool = Field(
+        True,
+        description="whether scale shrinks L2, L3 and the translations of PMem's modules as well",
+    )
     warmup: CountZeroOrAuto = Field(
         "auto",
         description="transactions of the warm-up, at most; auto: 20 million x scale, more for large tiers, "
@@ -414,7 +417,10 @@ def timed_warmup(operations: int) -> int:
 
 
 def scaled_machine(platform: Platform, parameters: EngineParameters) -> Platform:
-    """Return the platform with L2 and L3 at scale; no cache is smaller than the one above it."""
+    """Return the platform with L2, L3 and address translations of PMem's modules at scale.
+
+    No cache is smaller than the one above it.
+    """
     if not parameters.scale_caches or parameters.factor == 1:
         return platform
     changes: dict[str, dict[str, int]] = {}
@@ -427,6 +433,10 @@ def scaled_machine(platform: Platform, parameters: EngineParameters) -> Platform
         size = max(size, private)
         if size < platform.value(section, "size"):
             changes[section] = {"size": size}
+    # How much of the data is in reach of a module's translations decides what a random read takes.
+    translations = platform.value("pmem", "translation_entries")
+    if (reached := max(int(translations * parameters.factor), 1)) < translations:
+        changes["pmem"] = {"translation_entries": reached}
     source = f"parameter of the scenario: scale {parameters.scale}"
     return platform.with_values(changes, source=source) if changes else platform
 
