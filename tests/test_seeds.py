@@ -120,3 +120,15 @@ def test_what_is_0_or_1_is_1_where_it_is_in_all_runs() -> None:
 def test_data_that_do_not_fit_with_one_seed_do_not_fit() -> None:
     refused = DoesNotFit({"fits": 0}, "too large")
     assert mean([{"fits": 1}, refused], []) is refused
+
+
+def test_lookups_beside_more_and_longer_scans_are_the_same_lookups() -> None:
+    """So that a sweep over the scans compares what these do alone, and seeks one saturation."""
+    scenario = pmsim.Scenario(
+        kind="system",
+        platform="ucsd-8260",
+        parameters={"study": "tenants", "service": "table", "workers": 2, "rows": 1000, "requests": 500},
+        sweep={"scanners": [0, 2], "scan_rows": [100, 200]},
+    )
+    frame = pmsim.run(scenario, jobs=1, progress=False).frame
+    assert frame[["seed", "saturation_per_s"]].nunique().tolist() == [1, 1]

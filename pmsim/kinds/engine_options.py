@@ -256,7 +256,7 @@ class EngineParameters(KindParameters):
     fixes: EngineFixes = FIXES
     locks: EngineLocks = LOCKS
     scale: Annotated[str, PlainValidator(_scale)] = Field(
-        "1/16", description="data, capacities, the log and the caches of the CPU shrink together"
+        "1/16", description="data, capacities, the log and what scale_caches says shrink together"
     )
     prices: Prices = SHIPPED_PRICES
     scale_caches: bool = Field(

@@ -59,7 +59,8 @@ class System(Kind[SystemParameters]):
         "the 99th percentile was still changing while requests were counted, or DRAM or PMem of an engine was "
         "still filling; raise requests, or warmup"
     )
-    unseeded = frozenset({"load_percent"})  # so the saturation is one, too, and is sought once
+    # None of these changes the saturation: with one seed it is sought once.
+    unseeded = frozenset({"load_percent", "scanners", "scan_rows"})
     uses = SYSTEM
     parameter_model = SystemParameters
 
