@@ -116,9 +116,9 @@ def not_durable(result: "Result") -> str:
 def cached(result: "Result") -> str:
     """Say in how many points caches held what memory was to be asked for."""
     return (
-        f"in {len(result.cached)} of {result.provenance['points']} points long strides leave so few chunks "
-        "that the caches hold them, and the bandwidth is theirs; raise region_size or shorten stride; "
-        f"the first is {result.cached[0]}"
+        f"in {len(result.cached)} of {result.provenance['points']} points chunks far apart are so few "
+        "that the caches hold them, and the bandwidth is theirs; raise region_size or shorten stride or "
+        f"alignment; the first is {result.cached[0]}"
     )
 
 

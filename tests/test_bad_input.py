@@ -282,6 +282,11 @@ SCENARIOS = {
         "parameters.alignment: 1 TiB are more than region_size",
         "larger region",
     ),
+    "access larger than a thread's part of the region": Case(
+        parameters('pattern = "sequential"\nthreads = 24\nregion_size = "1 KiB"\naccess_size = 64'),
+        "parameters.access_size: 64 B are more than each of 24 threads has of region_size, 42 B",
+        "larger region",
+    ),
     # sweeps
     "empty sweep list": Case(sweep("threads = []"), "sweep.threads: is empty", "at least one value"),
     "sweep that is not a list": Case(sweep("threads = 4"), "sweep.threads: 4 is not a list", "write [a, b]"),

@@ -23,12 +23,10 @@ def test_chunks_that_caches_hold_are_told_by_run_and_report(
     held, read = result.frame["bandwidth_gb_s"]
     assert held > 100 * read
     print_result(result, tmp_path)
-    says = "in 1 of 2 points long strides leave so few chunks that the caches hold them, and the bandwidth is"
+    says = "in 1 of 2 points chunks far apart are so few that the caches hold them, and the bandwidth is"
     told = " ".join(capsys.readouterr().err.split())
-    assert (
-        f"pmsim: {says} theirs; raise region_size or shorten stride; the first is point 1 (stride = 1 GiB): "
-        in told
-    )
+    remedy = "raise region_size or shorten stride or alignment; the first is point 1 (stride = 1 GiB): "
+    assert f"pmsim: {says} theirs; {remedy}" in told
     assert told.endswith("10 chunks of 256 B for each thread")
     assert says in result.html()
 
@@ -49,6 +47,15 @@ def test_stores_to_chunks_that_caches_hold_are_told(memory: str, operation: str)
 
 
 @pytest.mark.parametrize(
+    ("shared_region", "told"), [(True, "10 chunks of 256 B for all threads"), (False, "5")]
+)
+def test_aligned_chunks_that_caches_hold_are_told(shared_region: bool, told: str) -> None:
+    given = {"pattern": "random", "alignment": "1 GiB", "threads": 2, "shared_region": shared_region}
+    (cached,) = run(given).cached
+    assert cached.message.startswith(told)
+
+
+@pytest.mark.parametrize(
     "given",
     [
         STRIDED | {"stride": "1 GiB", "operation": "ntstore"},
@@ -57,6 +64,8 @@ def test_stores_to_chunks_that_caches_hold_are_told(memory: str, operation: str)
         STRIDED | {"stride": "64 KiB", "memory": "dram"},
         {"pattern": "sequential", "region_size": "16 KiB"},
         {"pattern": "random", "region_size": "16 KiB"},
+        {"pattern": "random", "region_size": "16 KiB", "alignment": 64},
+        {"pattern": "random", "alignment": "64 KiB"},
     ],
     ids=str,
 )

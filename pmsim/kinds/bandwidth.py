@@ -146,15 +146,17 @@ class Bandwidth(Kind[BandwidthParameters]):
                 ) from None
         one_for_all = parameters.shared_region and parameters.pattern == "random"
         share = parameters.region_size // (1 if one_for_all else parameters.threads)
-        check_access(parameters.access_size, share)
-        check_access(parameters.stride, share, "stride")
-        check_access(parameters.alignment, share, "alignment")
+        threads = 1 if one_for_all else parameters.threads
+        check_access(parameters.access_size, share, threads=threads)
+        check_access(parameters.stride, share, "stride", threads=threads)
+        check_access(parameters.alignment, share, "alignment", threads=threads)
 
     def kept_in_caches(
         self, machine: Platform, parameters: BandwidthParameters, metrics: Mapping[str, int | float]
     ) -> str:
-        """Name the few chunks that strides leave; with other patterns a small region means the caches."""
-        if parameters.pattern != "strided":
+        """Name the few chunks that strides or alignment leave; else a small region means the caches."""
+        apart = parameters.stride or parameters.alignment
+        if apart <= parameters.access_size:
             return ""
         block_bytes = machine.value("pmem", "block_size")
         unit_bytes = {"dram_read_lines": LINE_BYTES, "dram_write_lines": LINE_BYTES}
@@ -162,8 +164,10 @@ class Bandwidth(Kind[BandwidthParameters]):
         moved = sum(metrics[COUNTER_PREFIX + name] * size for name, size in unit_bytes.items())
         if moved >= _FROM_MEMORY * metrics[f"{COUNTER_PREFIX}user_bytes"]:
             return ""
-        chunks = parameters.region_size // parameters.stride // parameters.threads
-        return f"{chunks} chunks of {format_value(parameters.access_size, Quantity.SIZE)} for each thread"
+        shared = parameters.shared_region and parameters.pattern == "random"
+        chunks = parameters.region_size // apart // (1 if shared else parameters.threads)
+        whose = "all threads" if shared else "each thread"
+        return f"{chunks} chunks of {format_value(parameters.access_size, Quantity.SIZE)} for {whose}"
 
     def columns(self, machine: Platform, parameters: BandwidthParameters) -> dict[str, Scalar]:
         """Resolve "all" and "platform"."""

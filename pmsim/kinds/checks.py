@@ -75,11 +75,12 @@ def check_modules(machine: Platform, memory: str, dimms: int | str) -> None:
         raise ConfigError(f"dimms: has no meaning for memory = '{memory}'; remove it or use 'pmem'")
 
 
-def check_access(access_size: int, region_size: int, key: str = "access_size") -> None:
-    """Refuse an access that is larger than its region."""
+def check_access(access_size: int, region_size: int, key: str = "access_size", *, threads: int = 1) -> None:
+    """Refuse an access that is larger than its region, or than the part of it that each thread has."""
     if access_size > region_size:
+        part = f"each of {threads} threads has of region_size" if threads > 1 else "region_size"
         raise ConfigError(
-            f"{key}: {_size(access_size)} are more than region_size, {_size(region_size)}; "
+            f"{key}: {_size(access_size)} are more than {part}, {_size(region_size)}; "
             "choose a larger region or a smaller access"
         )
 
