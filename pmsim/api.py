@@ -78,7 +78,7 @@ def run(
     written = load_scenario(scenario)
     resolved = with_overrides(written, {} if set is None else set, seed=seed, seeds=seeds)
     usable_jobs(jobs)
-    _check_executor(executor)
+    _check_executor(executor, jobs)
     folder = None if out is None else arguments.path("out", out)
     if progress is not None:
         arguments.flag("progress", progress)
@@ -127,12 +127,14 @@ def origin_of(scenario: str | Path | Scenario) -> str:
     return str(find_scenario(str(scenario)))
 
 
-def _check_executor(executor: object) -> None:
+def _check_executor(executor: object, jobs: object) -> None:
     if isinstance(executor, type):
         name = executor.__name__
         raise ConfigError(f"executor: {name} is a class and runs nothing; give an object, such as {name}()")
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise ConfigError(f"executor: {shown(executor)} runs nothing; give a concurrent.futures.Executor")
+    if executor is not None and jobs is not None:
+        raise ConfigError(f"jobs: {shown(jobs)} has no meaning with an executor, which has its own; remove one")
 
 
 def simulate_point(

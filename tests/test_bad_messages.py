@@ -180,6 +180,16 @@ def test_an_executor_that_is_a_class() -> None:
         pmsim.run(SMALL, executor=ThreadPoolExecutor)  # type: ignore[arg-type]
 
 
+def test_processes_beside_an_executor() -> None:
+    with (
+        ThreadPoolExecutor(1) as pool,
+        pytest.raises(
+            ConfigError, match=r"^jobs: 2 has no meaning with an executor, which has its own; remove"
+        ),
+    ):
+        pmsim.run(SMALL, executor=pool, jobs=2)
+
+
 @pytest.mark.parametrize(("key", "shown"), [(1, "1"), (None, "None"), (2.5, "2.5")])
 def test_a_key_that_is_no_text_is_named_as_it_is(key: Any, shown: str) -> None:
     with pytest.raises(ConfigError) as error:
