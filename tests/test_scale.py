@@ -1,5 +1,10 @@
 """What shrinks with ``scale``: data, capacities, and what of the machine decides by its size what is found."""
 
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
 from pmsim.kinds.engine_options import EngineParameters, scaled_machine
 from pmsim.profiles import load_platform
 
@@ -32,3 +37,18 @@ def test_what_cannot_shrink_stays() -> None:
     # An L2 of 16 KiB below an L1 of 32 KiB would be no cache.
     assert shrunk.value("l2", "size") == machine.value("l1", "size")
     assert shrunk.value("pmem", "translation_entries") == 1  # its modules, emulated by DRAM, translate nothing
+
+
+@pytest.mark.parametrize("tier", ["dram", "pmem", "ssd"])
+def test_a_tier_of_less_than_a_page_is_refused(
+    tier: str, complaint: Callable[..., str], tmp_path: Path
+) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(
+        'kind = "oltp"\nplatform = {base = "tum-6212u", block_device = "nvme-p4510"}\n'
+        f'[parameters]\nengine = "three-tier"\n{tier}_capacity = "200 KiB"\n'
+    )
+    told = (
+        f"{tier}_capacity: 200 KiB at scale 1/16 are less than a page of 16 KiB; choose 0, or at least 256 KiB"
+    )
+    assert told in complaint("run", str(scenario))

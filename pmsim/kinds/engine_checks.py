@@ -72,6 +72,8 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
     # mode has DRAM and PMem at scale, and that they are there has been checked.
     for tier in ("ssd",) if machine.value("controller", "memory_mode") else ("dram", "pmem", "ssd"):
         _check_room(machine, tier, parameters, f"{tier}_capacity")
+    for tier in ("dram", "pmem", "ssd"):
+        _check_a_page(parameters, f"{tier}_capacity")
     check_log_survives(machine, parameters.engine, parameters.log_device)
     if parameters.log_device in DURABLE_LOGS:
         _check_room(machine, parameters.log_device, parameters, "log_size")
@@ -80,6 +82,20 @@ def check_engine(machine: Platform, parameters: EngineParameters) -> None:
 def _check_room(machine: Platform, tier: str, parameters: EngineParameters, key: str) -> None:
     default = key not in parameters.model_fields_set
     check_tier(machine, tier, getattr(parameters, key), key, default=default)
+
+
+def _check_a_page(parameters: EngineParameters, key: str) -> None:
+    """Refuse a tier that has less than a page: none would be another architecture, one more than was bought."""
+    capacity = getattr(parameters, key)
+    if 0 < capacity * parameters.factor < parameters.page_size:
+        given, page, choose = (
+            format_value(size, Quantity.SIZE)
+            for size in (capacity, parameters.page_size, math.ceil(parameters.page_size / parameters.factor))
+        )
+        raise ConfigError(
+            f"{key}: {given} at scale {parameters.scale} are less than a page of {page}; "
+            f"choose 0, or at least {choose}"
+        )
 
 
 def _check_requests(parameters: EngineParameters) -> None:
