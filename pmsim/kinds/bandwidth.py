@@ -107,6 +107,11 @@ class BandwidthParameters(KindParameters):
             )
         return self
 
+    @property
+    def parts(self) -> int:
+        """Parts of the region: one for each thread, or 1 where all draw from all of it."""
+        return 1 if self.shared_region and self.pattern == "random" else self.threads
+
 
 class Bandwidth(Kind[BandwidthParameters]):
     """Bandwidth and amplification of a memory under a regular load."""
@@ -144,12 +149,8 @@ class Bandwidth(Kind[BandwidthParameters]):
                 raise ConfigError(
                     f"{error} (64 MiB for each thread, beside a region in the same memory)"
                 ) from None
-        one_for_all = parameters.shared_region and parameters.pattern == "random"
-        share = parameters.region_size // (1 if one_for_all else parameters.threads)
-        threads = 1 if one_for_all else parameters.threads
-        check_access(parameters.access_size, share, threads=threads)
-        check_access(parameters.stride, share, "stride", threads=threads)
-        check_access(parameters.alignment, share, "alignment", threads=threads)
+        for key in ("access_size", "stride", "alignment"):
+            check_access(getattr(parameters, key), parameters.region_size, key, parts=parameters.parts)
 
     def kept_in_caches(
         self, machine: Platform, parameters: BandwidthParameters, metrics: Mapping[str, int | float]
@@ -164,9 +165,8 @@ class Bandwidth(Kind[BandwidthParameters]):
         moved = sum(metrics[COUNTER_PREFIX + name] * size for name, size in unit_bytes.items())
         if moved >= _FROM_MEMORY * metrics[f"{COUNTER_PREFIX}user_bytes"]:
             return ""
-        shared = parameters.shared_region and parameters.pattern == "random"
-        chunks = parameters.region_size // apart // (1 if shared else parameters.threads)
-        whose = "all threads" if shared else "each thread"
+        chunks = parameters.region_size // apart // parameters.parts
+        whose = "each thread" if parameters.parts == parameters.threads else "all threads"
         return f"{chunks} chunks of {format_value(parameters.access_size, Quantity.SIZE)} for {whose}"
 
     def columns(self, machine: Platform, parameters: BandwidthParameters) -> dict[str, Scalar]:

@@ -58,8 +58,7 @@ class Block(Kind[BlockParameters]):
                 f"{format_value(available, Quantity.SIZE)} of the block device of platform '{machine.name}'; "
                 "choose at most that"
             )
-        share = parameters.region_size // parameters.threads
-        check_access(parameters.access_size, share, threads=parameters.threads)
+        check_access(parameters.access_size, parameters.region_size, parts=parameters.threads)
 
     def run(self, machine: Platform, parameters: BlockParameters, seed: int) -> dict[str, int | float]:
         """Simulate one point."""

@@ -75,12 +75,13 @@ def check_modules(machine: Platform, memory: str, dimms: int | str) -> None:
         raise ConfigError(f"dimms: has no meaning for memory = '{memory}'; remove it or use 'pmem'")
 
 
-def check_access(access_size: int, region_size: int, key: str = "access_size", *, threads: int = 1) -> None:
-    """Refuse an access that is larger than its region, or than the part of it that each thread has."""
-    if access_size > region_size:
-        part = f"each of {threads} threads has of region_size" if threads > 1 else "region_size"
+def check_access(access_size: int, region_size: int, key: str = "access_size", *, parts: int = 1) -> None:
+    """Refuse an access that is larger than its region, or than the part of it that each of its threads has."""
+    part = region_size // parts
+    if access_size > part:
+        whose = f"each of {parts} threads has of region_size" if parts > 1 else "region_size"
         raise ConfigError(
-            f"{key}: {_size(access_size)} are more than {part}, {_size(region_size)}; "
+            f"{key}: {_size(access_size)} are more than {whose}, {_size(part)}; "
             "choose a larger region or a smaller access"
         )
 

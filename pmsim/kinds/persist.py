@@ -56,8 +56,7 @@ class Persist(Kind[PersistParameters]):
         check_threads(machine, parameters.threads)
         check_modules(machine, parameters.memory, parameters.dimms)
         check_region(machine, parameters.memory, parameters.region_size)
-        share = parameters.region_size // parameters.threads
-        check_access(parameters.access_size, share, threads=parameters.threads)
+        check_access(parameters.access_size, parameters.region_size, parts=parameters.threads)
 
     def columns(self, machine: Platform, parameters: PersistParameters) -> dict[str, Scalar]:
         """Resolve "all"."""
